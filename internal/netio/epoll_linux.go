@@ -1,6 +1,7 @@
 package netio
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"time"
@@ -15,6 +16,7 @@ const readyBatch = 256
 // epollPoller is the Poller over epoll, recvmmsg and sendmmsg.
 type epollPoller struct {
 	waiter       *waiter
+	deadline     *deadlineTimer
 	look         func(fd uintptr) bool // p.poll as a function value, made once
 	events       [readyBatch]unix.EpollEvent
 	sockets      []watched // by descriptor
@@ -77,6 +79,9 @@ func newNative(o Options) (Poller, error) {
 	}
 	p.lingers = p.clock.add(lingerTime)
 	p.look = func(uintptr) bool { return p.poll() }
+	if err := p.watchDeadline(); err != nil {
+		return nil, errors.Join(err, w.close())
+	}
 	return p, nil
 }
 
@@ -203,10 +208,13 @@ func (p *epollPoller) sleepAndPoll(d time.Duration, deadline time.Time) error {
 	if p.idle = !p.poll(); !p.idle || len(p.failures) > 0 {
 		return nil
 	}
-	return p.waiter.park(p.clock.earlier(deadline), p.look)
+	if passed, err := p.deadline.set(p.clock.earlier(deadline)); passed || err != nil {
+		return err
+	}
+	return p.waiter.park(p.look)
 }
 
-// poll adds the sockets with input to ready, and reports whether there are any.
+// poll adds the sockets with input to ready. It reports whether there are any, or the deadline's timer has fired.
 func (p *epollPoller) poll() bool {
 	p.clock.beforePoll()
 	n, errno := epollPoll(p.waiter.epfd, p.events[:])
@@ -214,6 +222,7 @@ func (p *epollPoller) poll() bool {
 		return false
 	}
 	p.sawAll = n < readyBatch
+	fired := false
 	for i := range p.events[:n] {
 		switch s := p.sockets[p.events[i].Fd].(type) {
 		case nil: // a closed socket may still be reported while a child process before its exec holds a copy
@@ -223,11 +232,14 @@ func (p *epollPoller) poll() bool {
 				continue
 			}
 			p.ready = append(p.ready, readiness{s, p.events[i].Events})
+		case *deadlineTimer:
+			s.fired()
+			fired = true
 		default:
 			p.ready = append(p.ready, readiness{s, p.events[i].Events})
 		}
 	}
-	return len(p.ready) > 0
+	return len(p.ready) > 0 || fired
 }
 
 func (p *epollPoller) Wake() { p.waiter.wake() }

@@ -43,8 +43,8 @@ type Poller interface {
 	// DialStream opens a TCP connection without waiting for it. Datagrams sent meanwhile wait in its Backlog.
 	DialStream(to netip.AddrPort, o StreamOptions) (Socket, error)
 	// Wait blocks until there is input, a Wake, or the deadline. A zero deadline means none, and with a past one Wait
-	// only polls. It may return early, and about a millisecond late. It returns nil in all these cases, and ErrClosed
-	// after Close.
+	// only polls. It may return early, and without epoll about a millisecond late. It returns nil in all these cases,
+	// and ErrClosed after Close.
 	Wait(deadline time.Time) error
 	// Receive delivers the input from before the last Wait returned. It takes a bounded number of datagrams of each
 	// socket, so that a flooded one cannot starve the others. If some remain, the next Wait returns at once. The handler
