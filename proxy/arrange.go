@@ -73,7 +73,7 @@ func (r *Relay) reload(now time.Time, s *Settings, sockets []netio.Socket) {
 		p.close()
 	}
 	r.pingers = nil
-	r.closeCheckers(now)
+	closeCheckers(now, r)
 	r.precopy.stop() // the records of rules change
 	r.arrange(now, s)
 	r.walk(now, recallSession, nil) // sessions that the new settings let it forward are forwarded again

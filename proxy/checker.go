@@ -58,7 +58,7 @@ func newCheckers(now time.Time, routes []*route, ids identities) (all []*checker
 }
 
 // closeCheckers ends all checks.
-func (r *Relay) closeCheckers(now time.Time) {
+func closeCheckers(now time.Time, r *Relay) {
 	for _, c := range r.checkers {
 		for _, s := range c.servers {
 			s.hangUp(now, r)

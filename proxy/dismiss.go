@@ -28,7 +28,7 @@ func (r *Relay) drainDue(now time.Time) {
 	r.farewell = true
 	r.journal.settle(now)
 	r.pingers = nil
-	r.closeCheckers(now)
+	closeCheckers(now, r)
 	r.walk(now, func(r *Relay, now time.Time, e *entry) int {
 		r.dismiss(now, e, codec.Goodbye{Reason: codec.ServerStopped})
 		return acted

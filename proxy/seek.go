@@ -65,7 +65,7 @@ func (r *Relay) muster(now time.Time, pool *upstream.Pool) {
 	case m == nil:
 		m = &mustering{pool: pool, lost: lost}
 		r.waiting.mustering = m
-		r.walk(now, m.visit, func(now time.Time) { r.mustered(now, m) })
+		r.walk(now, m.visit, func(now time.Time) { m.end(now, r) })
 	case m.pool != pool && lost == nil:
 		return
 	case m.pool == pool && m.lost != lost:
@@ -92,8 +92,8 @@ func (m *mustering) visit(r *Relay, now time.Time, e *entry) int {
 	return acted
 }
 
-// mustered notes that all sessions of a lost server have been visited.
-func (r *Relay) mustered(now time.Time, m *mustering) {
+// end notes that all sessions of a lost server have been visited.
+func (m *mustering) end(now time.Time, r *Relay) {
 	r.waiting.mustering = nil
 	r.waiting.attendBy(now)
 	if m.lost != nil {

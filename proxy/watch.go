@@ -80,7 +80,7 @@ func (s *Server) Watch(ctx context.Context, id SessionID) (Watched, error) {
 	l := s.loops[id.shard(len(s.loops))]
 	err := l.consult(ctx, stats.WorkList, func(r *Relay, now time.Time) {
 		if w := r.watches[id]; w != nil {
-			found = r.watched(now, w.entry)
+			found = watched(now, r, w.entry)
 		}
 	})
 	if found != nil || err != nil {
@@ -90,7 +90,7 @@ func (s *Server) Watch(ctx context.Context, id SessionID) (Watched, error) {
 		if len(r.watches) < maxWatches {
 			r.watches[id] = &watch{e, make(map[MessageKind]*stats.Traffic)}
 		}
-		found = r.watched(now, e)
+		found = watched(now, r, e)
 		return nil
 	})
 	return *cmp.Or(found, new(Watched)), err
@@ -102,7 +102,7 @@ func (s *Server) Unwatch(id SessionID) {
 }
 
 // watched copies the state of a session.
-func (r *Relay) watched(now time.Time, e *entry) *Watched {
+func watched(now time.Time, r *Relay, e *entry) *Watched {
 	var why Why
 	r.guard.whySession(now, &why, &e.Value.meter, e.Value.serial)
 	all := &Watched{

@@ -25,7 +25,7 @@ func TestWatchCountsKinds(t *testing.T) {
 		w.send(&p.peer, codec.Message{Payload: []byte("12345"), Mode: codec.Reliable, ID: 7, HasID: true})
 		w.Run(100 * time.Millisecond)
 	}
-	got := r.watched(w.Now(), e)
+	got := watched(w.Now(), r, e)
 	if len(got.Messages) != 2 || got.Messages[0].From != filter.FromClient || got.Messages[0].ID != 7 ||
 		got.Messages[0].Traffic != (stats.Traffic{Messages: 3, Bytes: 15}) || got.Messages[1].Messages != 3 {
 		t.Errorf("%+v", got.Messages)
