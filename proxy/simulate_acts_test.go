@@ -70,10 +70,9 @@ func (p *performance) actOn(s *seat, a act) {
 	case says:
 		p.speak(s, &s.peer, &s.up, true, a.n)
 	case hears:
-		if conn := p.serverEnd(e); conn != nil && p.owners[conn] == s && !conn.gone() && e.Value.hold == nil {
-			p.speak(s, conn, &s.down, false, a.n)
-		}
+		p.answer(s, e, a.n)
 	case leaves:
+		p.speak(s, &s.peer, &s.up, true, a.n%lastWords)
 		p.sendAway(s, a.kind)
 		p.part(s)
 		s.conn.Close(p.Now(), codec.Goodbye{Reason: codec.Closed})
@@ -108,6 +107,9 @@ func (p *performance) actOn(s *seat, a act) {
 		// The session ends if its client has an ID of the server, and the other server gives another one.
 		s.excused = s.excused || !e.Value.isPending() && !e.Value.ownsID && e.Value.id != 0
 		s.moved = p.Now().Add(max(p.story.hold, moveTime))
+		if e.Value.hold == nil {
+			p.chatter(s, p.serverEnd(e), chatterTimes)
+		}
 		_ = p.proxy.relayOf(e).move(p.Now(), e, to) // some protocols' sessions stay
 	}
 }
@@ -154,6 +156,35 @@ func (p *performance) speak(s *seat, end *peer, v *voice, up bool, n int) {
 			v.promise = append(v.promise, m.number)
 		}
 	}
+}
+
+const (
+	lastWords = 8 // bounds the messages said right before a goodbye
+
+	chatterTimes = 16                    // messages to a player who moves
+	earlyChatter = 8                     // those said before the proxy may leave the server
+	chatterPause = 50 * time.Millisecond // between two of them
+)
+
+// answer sends messages of the server to a player.
+func (p *performance) answer(s *seat, e *entry, n int) {
+	if conn := p.serverEnd(e); conn != nil && p.owners[conn] == s && !conn.gone() && e.Value.hold == nil {
+		p.speak(s, conn, &s.down, false, n)
+	}
+}
+
+// chatter lets a server speak to a player who moves. The server goes on until it believes the goodbye, which is after
+// the proxy has left. So only what it says early must arrive.
+func (p *performance) chatter(s *seat, conn *peer, times int) {
+	if conn == nil || p.owners[conn] != s || conn.gone() || s.over || times == 0 {
+		return
+	}
+	promised := len(s.down.promise)
+	p.speak(s, conn, &s.down, false, 1)
+	if times <= chatterTimes-earlyChatter {
+		s.down.promise = s.down.promise[:promised]
+	}
+	p.After(chatterPause, func() { p.chatter(s, conn, times-1) })
 }
 
 // crash ends a server without a word. It comes back without its sessions.

@@ -7,6 +7,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/internal/netio"
+	"tidegate/proxy/stats"
 	sessions "tidegate/session"
 )
 
@@ -21,12 +22,17 @@ func (p *performance) watch(n *relayNode) func(time.Time, netio.Socket, netip.Ad
 			return
 		}
 		c, owned := &r.counters, s.Owner() != nil
+		x, closes := s.Owner().(*closingConn)
+		late := closes && x.of.Value.hold != nil && x.of.Value.hold.phase == seeking
+		dropped := c.Drops[stats.DropClosing]
 		in, before := c.Clients.In.Messages+c.Upstreams.In.Messages, fateOf(n, conn)
 		r.Receive(now, s, from, datagram)
 		if !owned {
 			return
 		}
-		_, closes := s.Owner().(*closingConn)
+		if late && x.late <= maxLate && c.Drops[stats.DropClosing] > dropped {
+			p.judge.Errorf("a player who waits for a server does not hear what the old one still says")
+		}
 		if got := c.Clients.In.Messages + c.Upstreams.In.Messages; got != in+1 && !closes {
 			p.judge.Errorf("one datagram counts as %d", int64(got-in))
 		}

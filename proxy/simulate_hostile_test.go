@@ -12,6 +12,9 @@ import (
 func (p *performance) overhear(from, to netip.AddrPort, datagram []byte) {
 	key := from
 	switch {
+	case to.Addr().As4()[1] == strangers:
+		p.guess(from, to, datagram)
+		return
 	case to.Addr() != listenerAddr.Addr():
 		return // from the proxy
 	case to.Port() >= upstreamSocketAddr(0).Port():
@@ -53,17 +56,21 @@ func (p *performance) forge(s *seat, e *entry, n int) {
 	}
 }
 
-// forgeGoodbyes sends ENet's goodbyes in the names of a player and of its server. Without checksums a forger has to
-// guess only the two bytes of the header and a number, and this one has guessed them.
+// forgeGoodbyes sends goodbyes in the names of a player and of its server. RakNet's bare one has no secret. In ENet
+// without checksums a forger has to guess only the two bytes of the header and a number, and this one has guessed them.
 func (p *performance) forgeGoodbyes(s *seat, e *entry) {
 	forge := func(protocol codec.Protocol, key, from, to netip.AddrPort) {
-		known := p.heard[key]
-		if protocol.Spec().Name != "enet" || len(known) == 0 || len(known[len(known)-1]) < 2 {
+		goodbye, known := []byte{0x15}, p.heard[key]
+		switch name := protocol.Spec().Name; {
+		case name == "raknet", name == "bedrock":
+		case name == "enet" && len(known) > 0 && len(known[len(known)-1]) >= 2:
+			head := known[len(known)-1][:2]
+			goodbye, s.suspect = append([]byte{head[0] &^ 0x80, head[1]}, enetGoodbye...), true
+		default:
 			return
 		}
-		s.suspect, s.forged = true, p.Now().Add(forgedTime)
-		head := known[len(known)-1][:2]
-		p.Inject(0, from, to, append([]byte{head[0] &^ 0x80, head[1]}, enetGoodbye...))
+		s.forged = p.Now().Add(forgedTime)
+		p.Inject(0, from, to, goodbye)
 	}
 	forge(s.dialogue.clients, s.addr, s.addr, s.at)
 	if u := e.Value.socket; u != nil {
@@ -73,6 +80,18 @@ func (p *performance) forgeGoodbyes(s *seat, e *entry) {
 
 // enetGoodbye is ENet's command to disconnect at once, behind the header of a datagram.
 var enetGoodbye = []byte{0x44, 0xff, 0, 12, 0, 0, 0, 0}
+
+// guess lets a stranger prove its forged address to ENet. It has guessed all fields of the acknowledgement but the
+// time, which is the proof.
+func (p *performance) guess(from, to netip.AddrPort, datagram []byte) {
+	const kindVerify, atID, atOutgoing = 0x83, 8, 11
+	if len(datagram) != 4+44 || datagram[4] != kindVerify {
+		return // not ENet's VerifyConnect without a checksum
+	}
+	head := datagram[atOutgoing]&3<<4 | datagram[atID]
+	forged := []byte{head, datagram[atID+1], 1, 0xff, 0, 0, datagram[6], datagram[7], datagram[2] ^ 0x80, datagram[3]}
+	p.After(20*time.Millisecond, func() { p.Inject(0, to, from, forged) })
+}
 
 // attack sends altered datagrams of a player from its own address. The session may end, and all others must not notice.
 func (p *performance) attack(s *seat, n int) {

@@ -137,12 +137,15 @@ func (s *story) stage(t testing.TB) *performance {
 		},
 		HandshakeTimeout: 15 * time.Second,
 		IdleTimeout:      30 * time.Second,
-		DrainTimeout:     3 * time.Second,
+		DrainTimeout:     drainTime,
 		Bounds: []ratelimit.Limit{
 			{Of: ratelimit.Packets, Per: ratelimit.PerAddress, Rate: generous, Verdict: ratelimit.Drop},
 			{Of: ratelimit.Bytes, Per: ratelimit.PerNetwork, Rate: generous, Verdict: ratelimit.Observe},
 		},
 		Networks: ratelimit.Networks{V4: 24, V6: 56},
+	}
+	if s.hasty {
+		settings.DrainTimeout = hastyDrainTime
 	}
 	for i, c := range s.scenes {
 		sc := p.newScene(i, c, family)
@@ -163,6 +166,11 @@ func (s *story) stage(t testing.TB) *performance {
 	p.SetPaths(p.pathWeather)
 	return p
 }
+
+const (
+	drainTime      = 3 * time.Second
+	hastyDrainTime = time.Second // shorter than the codecs wait for an answer to a goodbye
+)
 
 // generous is a rate beyond what players and hostile players send.
 var generous = ratelimit.Rate{PerSecond: 1 << 20, Burst: 1 << 20}

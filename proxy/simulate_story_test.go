@@ -17,6 +17,7 @@ type story struct {
 	loops   int // Relays of the proxy
 	hold    time.Duration
 	players int
+	hasty   bool // its drain is short, and every other player is silent from then on
 	acts    []act
 
 	unlucky int // result of the last play: sessions that ended by chance
@@ -95,6 +96,8 @@ const (
 	storyPlayers = 6
 	storyStep    = 400 * time.Millisecond // longest time between two acts
 
+	hastyEvery = 4 // of so many stories one is hasty
+
 	// One story in largeShare has up to largeCrowd players, who join within seconds.
 	largeShare = 400
 	largeCrowd = 200
@@ -108,6 +111,7 @@ func newStory(seed uint64, family []member) *story {
 		seed: seed, players: 1 + rng.IntN(storyPlayers), loops: 1 + rng.IntN(4)/3,
 		hold: time.Duration(rng.IntN(2)) * 10 * time.Second,
 	}
+	s.hasty = seed%hastyEvery == 0
 	for range 1 + rng.IntN(5)/3 {
 		s.scenes = append(s.scenes, newCast(rng, family))
 	}
