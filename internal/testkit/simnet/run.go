@@ -130,12 +130,14 @@ func (n *Net) send(from, to netip.AddrPort, datagram []byte) {
 		n.tap(from, to, datagram)
 	}
 	weather, state := n.weatherOf(path{from, to})
-	copies := 1
+	var fates [2]fate
+	copies := fates[:1]
 	if weather.Duplication > 0 && n.rng.Float64() < weather.Duplication {
-		copies = 2
+		copies = fates[:]
 	}
-	for range copies {
+	for i := range copies {
 		f := weather.fateOf(n.rng, state, n.now, len(datagram))
+		copies[i] = f
 		n.trace.add(n.Elapsed(), from, to, datagram, f)
 		if f.kind == arrives {
 			arriving := n.queue.copyOf(datagram)
@@ -143,4 +145,5 @@ func (n *Net) send(from, to netip.AddrPort, datagram []byte) {
 			n.queue.push(event{at: n.now.Add(f.delay), from: from, to: to, datagram: arriving})
 		}
 	}
+	state.note(n.now, copies...)
 }

@@ -115,6 +115,7 @@ func (n *Net) streamDelay(l *half, size int) (delay time.Duration) {
 		if f.kind == arrives {
 			return delay + f.delay
 		}
+		state.note(n.now, f)
 		delay += pause
 		pause *= 2
 		l.stalled = n.now.Add(delay)

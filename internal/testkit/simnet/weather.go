@@ -36,6 +36,47 @@ type path struct{ from, to netip.AddrPort }
 type pathState struct {
 	own       *Weather
 	busyUntil time.Time // when the datagrams under way free the bandwidth
+	latest    time.Time // when the last of the datagrams under way arrives
+	met       Met
+}
+
+// Met counts what the weather has done to datagrams. A stream only has losses: pieces that were sent again.
+type Met struct{ Lost, Doubled, Overtaking int }
+
+// Met returns what the weather has done on some directions together.
+func (n *Net) Met(on func(from, to netip.AddrPort) bool) (total Met) {
+	for p, state := range n.paths {
+		if on(p.from, p.to) {
+			total.Lost += state.met.Lost
+			total.Doubled += state.met.Doubled
+			total.Overtaking += state.met.Overtaking
+		}
+	}
+	return total
+}
+
+// note counts the fates of a datagram's copies that left now.
+func (s *pathState) note(now time.Time, fates ...fate) {
+	arrived := 0
+	for _, f := range fates {
+		switch f.kind {
+		case lost:
+			s.met.Lost++
+			continue
+		case arrives:
+			arrived++
+		default:
+			continue
+		}
+		if at := now.Add(f.delay); at.Before(s.latest) {
+			s.met.Overtaking++
+		} else {
+			s.latest = at
+		}
+	}
+	if arrived > 1 {
+		s.met.Doubled++
+	}
 }
 
 func (n *Net) stateOf(p path) *pathState {
