@@ -129,6 +129,7 @@ const (
 	heartbeat  = time.Second
 	pullExpiry = 10 * time.Second
 	readerTime = 30 * time.Second // for which NATS keeps a reader that is gone
+	probeEvery = 5 * time.Second
 )
 
 var errGap = errors.New("updates of the bucket are missing")
@@ -162,11 +163,37 @@ func (b *bucket) read(ctx, opening context.Context) error {
 		end()
 		return err
 	}
+	probed := make(chan struct{})
+	go func() {
+		defer close(probed)
+		b.probe(reading)
+	}()
 	b.close = func() {
 		end()
 		consuming.Stop()
+		<-probed
 	}
 	return nil
+}
+
+// probe ends the reading if the bucket has no leader for this node. The reader may be in the node's own server: it gets
+// heartbeats also if that server is cut off from all others.
+func (b *bucket) probe(ctx context.Context) {
+	tick := time.NewTicker(probeEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		asking, cancel := context.WithTimeout(ctx, patience)
+		_, err := b.stream.Info(asking)
+		if cancel(); err != nil {
+			b.fail(fmt.Errorf("leader of the bucket: %w", err))
+			return
+		}
+	}
 }
 
 // fail ends the reading with an error.

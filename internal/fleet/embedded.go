@@ -20,6 +20,8 @@ type Embedded struct {
 	Peers  []string // host:port of all nodes
 	Secret string   // that all nodes share
 	Store  string   // folder
+
+	advertise string // host:port that other nodes tell one another; a test cuts the paths of Peers alone
 }
 
 // Bounds of an embedded server.
@@ -53,7 +55,7 @@ func newEmbedded(o *Options) (*embedded, error) {
 	if len(e.Peers) > 1 {
 		options.Cluster = server.ClusterOpts{
 			Name: o.Name, Host: e.Host, Port: e.Port, Username: routeUser, Password: e.Secret,
-			PoolSize: -1, ConnectBackoff: true,
+			PoolSize: -1, PingInterval: patience, MaxPingsOut: 2, Advertise: e.advertise,
 		}
 		for _, peer := range e.Peers {
 			options.Routes = append(options.Routes,
