@@ -1,10 +1,15 @@
 package fleet
 
 import (
+	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
+	"net"
 	"net/url"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -37,11 +42,14 @@ const routeUser = "tidegate"
 type embedded struct {
 	*server.Server
 	user, password string // of this process; others cannot know them
+	listen         string // host:port for the other nodes; empty: none
+	log            zerolog.Logger
+	fault          *atomic.Pointer[string] // why it does not run; nil: it runs, or nothing is known
 }
 
 func newEmbedded(o *Options) (*embedded, error) {
 	e := o.Embedded
-	s := &embedded{user: rand.Text(), password: rand.Text()}
+	s := &embedded{user: rand.Text(), password: rand.Text(), log: o.Log, fault: new(atomic.Pointer[string])}
 	hash, err := bcrypt.GenerateFromPassword([]byte(s.password), bcrypt.MinCost)
 	if err != nil {
 		return nil, err
@@ -53,6 +61,7 @@ func newEmbedded(o *Options) (*embedded, error) {
 		JetStream: true, StoreDir: e.Store, JetStreamMaxMemory: maxMemory, JetStreamMaxStore: maxStore,
 	}
 	if len(e.Peers) > 1 {
+		s.listen = net.JoinHostPort(e.Host, strconv.Itoa(e.Port))
 		options.Cluster = server.ClusterOpts{
 			Name: o.Name, Host: e.Host, Port: e.Port, Username: routeUser, Password: e.Secret,
 			PoolSize: -1, PingInterval: patience, MaxPingsOut: 2, Advertise: e.advertise,
@@ -74,7 +83,7 @@ func newEmbedded(o *Options) (*embedded, error) {
 	if s.Server, err = server.NewServer(options); err != nil {
 		return nil, fmt.Errorf("embedded NATS: %w", err)
 	}
-	s.SetLoggerV2(newServerLog(o.Log), false, false, false)
+	s.SetLoggerV2(newServerLog(o.Log, s.fault), false, false, false)
 	return s, nil
 }
 
@@ -83,11 +92,57 @@ func (s *embedded) client() []nats.Option {
 	return []nats.Option{nats.InProcessServer(s), nats.UserInfo(s.user, s.password)}
 }
 
-// start starts the server. It reads the disk first.
-func (s *embedded) start() {
-	if s != nil {
-		s.Start()
+// start starts the server, which reads the disk first. If another program has its port, it tries again until ctx is
+// done. The function that it returns waits for the end of that.
+func (s *embedded) start(ctx context.Context) (wait func()) {
+	if s == nil || s.try() {
+		return func() {}
 	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		retry := time.NewTicker(retryEvery)
+		defer retry.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-retry.C:
+				if s.try() {
+					return
+				}
+			}
+		}
+	}()
+	return func() { <-ended }
+}
+
+// try starts the server if its port is free. A server that has no port has to be made anew, so this looks first.
+func (s *embedded) try() bool {
+	if s.listen != "" {
+		l, err := net.Listen("tcp", s.listen)
+		if err != nil {
+			text := fmt.Sprintf("fleet.listen: %v; free the port, the embedded server tries again", err)
+			if s.fault.Swap(&text) == nil {
+				s.log.Error().Err(err).Msg("embedded NATS server has no port; it tries again")
+			}
+			return false
+		}
+		_ = l.Close()
+	}
+	s.fault.Store(nil)
+	s.Start()
+	return true
+}
+
+// cause returns the server's fault, which explains an error better. Without a fault it returns the error.
+func (s *embedded) cause(err error) error {
+	if s != nil {
+		if fault := s.fault.Load(); fault != nil {
+			return errors.New(*fault)
+		}
+	}
+	return err
 }
 
 // stop ends the server, and waits until its files are written.
@@ -105,10 +160,13 @@ const (
 )
 
 // serverLog writes the errors of an embedded server to our log. A fatal error of the server does not end this process.
-type serverLog struct{ log zerolog.Logger }
+type serverLog struct {
+	log   zerolog.Logger
+	fault *atomic.Pointer[string] // of the server
+}
 
-func newServerLog(log zerolog.Logger) serverLog {
-	return serverLog{log.Sample(&zerolog.BurstSampler{Burst: serverLines, Period: linesPeriod})}
+func newServerLog(log zerolog.Logger, fault *atomic.Pointer[string]) serverLog {
+	return serverLog{log.Sample(&zerolog.BurstSampler{Burst: serverLines, Period: linesPeriod}), fault}
 }
 
 func (l serverLog) line(event *zerolog.Event, format string, v []any) {
@@ -124,8 +182,12 @@ func (l serverLog) Warnf(format string, v ...any) { l.line(l.log.Debug(), format
 // Errorf logs an error that the server survives.
 func (l serverLog) Errorf(format string, v ...any) { l.line(l.log.Warn(), format, v) }
 
-// Fatalf logs an error that ends the server.
-func (l serverLog) Fatalf(format string, v ...any) { l.line(l.log.Error(), format, v) }
+// Fatalf logs an error that ends the server, and keeps it as the server's fault.
+func (l serverLog) Fatalf(format string, v ...any) {
+	text := "embedded NATS: " + strings.TrimSpace(fmt.Sprintf(format, v...))
+	l.fault.Store(&text)
+	l.line(l.log.Error(), format, v)
+}
 
 // Debugf logs nothing.
 func (l serverLog) Debugf(string, ...any) {}

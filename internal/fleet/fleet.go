@@ -81,6 +81,7 @@ type Fleet struct {
 	rested  time.Time       // earliest time of the next survey
 	drains  *drains         // nil: not shared
 	counts  *counts         // nil: not shared
+	server  *embedded       // nil: none
 
 	mu         sync.Mutex
 	status     Status
@@ -94,13 +95,12 @@ func Start(o Options) (f *Fleet, stop func(), err error) {
 		Options: o, ledger: newLedger(o.Node), news: make(chan struct{}, 1), asks: make(chan func()),
 		ended: make(chan struct{}),
 	}
-	var server *embedded
 	if o.Embedded != nil {
-		if server, err = newEmbedded(&o); err != nil {
+		if f.server, err = newEmbedded(&o); err != nil {
 			return nil, nil, err
 		}
 	}
-	options, err := f.options(server)
+	options, err := f.options(f.server)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -113,8 +113,8 @@ func Start(o Options) (f *Fleet, stop func(), err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
 		defer close(f.ended)
-		server.start()
-		defer server.stop()
+		defer f.server.stop()
+		defer f.server.start(ctx)()
 		f.run(ctx, options)
 	}()
 	return f, func() {
@@ -178,6 +178,7 @@ func (f *Fleet) run(ctx context.Context, options []nats.Option) {
 
 // report logs an error if it is another one than the last.
 func (f *Fleet) report(connection *nats.Conn, err error) {
+	err = f.server.cause(err)
 	f.mu.Lock()
 	last := f.status.Error
 	f.mu.Unlock()

@@ -3,9 +3,11 @@ package fleet
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -290,6 +292,56 @@ func TestStrangerAtTheCluster(t *testing.T) {
 	if a.Status().Current || b.Status().Current {
 		t.Error("a node without the secret joins the cluster")
 	}
+}
+
+// TestTakenPort starts a node while another program has the port of its embedded server. The node says so, answers, and
+// joins the others as soon as the port is free.
+func TestTakenPort(t *testing.T) {
+	options := cluster(t, 2)
+	taken, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", options[0].Embedded.Port))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = taken.Close() }()
+	a, b := join(t, options[0]), join(t, options[1])
+	await.Nil(t, func() error {
+		if text := a.Status().Error; !strings.Contains(text, "fleet.listen") || !strings.Contains(text, "in use") {
+			return fmt.Errorf("the state says %q", text)
+		}
+		return nil
+	})
+	a.Bans.Add(lasting(address(1)))
+	if bans, err := a.BansInForce(t.Context()); err != nil || len(bans) != 0 && bans[0].Node != a.Node {
+		t.Errorf("%v, %v", bans, err)
+	}
+	_ = taken.Close()
+	a.awaitCurrent(t)
+	b.awaitCurrent(t)
+	b.awaitBan(t, address(1), true)
+}
+
+// TestTakenPortUntilTheEnd ends a node that never gets its port, and one whose folder is a file.
+func TestTakenPortUntilTheEnd(t *testing.T) {
+	before := runtime.NumGoroutine()
+	options := cluster(t, 2)
+	taken, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", options[0].Embedded.Port))
+	if err != nil {
+		t.Fatal(err)
+	}
+	options[1].Embedded.Store = os.Args[0] // not a folder
+	a, b := join(t, options[0]), join(t, options[1])
+	await.Until(t, "port missed", func() bool { return strings.Contains(a.Status().Error, "fleet.listen") })
+	await.Nil(t, func() error {
+		if text := b.Status().Error; !strings.Contains(text, "embedded NATS: ") {
+			return errors.New(text)
+		}
+		return nil
+	})
+	t.Log(b.Status().Error)
+	a.leave()
+	b.leave()
+	_ = taken.Close()
+	await.Until(t, "ended without goroutines", func() bool { return runtime.NumGoroutine() <= before })
 }
 
 // TestEndsCleanly leaves no goroutine behind.
