@@ -90,6 +90,7 @@ bridge --sessions 1000
 bridge --sessions 1000 --burst 3 --flight 768
 bridge --sessions 1000 --from riptide-2.2 --to raknet
 bridge --sessions 100 --from rudp --to raknet
+ticks --sessions 1000
 handshakes --window 2s
 handshakes --rate 100 --window 2s
 sessions --sessions 10000 --window 6s --rounds 3

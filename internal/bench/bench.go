@@ -19,6 +19,8 @@ type Options struct {
 	Sessions int           // clients, each at its own address
 	Grow     int           // Tidegate's setups are measured with this number of clients too, in the same rounds; 0: not
 	Size     int           // bytes of each datagram or message, at least minSize
+	Ticks    int           // a second, in Ticks
+	State    int           // bytes of each state that the server sends, in Ticks
 	From, To string        // protocols of clients and server, where Tidegate terminates connections
 	Rate     int           // messages a second from the clients, on a fixed timetable; 0: as many as return
 	Flight   int           // messages in flight where there is no timetable; 0: messagesInFlight
@@ -35,6 +37,9 @@ type Options struct {
 
 	Context context.Context // its end ends the measurement; nil: it never ends
 }
+
+// maxSize fits into one datagram of every protocol.
+const maxSize = 1200
 
 // minSize has room for a stamp and the head of most forms. A larger head makes the smallest messages a byte longer.
 const minSize = 4 + minStamp
@@ -61,8 +66,8 @@ func (o *Options) check() error {
 	case o.Grow != 0 && (o.Grow <= o.Sessions || o.Grow > maxSessions):
 		return fmt.Errorf("growth from %d sessions to %d: %w: want more, and at most %d", o.Sessions, o.Grow, ErrOptions,
 			maxSessions)
-	case o.Size < minSize || o.Size > 1200:
-		return fmt.Errorf("datagrams of %d bytes: %w: want %d to 1200", o.Size, ErrOptions, minSize)
+	case o.Size < minSize || o.Size > maxSize:
+		return fmt.Errorf("datagrams of %d bytes: %w: want %d to %d", o.Size, ErrOptions, minSize, maxSize)
 	case o.Flight < 0 || o.Flight > maxFlight || o.Burst < 0 || o.Burst > maxBurst:
 		return fmt.Errorf("%d messages in flight, %d at once: %w: want at most %d and %d", o.Flight, o.Burst, ErrOptions,
 			maxFlight, maxBurst)

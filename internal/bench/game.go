@@ -24,17 +24,27 @@ type game struct {
 func startGame(p codec.Protocol) (*game, error) {
 	g := &game{done: make(chan struct{})}
 	var err error
-	if g.Endpoint, err = endpoint.New(endpoint.Options[struct{}]{Event: g.event}); err != nil {
-		return nil, err
-	}
-	g.listener, err = g.Listen(p, netip.AddrPortFrom(process.Loopback, 0),
-		netio.SocketOptions{ReceiveBuffer: 8 << 20, SendBuffer: 8 << 20})
-	if err != nil {
-		_ = g.Close() // the earlier error matters more
+	if g.Endpoint, g.listener, err = listenGame(p, g.event); err != nil {
 		return nil, err
 	}
 	go g.run()
 	return g, nil
+}
+
+// listenGame returns an endpoint with a listener of a protocol on a free port.
+func listenGame[T any](p codec.Protocol, event func(*endpoint.Conn[T], *codec.Event)) (*endpoint.Endpoint[T],
+	*endpoint.Listener, error) {
+	e, err := endpoint.New(endpoint.Options[T]{Event: event})
+	if err != nil {
+		return nil, nil, err
+	}
+	l, err := e.Listen(p, netip.AddrPortFrom(process.Loopback, 0),
+		netio.SocketOptions{ReceiveBuffer: 8 << 20, SendBuffer: 8 << 20})
+	if err != nil {
+		_ = e.Close() // the earlier error matters more
+		return nil, nil, err
+	}
+	return e, l, nil
 }
 
 func (g *game) addr() netip.AddrPort { return g.listener.Addr() }

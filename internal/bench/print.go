@@ -109,6 +109,9 @@ func (r *Result) circumstances() (text string) {
 	if r.Size > 0 {
 		text += fmt.Sprintf("%d bytes each, ", r.Size)
 	}
+	if r.State > 0 {
+		text += fmt.Sprintf("%d ticks a second with a state of %d bytes for each, ", r.Ticks, r.State)
+	}
 	if r.Burst > 1 {
 		text += fmt.Sprintf("%d at a time, ", r.Burst)
 	}

@@ -11,6 +11,8 @@ type Result struct {
 	Of       string        `json:"of"` // the item that figures count: "datagram", "message" or "session"
 	Sessions int           `json:"sessions,omitempty"`
 	Size     int           `json:"size,omitempty"`      // bytes of each datagram or message
+	Ticks    int           `json:"ticks,omitempty"`     // a second
+	State    int           `json:"state,omitempty"`     // bytes of each state that the server sends at a tick
 	From     string        `json:"from,omitempty"`      // protocol of the clients; empty: datagrams pass unchanged
 	To       string        `json:"to,omitempty"`        // protocol of the server
 	Rate     int           `json:"rate"`                // a second from clients; 0: as many as return

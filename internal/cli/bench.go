@@ -19,7 +19,8 @@ func benchCommand() *cli.Command {
 		Name:  "bench",
 		Usage: "measure Tidegate and other proxies in turn, in one run",
 		Subcommands: []*cli.Command{
-			benchForwardCommand(), benchBridgeCommand(), benchHandshakesCommand(), benchJoinCommand(), benchSessionsCommand(),
+			benchForwardCommand(), benchBridgeCommand(), benchTicksCommand(), benchHandshakesCommand(),
+			benchJoinCommand(), benchSessionsCommand(),
 			benchUpgradeCommand(), benchGoRakNetCommand(),
 			benchFloodCommand(),
 		},
@@ -84,6 +85,22 @@ func benchBridgeCommand() *cli.Command {
 			benchProfile},
 			benchProtocols("bedrock", "bedrock")...), benchFlags()...),
 		Action: func(c *cli.Context) error { return measure(c, bench.Bridge) },
+	})
+}
+
+func benchTicksCommand() *cli.Command {
+	size := *benchSize
+	size.Value, size.Usage = 40, "let each player send `BYTES` at each tick"
+	return command(&cli.Command{
+		Name:        "ticks",
+		Usage:       "measure a game whose server sends its state to all players at each tick",
+		Description: examples("tidegate bench ticks --sessions 10 --rounds 1 --window 200ms"),
+		Flags: append([]cli.Flag{benchSessions, &size,
+			&cli.IntFlag{Name: "ticks", Value: 30, Usage: "play `N` ticks a second"},
+			&cli.IntFlag{Name: "state", Value: 300, Usage: "let the server send each player `BYTES` at each tick"},
+			&cli.StringFlag{Name: "from", Value: "bedrock", Usage: "use players and a server of `PROTOCOL`"},
+			benchDelay(), benchProfile}, benchFlags()...),
+		Action: func(c *cli.Context) error { return measure(c, bench.Ticks) },
 	})
 }
 
@@ -171,6 +188,7 @@ func measure[R interface{ Print(io.Writer) error }](c *cli.Context, scenario fun
 	o := &bench.Options{
 		Sessions: c.Int("sessions"), Grow: c.Int("grow"), Size: c.Int("size"), Rate: c.Int("rate"), Flight: c.Int("flight"),
 		Burst: c.Int("burst"), Window: durationOf(c, "window"), Rounds: c.Int("rounds"), Vs: c.StringSlice("vs"),
+		Ticks: c.Int("ticks"), State: c.Int("state"),
 		Delay: durationOf(c, "delay"), Path: durationOf(c, "path"), Loss: loss, Tidegate: []string{self},
 		From: c.String("from"), To: c.String("to"), Profiles: c.String("profile"),
 		Context: c.Context, Progress: func(text string) { fmt.Fprintln(c.App.ErrWriter, text) },
