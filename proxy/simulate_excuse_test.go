@@ -1,11 +1,13 @@
 package proxy
 
 import (
+	"slices"
 	"strings"
 	"time"
 
 	"tidegate/codec"
 	"tidegate/internal/testkit/simnet"
+	"tidegate/proxy/stats"
 )
 
 const (
@@ -115,6 +117,11 @@ func (s *seat) isImpatient(silence time.Duration) bool {
 func (s *seat) speaks(name string) bool {
 	clients, servers := s.dialogue.clients.Spec().Name, s.dialogue.servers.Spec().Name
 	return strings.HasPrefix(clients, name) || strings.HasPrefix(servers, name)
+}
+
+// metTooLarge reports whether a message did not fit the other protocol. Players send none. A forger's ends the session.
+func (p *process) metTooLarge() bool {
+	return slices.ContainsFunc(p.nodes, func(n *relayNode) bool { return n.relay.counters.Drops[stats.DropTooLarge] > 0 })
 }
 
 // isSilent reports whether an R-Type player has not pressed a key.

@@ -193,7 +193,8 @@ func (p *performance) playerEvent(s *seat, ev *codec.Event) {
 			p.judge.Errorf("player %d was told of its end again: %v", s.number, ev.Reason)
 		}
 		s.over = true
-		s.excused = s.excused || s.shaky && !p.isSettled(s) || s.rival && ev.Reason == codec.AlreadyConnected
+		s.excused = s.excused || s.shaky && !p.isSettled(s) || s.rival && ev.Reason == codec.AlreadyConnected ||
+			s.suspect && p.proxy.metTooLarge()
 		switch {
 		case s.away || s.excused:
 		case s.risky:
