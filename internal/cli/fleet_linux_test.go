@@ -59,7 +59,8 @@ func TestFleetUpgrade(t *testing.T) {
 }
 
 // TestFleetUpgradeWithoutNATS bans at a node without a ban file, and ends NATS. The ban stays in force after an upgrade
-// that fails, and at the successor, which shares again when NATS is back.
+// that fails, and at the successor, which shares again when NATS is back. A ban and a drain that end meanwhile stay
+// ended.
 func TestFleetUpgradeWithoutNATS(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
@@ -99,6 +100,8 @@ func TestFleetUpgradeWithoutNATS(t *testing.T) {
 	const current, away = "are those of the fleet", "not connected"
 	says(current, "fleet", "status")
 	says("192.0.2.7/32", "ban", "add", "192.0.2.7", "--admin", "unix:"+p.admin)
+	says("192.0.2.8/32", "ban", "add", "192.0.2.8", "--admin", "unix:"+p.admin)
+	says("drained", "upstreams", "drain", "arena", "127.0.0.1:1", "-c", p.file)
 	says("0 wait", "fleet", "status")
 
 	p.rewrite(t, strings.Replace(good, `"fast"`, `"soon"`, 1))
@@ -110,6 +113,9 @@ func TestFleetUpgradeWithoutNATS(t *testing.T) {
 	halt()
 	says(away, "fleet", "status")
 	says("192.0.2.7/32", "fleet", "bans")
+	says("", "ban", "del", "192.0.2.8", "--admin", "unix:"+p.admin)
+	says("undrained", "upstreams", "undrain", "arena", "127.0.0.1:1", "-c", p.file)
+	says("2 wait", "fleet", "status")
 	must(t, p.cmd.Process.Signal(syscall.SIGUSR2))
 	successor := int(p.await(t, "handed over; this process ends")["successor"].(float64))
 	t.Cleanup(func() { _ = syscall.Kill(successor, syscall.SIGKILL) })
@@ -117,5 +123,10 @@ func TestFleetUpgradeWithoutNATS(t *testing.T) {
 	says("192.0.2.7/32", "fleet", "bans")
 	run()
 	says(current, "fleet", "status")
+	says("0 wait", "fleet", "status")
 	says("192.0.2.7/32", "fleet", "bans")
+	says("0 drained", "fleet", "status")
+	if code, stdout, _ := tidegate(t, "fleet", "bans", "-c", p.file); code != 0 || strings.Contains(stdout, "192.0.2.8") {
+		t.Errorf("a removed ban is back:\n%s", stdout)
+	}
 }

@@ -20,7 +20,11 @@ import (
 // openFleet joins the fleet of the configuration, until the service closes. A successor does so after its predecessor
 // has ended: only one process can have an embedded server's port and folder.
 func (s *service) openFleet() error {
-	joined, stop, err := startFleet(s.config, s.bans.bans, fleetGames{s.server}, s.log)
+	var pending fleet.Pending
+	if p := s.from.predecessor; p != nil {
+		pending = p.Fleet
+	}
+	joined, stop, err := startFleet(s.config, s.bans.bans, fleetGames{s.server}, pending, s.log)
 	if err == nil && joined != nil {
 		s.fleet.Store(joined)
 		s.closers = append(s.closers, stop)
@@ -59,9 +63,8 @@ func (g fleetGames) ProtocolCounts(ctx context.Context) (all []fleet.ProtocolCou
 }
 
 // startFleet joins the fleet of a configuration. The Fleet is nil if there is none.
-func startFleet(c *config.Config, bans *ratelimit.Bans, games fleet.GameServers, log zerolog.Logger) (
-	f *fleet.Fleet, stop func(), err error,
-) {
+func startFleet(c *config.Config, bans *ratelimit.Bans, games fleet.GameServers, from fleet.Pending, log zerolog.Logger,
+) (f *fleet.Fleet, stop func(), err error) {
 	if !c.Fleet.On() {
 		return nil, nil, nil
 	}
@@ -69,7 +72,7 @@ func startFleet(c *config.Config, bans *ratelimit.Bans, games fleet.GameServers,
 		Name: c.Fleet.Name, Node: c.Fleet.NodeName(), Servers: c.Fleet.Servers, Replicas: c.Fleet.Copies(),
 		Credentials: c.Path(c.Fleet.Credentials), NKey: c.Path(c.Fleet.NKey), CA: c.Path(c.Fleet.CA),
 		Certificate: c.Path(c.Fleet.Certificate), Key: c.Path(c.Fleet.Key), Bans: bans,
-		Games: games, Log: log, ReportEvery: time.Duration(c.Fleet.ReportEvery),
+		Games: games, Pending: from, Log: log, ReportEvery: time.Duration(c.Fleet.ReportEvery),
 	}
 	if c.Fleet.Embedded {
 		listen := c.Fleet.ListenAddress()
@@ -80,6 +83,22 @@ func startFleet(c *config.Config, bans *ratelimit.Bans, games fleet.GameServers,
 	}
 	return fleet.Start(o)
 }
+
+// fleetPending returns the changes of this node that the fleet does not know yet, for a successor.
+func (s *service) fleetPending() (pending fleet.Pending) {
+	if joined := s.fleet.Load(); joined != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), pendingTime)
+		defer cancel()
+		var err error
+		if pending, err = joined.Pending(ctx); err != nil {
+			s.log.Warn().Err(err).Msg("the successor may not know which bans have been removed")
+		}
+	}
+	return pending
+}
+
+// pendingTime is the longest wait for the changes of a successor: the fleet may wait for an answer of NATS.
+const pendingTime = 5 * time.Second
 
 // fleetBans returns the bans of the fleet.
 func (s *service) fleetBans(ctx context.Context) ([]admin.FleetBan, error) {

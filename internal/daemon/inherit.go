@@ -7,6 +7,7 @@ import (
 	"github.com/coreos/go-systemd/v22/activation"
 
 	"tidegate/internal/banfile"
+	"tidegate/internal/fleet"
 	"tidegate/internal/setup"
 )
 
@@ -63,6 +64,9 @@ type handover struct {
 	Drained map[string][]netip.AddrPort `json:"drained,omitempty"`
 	// Bans are those in force without a ban file. Without it a banned client would get in again.
 	Bans []banfile.Record `json:"bans,omitempty"`
+	// Fleet has the changes that the fleet does not know yet. Without it the fleet would ban and drain again what an
+	// operator has ended while NATS was away.
+	Fleet fleet.Pending `json:"fleet,omitzero"`
 	// Activated means that the service manager has the listening sockets too.
 	Activated bool `json:"activated,omitempty"`
 }

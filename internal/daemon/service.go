@@ -102,7 +102,7 @@ func (s *service) run(ctx context.Context, watch bool) error {
 	defer drain()
 	upgrades := &upgrader{
 		server: s.server, reloads: s.reloads, bans: s.bans, loops: s.loops, log: s.log, from: s.from,
-		program: s.program,
+		program: s.program, pending: s.fleetPending,
 	}
 	if s.from.predecessor == nil {
 		if err := s.openFleet(); err != nil {

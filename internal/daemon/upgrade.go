@@ -10,6 +10,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"tidegate/internal/admin"
+	"tidegate/internal/fleet"
 	"tidegate/proxy"
 )
 
@@ -22,6 +23,7 @@ type upgrader struct {
 	log     zerolog.Logger
 	from    inheritance // of this process
 	program string      // path of the program file; empty: none
+	pending func() fleet.Pending
 
 	state   atomic.Pointer[admin.Upgrade] // nil: no upgrade was tried
 	running sync.Mutex                    // held during an upgrade

@@ -141,6 +141,7 @@ func (u *upgrader) introduce(s *successor, listeners []*os.File) error {
 		Format: HandoverFormat, Version: Version(), Loops: u.loops, Records: record.Versions(),
 		Secrets: setup.CurrentSecrets(), Config: current, Earlier: earlier, Retired: u.server.Retired(),
 		Drained: u.server.Drained(), Bans: u.bans.unwritten(), Activated: u.from.activated,
+		Fleet: u.pending(),
 	})
 	if err != nil {
 		return err

@@ -32,6 +32,7 @@ type Options struct {
 	Embedded *Embedded // a server in this process, in place of Servers
 	Bans     *ratelimit.Bans
 	Games    GameServers // nil: drains and counts are not shared
+	Pending  Pending     // of a predecessor
 	Log      zerolog.Logger
 
 	ReportEvery time.Duration // at least, between two reports of the counts; 0: a quarter of a second
@@ -110,6 +111,7 @@ func Start(o Options) (f *Fleet, stop func(), err error) {
 		o.Games.OnDrain(f.drains.change)
 		f.counts = newCounts(&f.Options)
 	}
+	f.inherit(time.Now(), o.Pending)
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
 		defer close(f.ended)

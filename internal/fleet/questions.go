@@ -62,24 +62,32 @@ type Ban struct {
 // BansInForce returns the bans in force, by network. It waits for the fleet's goroutine, or until ctx is done.
 func (f *Fleet) BansInForce(ctx context.Context) ([]Ban, error) {
 	var all []Ban
-	answered := make(chan struct{})
-	ask := func() {
-		defer close(answered)
+	err := f.ask(ctx, func() {
 		now := time.Now()
 		for _, e := range f.ledger.entries {
 			if !e.removed && e.ban.Active(now) {
 				all = append(all, Ban{e.ban, e.node})
 			}
 		}
+	})
+	slices.SortFunc(all, func(a, b Ban) int { return a.Prefix.Compare(b.Prefix) })
+	return all, err
+}
+
+// ask runs a question on the fleet's goroutine.
+func (f *Fleet) ask(ctx context.Context, question func()) error {
+	answered := make(chan struct{})
+	ask := func() {
+		defer close(answered)
+		question()
 	}
 	select {
 	case f.asks <- ask:
 		<-answered
+		return nil
 	case <-f.ended:
-		return nil, errEnded
+		return errEnded
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return ctx.Err()
 	}
-	slices.SortFunc(all, func(a, b Ban) int { return a.Prefix.Compare(b.Prefix) })
-	return all, nil
 }
