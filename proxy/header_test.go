@@ -107,7 +107,7 @@ func greets(react func(time.Time, *peer, *codec.Event)) func(time.Time, *peer, *
 	return func(now time.Time, p *peer, ev *codec.Event) {
 		react(now, p, ev)
 		if ev.Kind == codec.Asked {
-			// docs/protocols/rtype.md#messages; other protocols treat it as a game's message.
+			// docs/protocols/rtype/messages.md; other protocols treat it as a game's message.
 			_ = p.conn.Send(now, codec.Message{Payload: append([]byte{0xf0, 2, 4, 0, 1, 4}, "Test\xff\xff"...)})
 		}
 	}

@@ -265,7 +265,7 @@ func (p *playedWorlds) add(other playedWorlds) {
 	p.made += other.made
 }
 
-// String returns a row of the table in docs/protocols/rtype.md.
+// String returns a row of the table in docs/protocols/rtype/repair.md.
 func (p playedWorlds) String() string {
 	return fmt.Sprintf("%d | %d | %d | %d | %d", p.Missing, p.Ghosts, p.Components, p.Values, p.made)
 }

@@ -15,7 +15,7 @@ func (f *format) isCanonical() bool {
 	return f.entityWidth() == canonical.entityWidth() && !f.isFinal()
 }
 
-// canonical is the format of the messages that cross the codec's contract (docs/protocols/rtype.md#messages).
+// canonical is the format of the messages that cross the codec's contract (docs/protocols/rtype/messages.md).
 var canonical = format{width: 4}
 
 // formats are the initial formats of the dialects; automatic dialects learn the rest.

@@ -11,7 +11,7 @@ import "bytes"
 //
 // Each part identifies itself, since there are at most 255 components and no character of a name is zero. The names
 // decide the era, because a lone byte may also be an instruction that has overtaken them. For the final game only the
-// names decide, because its count may also be a late name. docs/protocols/rtype.md#initialisation
+// names decide, because its count may also be a late name. docs/protocols/rtype/wire.md#initialisation
 type gather struct {
 	era     Era
 	counted bool

@@ -22,7 +22,7 @@ const endOfNames = 0xffff
 //	      count times L bytes: a name, padded with zeros
 //	      ff ff
 //
-// docs/protocols/rtype.md#initialisation
+// docs/protocols/rtype/wire.md#initialisation
 type initialisation struct {
 	names [][]byte // nil: unknown
 	pad   int      // L

@@ -30,7 +30,7 @@ const maxNarrow = 1<<16 - 1
 //	2 more  component                        attach, update, detach
 //	rest    the component's new data         update
 //
-// docs/protocols/rtype.md#instructions
+// docs/protocols/rtype/wire.md#instructions
 type instruction struct {
 	op        opcode
 	entity    uint32

@@ -15,7 +15,7 @@ import (
 //	client  02               starts: from now on it receives the world
 //
 // A client waits for at least three 06. It starts once the count equals the number of components that it knows.
-// docs/protocols/rtype.md#last-game
+// docs/protocols/rtype/wire.md#last-game
 const (
 	openLobby    = 0x00
 	ignoreOpcode = 0x01

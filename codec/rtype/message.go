@@ -9,7 +9,7 @@ import (
 
 // Messages cross the codec's contract in one canonical form, so that every dialect bridges to every other.
 // Instructions are those of the game with entities of 4 bytes, big-endian. Other messages have a first byte that no
-// instruction has. docs/protocols/rtype.md#messages
+// instruction has. docs/protocols/rtype/messages.md
 const announced = 0xf0 // then the era, the width of entities, and the initialisation in the document's layout
 
 const (

@@ -73,7 +73,7 @@ type Options struct {
 	// Refresh is how often a server repeats the state of its world to a client, to repair losses; never if zero.
 	Refresh time.Duration
 	// Copies is how often a client of Game16 or Game32 receives each part of the initialisation, so that it survives
-	// losses; 1 if zero. docs/protocols/rtype.md#repair
+	// losses; 1 if zero. docs/protocols/rtype/repair.md
 	Copies int
 	// Seed makes the secrets unguessable that a client receives at its own address. If it is zero, clients cannot prove
 	// their address.

@@ -54,7 +54,7 @@ func formOf(pair Pair, p codec.Protocol) form {
 // isPlain reports whether a protocol's messages are only payloads.
 func isPlain(s *codec.Spec) bool { return s.IDs == codec.IDNowhere && !s.Joins && !s.Closed }
 
-// R-Type's instructions, as in docs/protocols/rtype.md#messages.
+// R-Type's instructions, as in docs/protocols/rtype/messages.md.
 const (
 	opCreate    = 0x00
 	opUpdate    = 0x03

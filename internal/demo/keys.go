@@ -6,7 +6,7 @@ import (
 	"tidegate/codec"
 )
 
-// keyCount is the number of keys in R-Type's document, pressed and released. docs/protocols/rtype.md#messages
+// keyCount is the number of keys in R-Type's document, pressed and released. docs/protocols/rtype/messages.md
 const keyCount = 12
 
 // keyboard is a client that can only press keys. The server answers with updates: the entity is the client's number at
