@@ -20,6 +20,7 @@ type crowd struct {
 	protocol codec.Protocol
 	stream   *registry.Stream // nil: UDP
 	local    netip.Addr       // of players; the zero Addr: any
+	names    uint64           // players are named by the numbers behind it
 	enter    func(f func())   // runs f where sockets are opened: a network namespace; nil: here
 	poller   netio.Poller
 	listener netio.Socket // of a server
@@ -137,7 +138,7 @@ func (n *crowd) dial(port string) {
 			return // missed by the count of players
 		}
 		e := &end{socket: s, addr: to, dialed: n.now, echoes: make(map[uint32]int)}
-		e.conn = n.protocol.Dial(n.now, to, codec.Hello{Identity: uint64(len(n.ends) + 1)})
+		e.conn = n.protocol.Dial(n.now, to, codec.Hello{Identity: n.names + uint64(len(n.ends)+1)})
 		s.SetOwner(e)
 		n.ends = append(n.ends, e)
 		n.transmit(e)

@@ -36,6 +36,7 @@ type proxy struct {
 
 // journalEntry is a line of Tidegate's log.
 type journalEntry struct {
+	Time      time.Time
 	Message   string
 	Address   string
 	Transport string
