@@ -53,6 +53,9 @@ func TestInitForEveryPair(t *testing.T) {
 	if text := valid("--relay", "--from", "any"); !strings.Contains(text, `mode = "relay"`) {
 		t.Errorf("relay of any protocol:\n%s", text)
 	}
+	if text := valid("--from", "riptide-2.2", "--to", "raknet"); !strings.Contains(text, "# packet_id = 0x86") {
+		t.Errorf("riptide to raknet: no packet byte in\n%s", text)
+	}
 	if text := valid("--from", "riptide-2.1", "--to", "minecraft"); !strings.Contains(text, `["riptide-2.2"]`) ||
 		!strings.Contains(text, `protocol = "bedrock"`) {
 		t.Errorf("aliases are not resolved:\n%s", text)

@@ -108,6 +108,9 @@ func (p Pair) usual() []setting {
 	case p.to.Spec().Name == protocolBedrock && !p.inWorld():
 		return []setting{{`# packet_id = 0xfe`,
 			"Servers for Minecraft Bedrock drop messages with another first byte: remove the # for them."}}
+	case p.to.Spec().IDs == codec.IDFirstByte && p.from.Spec().IDs != codec.IDFirstByte:
+		return []setting{{`# packet_id = 0x86`,
+			"The server sees this byte first in each message: remove the # to choose another one."}}
 	}
 	return nil
 }
