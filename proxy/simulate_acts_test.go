@@ -246,6 +246,7 @@ func (p *performance) travel(s *seat, e *entry, n int) {
 	if s.isImpatient(0) || s.dialogue.clients.Spec().Closed {
 		s.excused = true // the client may be silent for longer than the server's patience
 	}
+	s.travels = p.Now().Add(clientPing)
 	if err == nil && n%2 == 1 {
 		p.replaced = true
 		p.replace()

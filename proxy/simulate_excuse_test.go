@@ -15,6 +15,7 @@ const (
 	troubleTime = 10 * time.Second // after a server is back
 	echoTime    = 2 * time.Second  // after a silence: its waiting input is answered, and lost datagrams are sent again
 	lossTime    = 5 * time.Second  // until lost messages have been sent again
+	clientPing  = 5 * time.Second  // from a silent client's ping to its next one
 	forgedTime  = 5 * time.Second  // until forged datagrams have arrived, and a goodbye is believed
 	floodTime   = 16 * time.Second // until half-open sessions are given up
 	heavyLoss   = 0.2              // handshakes may fail: RUDP's client waits for 3 s only
@@ -47,6 +48,7 @@ type excuses struct {
 	early   bool    // it was not established then, so its answers were bounded, and a goodbye may have been too much
 	forged  time.Time
 	moved   time.Time
+	travels time.Time // until then, it may wait for its client's next datagram
 }
 
 // changeSky changes the weather.
@@ -89,6 +91,8 @@ func (p *performance) excuse() {
 		case holds(p.crashed), silent && s.isImpatient(p.silent.Sub(p.silentSince)),
 			forged && (silent || heavy), moved && (unserved || refused),
 			forged && (moved || !settled) && lossy: // a step of the new handshake may be lost
+			s.excused = true
+		case holds(s.travels) && (silent || lossy) && s.speaks("enet"): // two of the client's pings are 10 s apart
 			s.excused = true
 		case forged && moved && s.speaks("enet"): // a forger may end the new handshake
 			s.excused = true
