@@ -85,7 +85,7 @@ func jumpingClock(t *testing.T) string {
 			g.reload(t, func(*plan) {})
 			return g.await(t, "configuration reloaded").Time.Sub(time.Now().Add(by)).Abs() < time.Minute
 		})
-		if i == 1 { // the kernel's filter of the old process would not look at its bans for an hour
+		if i == 1 { // the kernel's filter of the old process may not look at its bans for a minute
 			g.upgraded(t, binary)
 		}
 		banned := newCrowd(t, "bedrock", udp)

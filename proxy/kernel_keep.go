@@ -61,6 +61,10 @@ func (s *Server) keepShield(ctx context.Context) {
 	}
 }
 
+// wallClockLook is the longest time between two looks at the ends of bans. They are times of the wall clock, which may
+// jump, and a timer does not notice that.
+const wallClockLook = time.Minute
+
 // shieldBans gives the Shield the bans in force, and returns the time until the next look.
 func (s *Server) shieldBans(now time.Time) time.Duration {
 	again := time.Hour
@@ -68,7 +72,7 @@ func (s *Server) shieldBans(now time.Time) time.Duration {
 	for ban := range s.options.Bans.Active(now) {
 		banned = append(banned, ban.Prefix)
 		if !ban.Until.IsZero() {
-			again = min(again, ban.Until.Sub(now))
+			again = min(again, ban.Until.Sub(now), wallClockLook)
 		}
 	}
 	left, err := s.options.Kernel.Shield.SetBans(banned)
