@@ -48,10 +48,25 @@ func TestDemoManyClients(t *testing.T) {
 }
 
 // TestDemoOfEveryPair plays every pair with its own configuration, many at a time, since a demo mostly waits. It plays
-// only some of them with -short.
+// only some of them with -short. A receiver drops an unreliable message that a busy machine has delayed. So a pair
+// without reliable messages may play once more, alone.
 func TestDemoOfEveryPair(t *testing.T) {
 	t.Parallel()
-	places := make(chan struct{}, 12)
+	play := func(p demo.Pair, mayLose bool) (again bool) {
+		var out strings.Builder
+		r, err := demo.Run(t.Context(), demo.Options{
+			Pair: p, For: time.Second, Clients: 2, Settings: demoSettings(exampleConfig, p), Out: &out,
+		})
+		switch {
+		case err == nil && r.OK():
+		case err == nil && mayLose && r.Reliable.Sent == 0:
+			return true
+		default:
+			t.Errorf("%v: %v\n%s", p, err, out.String())
+		}
+		return false
+	}
+	places, again := make(chan struct{}, 12), make(chan demo.Pair, len(demo.Pairs()))
 	const share = 6 // no divisor of the number of protocols, so that each protocol is tested on both sides
 	var done sync.WaitGroup
 	for i, p := range demo.Pairs() {
@@ -61,16 +76,16 @@ func TestDemoOfEveryPair(t *testing.T) {
 		done.Go(func() {
 			places <- struct{}{}
 			defer func() { <-places }()
-			var out strings.Builder
-			r, err := demo.Run(t.Context(), demo.Options{
-				Pair: p, For: time.Second, Clients: 2, Settings: demoSettings(exampleConfig, p), Out: &out,
-			})
-			if err != nil || !r.OK() {
-				t.Errorf("%v: %v\n%s", p, err, out.String())
+			if play(p, true) {
+				again <- p
 			}
 		})
 	}
 	done.Wait()
+	close(again)
+	for p := range again {
+		play(p, false)
+	}
 }
 
 // TestDemoConfigurations checks the configurations of --show-config. They have warnings only between Riptide's
