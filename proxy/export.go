@@ -18,7 +18,8 @@ type exporter struct {
 	now     time.Time
 	places  map[*entry]int // of sessions that wait for a server, from 1
 	closing map[*entry][]*closingConn
-	copied  bool // the importer has the bodies of the last pre-copy
+	copied  bool // the importer has the last pre-copy
+	naming  netio.Handover
 }
 
 // beginExport writes all datagrams that may leave, and parks the others. No input may follow before the last record.
@@ -66,6 +67,17 @@ func (x *exporter) sockets(e *entry) []netio.Socket {
 	return all
 }
 
+// names returns the names of a session's own sockets.
+func (x *exporter) names(e *entry) (b []byte) {
+	if x.naming == nil {
+		return nil
+	}
+	for _, s := range x.sockets(e) {
+		b = x.naming.AppendName(b, s)
+	}
+	return b
+}
+
 // session appends the record of a session. It changes nothing that a peer or an operator can notice. It is safe for
 // concurrent use with different sessions.
 func (x *exporter) session(e *entry, b []byte) []byte {
@@ -101,9 +113,7 @@ func (x *exporter) session(e *entry, b []byte) []byte {
 		v.Body, v.Age = p.pending.body, x.now.Sub(p.pending.at)
 	default:
 		x.facts(e, v)
-		if v.Copied = x.copied && v.Calm && x.relay.precopy.has(p); !v.Copied {
-			x.body(e, room)
-		}
+		x.body(e, room)
 	}
 	v.FromClient, v.FromServer = saveTraffic(p.fromClient), saveTraffic(p.fromServer)
 	return record.Append(b, v)

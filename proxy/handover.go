@@ -132,10 +132,11 @@ func (s *Server) Freeze() (*Frozen, error) {
 // successor has the last pre-copy.
 func (l *loop) freeze(now time.Time, copied bool, stopped chan<- *frozenLoop) {
 	f := &frozenLoop{loop: l, exporter: beginExport(l.relay, now), leave: make(chan bool)}
-	f.exporter.copied = copied
+	f.exporter.copied, f.exporter.naming = copied, l.poller.(netio.Handover)
 	l.poller.Flush()
 	stopped <- f
 	l.left = <-f.leave
+	l.relay.precopy.stop()
 }
 
 // end closes the sockets of a loop that takes no more turns.
@@ -175,36 +176,36 @@ func (f *Frozen) Export() []LoopState {
 
 // export writes the loop's sessions in batches, with several workers at a time.
 func (l *frozenLoop) export(workers int) (s LoopState) {
-	s.Sockets, s.Descriptors = l.poller.(netio.Handover).Export()
+	s.Sockets, s.Descriptors = l.poller.(netio.Handover).Export(l.exporter.copied)
 	s.Shared = l.exporter.shared(nil)
 	sessions := slices.Collect(l.relay.table.All)
 	share := (len(sessions) + workers - 1) / workers
 	s.Sessions = make([][]byte, min(workers, len(sessions)))
+	spare := l.relay.precopy.batch
+	part := cap(spare) / workers
 	var all sync.WaitGroup
 	for i := range s.Sessions {
 		first := min(i*share, len(sessions))
-		all.Go(func() { s.Sessions[i] = l.batch(sessions[first:min(first+share, len(sessions))]) })
+		room := spare[i*part : i*part : (i+1)*part]
+		all.Go(func() { s.Sessions[i] = l.batch(sessions[first:min(first+share, len(sessions))], room) })
 	}
 	all.Wait()
 	return s
 }
 
-// sessionRoom is the room in bytes that most sessions take in a batch.
-const sessionRoom = 2048
-
-// batch writes sessions. Each one is the names of its sockets and its record, both after their length.
-func (l *frozenLoop) batch(sessions []*entry) []byte {
-	sockets := l.poller.(netio.Handover)
-	b := make([]byte, 0, len(sessions)*sessionRoom)
-	var names, session []byte
+// batch writes sessions. Each one is the names of its sockets and its record, both after their length. A session that
+// the importer has from the pre-copy is its ID and an empty record. The batch is in b, which the pre-copy has used: the
+// system gives memory to a process when it is first used, which takes time.
+func (l *frozenLoop) batch(sessions []*entry, b []byte) []byte {
+	var id, session []byte
 	for _, e := range sessions {
-		names = names[:0]
-		for _, socket := range l.exporter.sockets(e) {
-			names = sockets.AppendName(names, socket)
+		if l.exporter.keeps(e) {
+			id = binary.AppendUvarint(id[:0], uint64(e.Value.serial))
+			b = appendPiece(appendPiece(b, id), nil)
+			continue
 		}
-		if session = l.exporter.session(e, session[:0]); len(session) > 0 {
-			b = appendPiece(appendPiece(b, names), session)
-		}
+		session = l.exporter.session(e, session[:0])
+		b = appendPiece(appendPiece(b, l.exporter.names(e)), session)
 	}
 	return b
 }

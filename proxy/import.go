@@ -28,7 +28,7 @@ type importer struct {
 	gone    []*listener // that the settings no longer have
 	routes  []savedRoute
 	made    map[string]*route // routes that the settings no longer have
-	copies  map[SessionID]*bodyCopy
+	copies  map[SessionID]*sessionCopy
 	room    candidate // memory for the session that is imported
 }
 
@@ -45,13 +45,13 @@ func beginImport(r *Relay, now time.Time) *importer { return &importer{relay: r,
 // the sockets and changes nothing else.
 func (i *importer) session(b []byte, sockets []netio.Socket) error {
 	c := &i.room
-	*c = candidate{given: sockets, sockets: sockets}
+	*c = candidate{at: i.now, given: sockets, sockets: sockets}
 	return i.enter(record.Read(b, &c.savedSession))
 }
 
 // saved is session for a record that was read before, maybe with an error.
 func (i *importer) saved(s *readSession, sockets []netio.Socket) error {
-	i.room = candidate{savedSession: s.savedSession, given: sockets, sockets: sockets}
+	i.room = candidate{savedSession: s.savedSession, at: i.now, given: sockets, sockets: sockets}
 	return i.enter(s.err)
 }
 
@@ -96,6 +96,8 @@ func (i *importer) end() {
 type candidate struct {
 	savedSession
 	session
+	at      time.Time    // stands for the moment of saving
+	copy    *sessionCopy // from a pre-copy; nil: none
 	late    savedTerminated
 	given   []netio.Socket // all sockets of the session
 	sockets []netio.Socket // not assigned yet
@@ -109,10 +111,6 @@ func (c *candidate) check(i *importer) error {
 		return unusable("version", v.Version)
 	}
 	c.spared = i.relay.stood
-	one, err := i.copyOf(v)
-	if err != nil {
-		return err
-	}
 	if err := c.refer(i); err != nil {
 		return err
 	}
@@ -122,13 +120,13 @@ func (c *candidate) check(i *importer) error {
 	if v.Calm && c.socket == nil && v.Body != nil {
 		return unusable("socket to the server", "missing")
 	}
-	c.restoreFigures(i.now)
+	c.restoreFigures(c.at)
 	switch {
 	case v.Body == nil:
 	case v.Calm:
-		waits := &pending{body: v.Body, at: i.now.Add(-min(max(v.Age, 0), time.Hour)), identity: v.Identity}
-		if one != nil {
-			waits.at, waits.restored = one.at, one.of(&c.session)
+		waits := &pending{body: v.Body, at: c.at.Add(-min(max(v.Age, 0), time.Hour)), identity: v.Identity}
+		if c.copy != nil {
+			waits.restored = c.copy.of(&c.session)
 		}
 		c.terminated = &terminated{pending: waits}
 		c.trust.answered = v.Known
@@ -265,7 +263,11 @@ func (c *candidate) enter(i *importer) {
 	if v.Server.IsValid() {
 		c.server = c.route.pool.Rejoin(v.Server)
 	}
-	e := r.table.Readmit(sessions.Key{Listener: c.listener.index, Client: v.Client}, c.session)
+	room := new(entry)
+	if c.copy != nil {
+		room = c.copy.room
+	}
+	e := r.table.ReadmitIn(room, sessions.Key{Listener: c.listener.index, Client: v.Client}, c.session)
 	p := &e.Value
 	if v.OwnFace {
 		p.face.SetOwner(p.listener)
@@ -274,7 +276,7 @@ func (c *candidate) enter(i *importer) {
 		p.socket.SetOwner(e)
 	}
 	if v.Path != nil {
-		r.sockets.rejoin(i.now, e, v.Path)
+		r.sockets.rejoin(c.at, e, v.Path)
 	}
 	p.listener.sessions++
 	r.serials.last = max(r.serials.last, p.serial)
@@ -284,7 +286,7 @@ func (c *candidate) enter(i *importer) {
 		p.tally.Established++
 	}
 	r.guard.enroll(&p.meter, v.Client.Addr())
-	r.guard.recall(i.now, &p.meter, &v.Meter)
+	r.guard.recall(c.at, &p.meter, &v.Meter)
 	if v.Cause != "" {
 		r.journal.causes[p.serial] = v.Cause
 	}

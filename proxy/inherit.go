@@ -137,10 +137,7 @@ func (l *loop) adopt(state *LoopState, at time.Time) (all Imported, err error) {
 	}
 	var own []netio.Socket
 	err = readSessions(state.Sessions, func(s *readSession) {
-		err, found := errNoSocket, false
-		if own, found = namedSockets(own[:0], sockets, s.sockets); found {
-			err = entering.saved(s, own)
-		}
+		own, err = entering.next(s, sockets, own[:0])
 		all.count(err)
 	})
 	if err != nil {
@@ -149,6 +146,26 @@ func (l *loop) adopt(state *LoopState, at time.Time) (all Imported, err error) {
 	entering.end()
 	sockets.CloseUnclaimed()
 	return all, nil
+}
+
+// next makes the next session again. It returns the memory for its sockets.
+func (i *importer) next(s *readSession, from netio.Handover, own []netio.Socket) ([]netio.Socket, error) {
+	one, names := (*sessionCopy)(nil), s.sockets
+	if s.err == nil && s.kept != 0 {
+		var err error
+		if one, err = i.takeCopy(s.kept); err != nil {
+			return own, err
+		}
+		names = one.sockets
+	}
+	own, found := namedSockets(own, from, names)
+	switch {
+	case !found:
+		return own, errNoSocket
+	case one != nil:
+		return own, i.kept(one, own)
+	}
+	return own, i.saved(s, own)
 }
 
 // notOpened opens no socket: the predecessor's configuration still has the listeners of all sessions.

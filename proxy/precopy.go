@@ -1,18 +1,21 @@
 package proxy
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"time"
 
 	"tidegate/codec"
+	"tidegate/internal/netio"
 	"tidegate/internal/record"
 	"tidegate/proxy/stats"
 )
 
 // A pre-copy shortens the standstill of a handover, as in the live migration of virtual machines. While the loops run,
-// they write the bodies of all calm sessions, and the successor restores their connections. Further passes repeat this
-// for the sessions that have changed meanwhile. At the standstill, an unchanged session needs only its first part.
+// they give the successor their connected sockets, and write all calm sessions. The successor restores their
+// connections. Further passes repeat this for the sessions that have changed meanwhile. At the standstill, an unchanged
+// session needs only its ID.
 
 const (
 	// copying is the cost of a visit that writes a session. It takes about 6 µs.
@@ -30,17 +33,21 @@ const (
 type precopy struct {
 	last  uint8 // the last round: each upgrade has one
 	round uint8 // the present round; 0: none
-	batch []byte
-	began time.Time // time of the batch
-	count int       // sessions in the batch
+	// naming names the sockets. It is nil in tests.
+	naming netio.Handover
+	batch  []byte
+	room   []byte    // for a record
+	began  time.Time // time of the batch
+	count  int       // sessions in the batch
 }
 
 // start begins a round: sessions that earlier rounds have copied count as changed.
-func (c *precopy) start() {
+func (c *precopy) start(sockets netio.Poller) {
 	if c.last++; c.last == 0 {
 		c.last = 1
 	}
 	*c = precopy{last: c.last, round: c.last}
+	c.naming, _ = sockets.(netio.Handover)
 }
 
 // stop ends the round. All sessions count as changed.
@@ -49,8 +56,8 @@ func (c *precopy) stop() { *c = precopy{last: c.last} }
 // has reports whether the present round has copied the session, and the session is unchanged.
 func (c *precopy) has(p *session) bool { return p.copied != 0 && p.copied == c.round }
 
-// begin begins the batch of a pass.
-func (c *precopy) begin(now time.Time) { c.batch, c.began, c.count = nil, now, 0 }
+// begin begins the batch of a pass, in the memory of the pass before.
+func (c *precopy) begin(now time.Time) { c.batch, c.began, c.count = c.batch[:0], now, 0 }
 
 // copyCalm is a visit that adds a calm session to the batch, unless the batches have it. A session on the list for the
 // next Flush is about to change.
@@ -60,30 +67,61 @@ func copyCalm(r *Relay, now time.Time, e *entry) int {
 	case c.round == 0:
 		return enough
 	case p.isRelayed(), c.has(p), p.isPending(), p.dirty, p.waits, !p.isCalm(), !p.client.up, !p.upstream.up,
-		!r.table.IsEstablished(e):
+		!r.table.IsEstablished(e), p.path != nil && p.path.parked.len() > 0:
 		return looked
 	}
-	x := exporter{relay: r, now: now}
+	x := exporter{relay: r, now: now, naming: c.naming}
 	c.batch = binary.AppendUvarint(c.batch, uint64(max(now.Sub(c.began), 0)))
-	c.batch = appendPiece(c.batch, x.session(e, nil))
+	c.batch = appendPiece(c.batch, x.names(e))
+	c.room = x.session(e, c.room[:0])
+	c.batch = appendPiece(c.batch, c.room)
 	c.count++
 	p.copied = c.round
 	return copying
+}
+
+// keeps reports whether the present round has copied the session, and its record would be the same now. The place of a
+// session in a server's line changes with the sessions before it.
+func (x *exporter) keeps(e *entry) bool {
+	p := &e.Value
+	return x.copied && !p.isRelayed() && x.relay.precopy.has(p) && len(x.closing[e]) == 0 && x.places[e] == 0 &&
+		(p.path == nil || p.path.parked.len() == 0)
 }
 
 // CopiedSessions is a batch of a pre-copy, for Server.TakeCopies.
 type CopiedSessions struct {
 	Loop  int
 	At    time.Time // stands for the moment of saving
-	Batch []byte
+	Batch []byte    // valid until the next one
 }
 
-// Precopy copies the sessions of all loops to the successor that the next Freeze is for, in several passes. It calls
-// send with each batch. send returns when the successor has taken the batch.
-func (s *Server) Precopy(ctx context.Context, send func(CopiedSessions) error) error {
+// GivenSockets are sockets of a loop that a successor gets before the sessions, for Server.TakeSockets.
+type GivenSockets struct {
+	Loop        int
+	State       []byte // netio's
+	Descriptors []int
+}
+
+// Heir is the successor of a pre-copy. Both methods return when the successor has what they give.
+type Heir interface {
+	GiveSockets(GivenSockets) error
+	GiveSessions(CopiedSessions) error
+}
+
+// Precopy copies the sessions of all loops to the successor that the next Freeze is for, in several passes.
+func (s *Server) Precopy(ctx context.Context, to Heir) (err error) {
 	s.precopied.Store(false)
-	for _, l := range s.loops {
-		if err := l.consult(ctx, stats.WorkHandover, func(r *Relay, _ time.Time) { r.precopy.start() }); err != nil {
+	defer func() {
+		if err != nil {
+			s.endPrecopy(ctx)
+		}
+	}()
+	for i, l := range s.loops {
+		if err := l.giveSockets(ctx, i, to); err != nil {
+			return err
+		}
+		err := l.consult(ctx, stats.WorkHandover, func(r *Relay, _ time.Time) { r.precopy.start(l.poller) })
+		if err != nil {
 			return err
 		}
 	}
@@ -93,7 +131,7 @@ func (s *Server) Precopy(ctx context.Context, send func(CopiedSessions) error) e
 			b, n, of, err := l.precopy(ctx)
 			if err == nil && (n > 0 || pass == 0) {
 				b.Loop = i
-				err = send(b)
+				err = to.GiveSessions(b)
 			}
 			if err != nil {
 				return err
@@ -109,6 +147,35 @@ func (s *Server) Precopy(ctx context.Context, send func(CopiedSessions) error) e
 	return nil
 }
 
+// endPrecopy frees the memory of a pre-copy that has failed.
+func (s *Server) endPrecopy(ctx context.Context) {
+	for _, l := range s.loops {
+		_ = l.consult(ctx, stats.WorkHandover, func(r *Relay, _ time.Time) { r.precopy.stop() }) // it may have ended
+	}
+}
+
+// giveSockets gives the connected sockets of the loop, which is the one with this number.
+func (l *loop) giveSockets(ctx context.Context, number int, to Heir) error {
+	sockets, ok := l.poller.(netio.Handover)
+	if !ok {
+		return ErrNoHandover
+	}
+	for first, more := true, true; more; first = false {
+		b := GivenSockets{Loop: number}
+		err := l.consult(ctx, stats.WorkHandover, func(*Relay, time.Time) {
+			b.State, b.Descriptors, more = sockets.Give(first)
+		})
+		if err == nil {
+			err = to.GiveSockets(b)
+		}
+		netio.CloseCopies(b.Descriptors)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // precopy makes a pass. It returns the number of copied sessions, and that of all.
 func (l *loop) precopy(ctx context.Context) (b CopiedSessions, copied, all int, err error) {
 	begin := func(r *Relay, now time.Time) { r.precopy.begin(now) }
@@ -121,16 +188,17 @@ func (l *loop) precopy(ctx context.Context) (b CopiedSessions, copied, all int, 
 	err = l.consult(ctx, stats.WorkHandover, func(r *Relay, _ time.Time) {
 		c := &r.precopy
 		b.At, b.Batch, copied, all = c.began, c.batch, c.count, r.table.Len()
-		c.batch = nil
 	})
 	return b, copied, all, err
 }
 
-// bodyCopy is the body of a session from a pre-copy.
-type bodyCopy struct {
-	body     []byte
+// sessionCopy is a session from a pre-copy.
+type sessionCopy struct {
+	savedSession
+	sockets  []byte    // their names
 	at       time.Time // stands for the moment of saving
 	restored *terminated
+	room     *entry // the system gives memory to a process when it is first used, which takes time
 	// The body was restored for these.
 	listener *listener
 	route    *route
@@ -138,11 +206,26 @@ type bodyCopy struct {
 }
 
 // of returns the restored body, or nil if the session needs another one.
-func (o *bodyCopy) of(p *session) *terminated {
+func (o *sessionCopy) of(p *session) *terminated {
 	if o.listener != p.listener || o.route != p.route || o.protocol != p.protocol {
 		return nil
 	}
 	return o.restored
+}
+
+// TakeSockets takes sockets that the predecessor gives before the sessions. It owns the descriptors, also after an
+// error.
+func (s *Server) TakeSockets(b GivenSockets) error {
+	if b.Loop < 0 || b.Loop >= len(s.loops) {
+		netio.CloseCopies(b.Descriptors)
+		return ErrLoops
+	}
+	sockets, ok := s.loops[b.Loop].poller.(netio.Handover)
+	if !ok {
+		netio.CloseCopies(b.Descriptors)
+		return ErrNoHandover
+	}
+	return sockets.Take(b.State, b.Descriptors)
 }
 
 // TakeCopies takes a batch of a predecessor's pre-copy, before Import. It restores the connections.
@@ -159,47 +242,53 @@ func (s *Server) TakeCopies(b CopiedSessions) error {
 		if n <= 0 {
 			return errCut
 		}
-		piece, more, ok := cutPiece(rest[n:])
+		sockets, more, ok := cutPiece(rest[n:])
 		if !ok {
 			return errCut
 		}
-		l.entering.copied(piece, b.At.Add(min(time.Duration(after), time.Hour)))
+		if rest, more, ok = cutPiece(more); !ok {
+			return errCut
+		}
+		l.entering.copied(sockets, rest, b.At.Add(min(time.Duration(after), time.Hour)))
 		rest = more
 	}
+	l.relay.table.Reserve(len(l.entering.copies))
 	return nil
 }
 
-// copied keeps the body of a session, and restores it if possible. An unreadable record is not kept: its session fails
-// later, if the predecessor still has it.
-func (i *importer) copied(b []byte, at time.Time) {
+// copied keeps a session with the names of its sockets, and restores its body if possible. An unreadable record is not
+// kept: its session fails later, if the predecessor still has it.
+func (i *importer) copied(sockets, b []byte, at time.Time) {
 	c := &i.room
 	*c = candidate{}
 	v := &c.savedSession
 	if record.Read(b, v) != nil || v.Is(sessionKind, savedVersion) != nil || !v.Calm || v.Body == nil {
 		return
 	}
-	one := &bodyCopy{body: v.Body, at: at}
+	one := &sessionCopy{savedSession: *v, sockets: bytes.Clone(sockets), at: at, room: new(entry)}
 	if c.refer(i) == nil {
 		if t, err := restoreCalm(i.relay, at, &c.session, v.Body); err == nil {
 			one.restored, one.listener, one.route, one.protocol = t, c.listener, c.route, c.protocol
 		}
 	}
 	if i.copies == nil {
-		i.copies = make(map[SessionID]*bodyCopy)
+		i.copies = make(map[SessionID]*sessionCopy)
 	}
 	i.copies[v.Serial] = one
 }
 
-// copyOf gives a record its body from the pre-copy, if it refers to that one.
-func (i *importer) copyOf(v *savedSession) (*bodyCopy, error) {
-	if !v.Copied {
-		return nil, nil
+// takeCopy takes a session out of the pre-copy.
+func (i *importer) takeCopy(id SessionID) (*sessionCopy, error) {
+	one := i.copies[id]
+	if one == nil {
+		return nil, unusable("copy of the session", id)
 	}
-	one := i.copies[v.Serial]
-	if one == nil || !v.Calm || v.Body != nil {
-		return nil, unusable("copied part", v.Serial)
-	}
-	delete(i.copies, v.Serial)
-	v.Body = one.body
+	delete(i.copies, id)
 	return one, nil
+}
+
+// kept makes a session again that is as the pre-copy has it.
+func (i *importer) kept(one *sessionCopy, sockets []netio.Socket) error {
+	i.room = candidate{savedSession: one.savedSession, at: one.at, copy: one, given: sockets, sockets: sockets}
+	return i.enter(nil)
 }

@@ -1,10 +1,15 @@
 package proxy
 
-import "tidegate/internal/record"
+import (
+	"encoding/binary"
+
+	"tidegate/internal/record"
+)
 
 // readSession is the record of a session in a batch.
 type readSession struct {
-	sockets []byte // their names
+	sockets []byte    // their names
+	kept    SessionID // an unchanged session of a pre-copy; 0: the session has a record
 	savedSession
 	err error // of reading
 }
@@ -50,10 +55,22 @@ func readBatches(batches [][]byte, ahead chan<- []readSession, done <-chan []rea
 				some = <-done
 			}
 			some = append(some, readSession{sockets: names})
-			one := &some[len(some)-1]
-			one.err = record.Read(session, &one.savedSession)
+			some[len(some)-1].read(session)
 		}
 	}
 	ahead <- some
 	return nil
+}
+
+// read reads the record of a session. An empty one stands for a session of the pre-copy, whose ID is in place of the
+// sockets' names.
+func (s *readSession) read(b []byte) {
+	if len(b) > 0 {
+		s.err = record.Read(b, &s.savedSession)
+		return
+	}
+	id, n := binary.Uvarint(s.sockets)
+	if s.kept = SessionID(id); n <= 0 || id == 0 {
+		s.err = errCut
+	}
 }

@@ -161,6 +161,7 @@ func (r *Relay) Failed(now time.Time, s netio.Socket, _ error) {
 			return
 		}
 		p.refused++
+		p.copied = 0
 		believed := !p.upstream.up || p.refused >= refusals || p.route.Upstream.Transport.Stream
 		if p.upstream.Live() && believed {
 			r.abandonUpstream(now, owner)

@@ -68,8 +68,7 @@ type savedSession struct {
 	Body     []byte `cbor:"32,keyasint,omitempty"` // a savedTerminated; none: relayed
 	// Age is the time since Body was written, if it was still pending.
 	Age time.Duration `cbor:"33,keyasint,omitempty"`
-	// Copied reports that the importer has the Body from a pre-copy.
-	Copied bool `cbor:"34,keyasint,omitempty"`
+	// Number 34 had another meaning.
 }
 
 // savedProxy is a trustedProxy.

@@ -39,6 +39,34 @@ func BenchmarkImport(b *testing.B) {
 	}
 }
 
+// BenchmarkImportKept measures the import of a session that is as the pre-copy has it.
+func BenchmarkImportKept(b *testing.B) {
+	eachCrowd(b, func(b *testing.B, c *crowdNet, _ float64) {
+		c.relay.precopy.start(nil)
+		batch := copyPass(c.relay, c.now)
+		_, all := exportAll(c.relay, c.now)
+		if all[0].kept == 0 {
+			b.Skip("relayed sessions are not copied")
+		}
+		n := 0
+		var i *importer
+		for b.Loop() {
+			if n%len(all) == 0 {
+				b.StopTimer()
+				r := NewRelay(c.relay.settings, RelayOptions{Log: zerolog.Nop()}, c, c.now)
+				r.Attach(0, c.listener)
+				i = beginImport(r, c.now)
+				takeCopies(b, i, []CopiedSessions{batch})
+				b.StartTimer()
+			}
+			if err := all[n%len(all)].enter(i); err != nil {
+				b.Fatal(err)
+			}
+			n++
+		}
+	})
+}
+
 func measureImport(b *testing.B, c *crowdNet, whole bool) {
 	_, all := exportAll(c.relay, c.now)
 	n := 0

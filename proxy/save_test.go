@@ -20,6 +20,19 @@ var replaceWorlds bool
 type savedRecord struct {
 	bytes   []byte
 	sockets []netio.Socket
+	kept    SessionID // that the importer has from a pre-copy; 0: it needs bytes
+}
+
+// enter makes the session again.
+func (s *savedRecord) enter(i *importer) error {
+	if s.kept == 0 {
+		return i.session(s.bytes, s.sockets)
+	}
+	one, err := i.takeCopy(s.kept)
+	if err != nil {
+		return err
+	}
+	return i.kept(one, s.sockets)
 }
 
 // exportAll exports a Relay: the record of the Relay itself, and those of its sessions.
@@ -27,7 +40,11 @@ func exportAll(r *Relay, now time.Time) (shared []byte, all []savedRecord) {
 	x := beginExport(r, now)
 	x.copied = true
 	for e := range r.table.All {
-		all = append(all, savedRecord{x.session(e, nil), x.sockets(e)})
+		one := savedRecord{bytes: x.session(e, nil), sockets: x.sockets(e)}
+		if x.keeps(e) {
+			one.kept = e.Value.serial
+		}
+		all = append(all, one)
 	}
 	return x.shared(nil), all
 }
@@ -41,7 +58,7 @@ func importAll(t testing.TB, r *Relay, now time.Time, shared []byte, all []saved
 		t.Fatal(err)
 	}
 	for _, one := range all {
-		if err := i.session(one.bytes, one.sockets); err != nil {
+		if err := one.enter(i); err != nil {
 			t.Fatal(err)
 		}
 	}

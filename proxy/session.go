@@ -86,7 +86,7 @@ type terminated struct {
 	searches  bool // routers may not fragment datagrams to server yet
 	why       codec.Reason
 	blame     stats.Party // the party that ended it
-	copied    uint8       // the round of the pre-copy that has written the body as it is; 0: none
+	copied    uint8       // the round of the pre-copy that has written the session as it is; 0: none
 }
 
 // relayed is the part of a session in ModeRelay. Datagrams of the client and the server pass unchanged. The session

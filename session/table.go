@@ -123,21 +123,31 @@ func (t *Table[T]) Add(k Key, value T) (*Entry[T], error) {
 	if err := t.places.take(&t.limits, k.Client.Addr()); err != nil {
 		return nil, err
 	}
-	return t.insert(k, value), nil
+	return t.insert(new(Entry[T]), k, value), nil
 }
 
 // Readmit opens a half-open session regardless of the limits: it was in another Table. It returns nil if the key is in
 // use.
-func (t *Table[T]) Readmit(k Key, value T) *Entry[T] {
+func (t *Table[T]) Readmit(k Key, value T) *Entry[T] { return t.ReadmitIn(new(Entry[T]), k, value) }
+
+// ReadmitIn is Readmit with the memory for the session, which is zero.
+func (t *Table[T]) ReadmitIn(e *Entry[T], k Key, value T) *Entry[T] {
 	if t.byKey[k] != nil {
 		return nil
 	}
 	_ = t.places.take(&Limits{}, k.Client.Addr()) // without limits there is room
-	return t.insert(k, value)
+	return t.insert(e, k, value)
 }
 
-func (t *Table[T]) insert(k Key, value T) *Entry[T] {
-	e := &Entry[T]{Key: k, Value: value, prev: t.last}
+// Reserve makes room for a number of sessions at once. Only an empty Table does that.
+func (t *Table[T]) Reserve(sessions int) {
+	if len(t.byKey) == 0 {
+		t.byKey = make(map[Key]*Entry[T], sessions)
+	}
+}
+
+func (t *Table[T]) insert(e *Entry[T], k Key, value T) *Entry[T] {
+	e.Key, e.Value, e.prev = k, value, t.last
 	if t.last == nil {
 		t.first = e
 	} else {

@@ -42,7 +42,8 @@ func TestUpgradeWhoseSuccessorDies(t *testing.T) {
 	self, err := os.Executable()
 	must(t, err)
 	for _, step := range []string{
-		"successor is ready", "successor has copies", "successor received all", "successor imported all", "successor goes",
+		"successor is ready", "successor has sockets", "successor has copies", "successor received all",
+		"successor imported all", "successor goes",
 	} {
 		script := "#!/bin/sh\nexport " + diesAt + "='" + step + "'\nexec " + self + " \"$@\"\n"
 		must(t, os.Rename(path, path+".before"))

@@ -24,7 +24,7 @@ type message struct {
 	Size        int    `json:"size,omitempty"`        // of body, in bytes
 	Descriptors int    `json:"descriptors,omitempty"` // number of them
 	At          int64  `json:"at,omitempty"`          // moment of saving, by the system's monotonic clock in nanoseconds
-	Copies      bool   `json:"copies,omitempty"`      // the sender takes "copies"
+	Keeps       bool   `json:"keeps,omitempty"`       // the sender takes "given" and "copies"
 	body        []byte
 	descriptors []int
 }

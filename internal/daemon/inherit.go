@@ -16,7 +16,8 @@ import (
 //
 //	process:   "hello" with a handover, and copies of the listening sockets
 //	successor: "ready" with its version, once it has its configuration and the listeners; or "refused" with the reason
-//	process:   "copies" of sessions, while it goes on; any number of times, if the successor takes them
+//	process:   "given" sockets and "copies" of sessions, while it goes on; any number of times, if the successor takes
+//	           them
 //	successor: "copied" after each
 //	process:   stands still, and sends "sockets", "shared" and "sessions" of each loop, and "all"
 //	successor: "have", once it could go on
@@ -34,6 +35,7 @@ var HandoverFormat = 1
 const (
 	wordHello    = "hello"
 	wordReady    = "ready"
+	wordGiven    = "given"
 	wordCopies   = "copies"
 	wordCopied   = "copied"
 	wordRefused  = "refused"

@@ -84,7 +84,7 @@ func (p *predecessor) refuse(why error) {
 // goes on.
 func (p *predecessor) takeOver(server *proxy.Server) (all proxy.Imported, err error) {
 	AtStep("successor is ready")
-	if err := p.send(message{Kind: wordReady, Copies: true, body: []byte(Version())}); err != nil {
+	if err := p.send(message{Kind: wordReady, Keeps: true, body: []byte(Version())}); err != nil {
 		return all, p.alone(err)
 	}
 	estate, err := p.receiveStates(server)
@@ -131,6 +131,8 @@ func (p *predecessor) receiveStates(server *proxy.Server) (*estate, error) {
 	for all.at.IsZero() {
 		m, err := p.receiveAny()
 		switch {
+		case err == nil && m.Kind == wordGiven:
+			err = p.takeSockets(server, &m)
 		case err == nil && m.Kind == wordCopies:
 			err = p.takeCopies(server, &m)
 		case err == nil:
@@ -145,6 +147,17 @@ func (p *predecessor) receiveStates(server *proxy.Server) (*estate, error) {
 		}
 	}
 	return all, nil
+}
+
+// takeSockets takes sockets before the standstill.
+func (p *predecessor) takeSockets(server *proxy.Server, m *message) error {
+	defer m.release()
+	b := proxy.GivenSockets{Loop: m.Loop, State: m.body, Descriptors: m.descriptors}
+	if err := server.TakeSockets(b); err != nil {
+		return err
+	}
+	AtStep("successor has sockets")
+	return p.send(message{Kind: wordCopied})
 }
 
 // takeCopies takes a batch of the pre-copy.

@@ -80,7 +80,7 @@ type successor struct {
 	*conversation
 	process *exec.Cmd
 	version string
-	copies  bool          // it takes copies before the standstill
+	keeps   bool          // it takes copies before the standstill
 	stood   time.Duration // how long this process stood still for it
 }
 
@@ -162,7 +162,7 @@ func (u *upgrader) introduce(s *successor, listeners []*os.File) error {
 	if err != nil {
 		return fmt.Errorf("successor not ready: %w", err)
 	}
-	s.version, s.copies = string(ready.body), ready.Copies
+	s.version, s.keeps = string(ready.body), ready.Keeps
 	ready.release()
 	AtStep("successor is ready")
 	return nil
@@ -172,9 +172,9 @@ func (u *upgrader) introduce(s *successor, listeners []*os.File) error {
 // successor is killed first.
 func (u *upgrader) handOver(s *successor) error {
 	defer restCollector()()
-	if s.copies {
+	if s.keeps {
 		AtStep("process copies the sessions")
-		if err := u.server.Precopy(context.Background(), s.giveCopies); err != nil {
+		if err := u.server.Precopy(context.Background(), s); err != nil {
 			return fmt.Errorf("copy the sessions: %w", err)
 		}
 	}
@@ -199,10 +199,20 @@ func (u *upgrader) handOver(s *successor) error {
 	return nil
 }
 
-// giveCopies sends a batch of a pre-copy, and waits until the successor has it.
-func (s *successor) giveCopies(b proxy.CopiedSessions) error {
+// GiveSessions implements proxy.Heir.
+func (s *successor) GiveSessions(b proxy.CopiedSessions) error {
 	at := monotonic() - time.Since(b.At).Nanoseconds()
-	if err := s.send(message{Kind: wordCopies, Loop: b.Loop, At: at, body: b.Batch}); err != nil {
+	return s.giveBefore(message{Kind: wordCopies, Loop: b.Loop, At: at, body: b.Batch})
+}
+
+// GiveSockets implements proxy.Heir.
+func (s *successor) GiveSockets(b proxy.GivenSockets) error {
+	return s.giveBefore(message{Kind: wordGiven, Loop: b.Loop, body: b.State, descriptors: b.Descriptors})
+}
+
+// giveBefore sends a part of a pre-copy, and waits until the successor has it.
+func (s *successor) giveBefore(m message) error {
+	if err := s.send(m); err != nil {
 		return err
 	}
 	_, err := s.receive(wordCopied)

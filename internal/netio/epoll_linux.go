@@ -39,6 +39,7 @@ type epollPoller struct {
 	sawAll       bool         // the last poll saw all ready sockets
 	stats        Stats
 	imported     imported // from another process
+	giving       giving   // to another process
 	guest        bool     // the other process may still go on with the imported sockets
 	bound        int      // for new descriptors
 	closed       bool

@@ -6,7 +6,48 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func (p *epollPoller) Export() (state []byte, descriptors []int) {
+// givenAtOnce bounds the sockets of a Give: a loop does it between two turns.
+const givenAtOnce = 512
+
+// giving is the state of Give.
+type giving struct {
+	round uint8 // of the sockets given since the first Give
+	next  int   // descriptor
+}
+
+func (p *epollPoller) Give(first bool) (state []byte, given []int, more bool) {
+	g := &p.giving
+	if first {
+		g.next = 0
+		if g.round++; g.round == 0 {
+			g.round = 1
+		}
+	}
+	part := new(savedPart)
+	for ; g.next < len(p.sockets) && len(given) < givenAtOnce; g.next++ {
+		s, ok := p.sockets[g.next].(*epollSocket)
+		if !ok || s.closed || s.demux != nil || !s.dialed() {
+			continue
+		}
+		fd, err := unix.FcntlInt(uintptr(s.fd), unix.F_DUPFD_CLOEXEC, 0)
+		if err != nil {
+			return part.appendTo(nil), given, false // no descriptor is free: Export has the other sockets
+		}
+		s.given = g.round
+		part.saveDialed(s)
+		part.Numbers, given = append(part.Numbers, s.fd), append(given, fd)
+	}
+	return part.appendTo(nil), given, g.next < len(p.sockets)
+}
+
+// CloseCopies closes the descriptors of a Give.
+func CloseCopies(descriptors []int) {
+	for _, fd := range descriptors {
+		_ = unix.Close(fd)
+	}
+}
+
+func (p *epollPoller) Export(given bool) (state []byte, descriptors []int) {
 	part := new(savedPart)
 	next := func(full bool) {
 		if full || part.size() >= partSize {
@@ -14,7 +55,7 @@ func (p *epollPoller) Export() (state []byte, descriptors []int) {
 		}
 	}
 	for fd, w := range p.sockets {
-		if !part.save(w) {
+		if !part.save(w, given) {
 			continue
 		}
 		part.Numbers = append(part.Numbers, fd)
@@ -22,7 +63,7 @@ func (p *epollPoller) Export() (state []byte, descriptors []int) {
 		next(false)
 	}
 	for fd, w := range p.sockets {
-		if h := sharedOf(w); h != nil {
+		if h := sharedOf(w); h != nil && !given {
 			for _, l := range h.members {
 				m := savedMember{Number: fd, Peer: l.peer}
 				if l.length > 0 {
@@ -46,8 +87,8 @@ func sharedOf(w watched) *sharedSocket {
 	return nil
 }
 
-// save adds a socket to the part, and reports whether the socket is exported.
-func (s *savedPart) save(w watched) bool {
+// save adds a socket to the part, and reports whether its descriptor is exported. given leaves out given sockets.
+func (s *savedPart) save(w watched, given bool) bool {
 	switch w := w.(type) {
 	case *epollStream:
 		s.Streams = append(s.Streams, w.saved())
@@ -60,7 +101,10 @@ func (s *savedPart) save(w watched) bool {
 		if w.queued || w.drops > 0 {
 			s.Drops = append(s.Drops, savedDrops{w.fd, w.drops})
 		}
-		if h == nil {
+		switch {
+		case h == nil && given && w.given != 0 && w.given == w.poller.giving.round:
+			return false
+		case h == nil:
 			s.saveDialed(w)
 			return true
 		}

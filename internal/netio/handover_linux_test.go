@@ -32,7 +32,7 @@ func (l *loop) successor(listeners map[netio.Socket]any, keep ...*netio.Socket) 
 		must(l.t, errors.Join(err, file.Close()))
 		adopted.SetOwner("listener")
 	}
-	state, descriptors := old.Export()
+	state, descriptors := old.Export(false)
 	must(l.t, fresh.Import(state, copies(l.t, descriptors)))
 	for _, s := range keep {
 		named, rest := fresh.Named(append(old.AppendName(nil, *s), "rest"...))
@@ -263,7 +263,7 @@ func TestImportOfDamagedState(t *testing.T) {
 	_, err := old.Dial(at.Addr(), netio.SocketOptions{Shared: true})
 	must(t, err)
 	old.dialStream(netListener(t).Addr().(*net.TCPAddr).AddrPort(), netio.StreamOptions{})
-	state, descriptors := old.Poller.(netio.Handover).Export()
+	state, descriptors := old.Poller.(netio.Handover).Export(false)
 	open := openDescriptors(t)
 	try := func(state []byte) error {
 		p, err := netio.New(netio.Options{Backend: netio.Epoll})
@@ -306,7 +306,7 @@ func BenchmarkHandover(b *testing.B) {
 	}
 	netio.Reserve(4 * sockets)
 	for b.Loop() {
-		state, descriptors := old.Poller.(netio.Handover).Export()
+		state, descriptors := old.Poller.(netio.Handover).Export(false)
 		b.StopTimer()
 		taken := copies(b, descriptors)
 		next, err := netio.New(netio.Options{Backend: netio.Epoll})
@@ -331,7 +331,7 @@ func TestFailedHandover(t *testing.T) {
 	old.untilReceived(1)
 	old.send(stream, netip.AddrPort{}, "one")
 	old.Flush()
-	state, descriptors := old.Poller.(netio.Handover).Export()
+	state, descriptors := old.Poller.(netio.Handover).Export(false)
 	next := newLoop(t, netio.Options{Backend: netio.Epoll})
 	must(t, next.Poller.(netio.Handover).Import(state, copies(t, descriptors)))
 	next.Poller.(netio.Handover).CloseUnclaimed()

@@ -23,14 +23,18 @@ type importer struct {
 }
 
 func (p *epollPoller) Import(state []byte, descriptors []int) error {
-	p.guest = true
-	m := importer{p, descriptors, make(map[int]int, len(descriptors))}
 	p.imported.listeners = make(map[netip.AddrPort]*epollListener)
 	for _, w := range p.sockets {
 		if l, ok := w.(*epollListener); ok {
 			p.imported.listeners[l.addr] = l
 		}
 	}
+	return p.Take(state, descriptors)
+}
+
+func (p *epollPoller) Take(state []byte, descriptors []int) error {
+	p.guest = true
+	m := importer{p, descriptors, make(map[int]int, len(descriptors))}
 	err := m.parts(state)
 	for _, fd := range m.descriptors {
 		_ = unix.Close(fd)
@@ -115,8 +119,15 @@ func (m *importer) take(number int) (fd int, err error) {
 	return fd, nil
 }
 
-// adopt watches a socket.
+// adopt watches a socket. It replaces one that was given before: the other process has closed that one since.
 func (m *importer) adopt(w watched, number, fd int, events uint32) error {
+	if old := m.imported.at(number); old != nil {
+		s, ok := old.(*epollSocket)
+		if !ok || s.demux != nil {
+			return closeAfter(fd, errState)
+		}
+		s.Close()
+	}
 	if err := m.watch(w, fd, events); err != nil {
 		return closeAfter(fd, err)
 	}
@@ -244,12 +255,30 @@ func (p *epollPoller) Named(b []byte) (s Socket, rest []byte) {
 		rest = rest[copy(k.at[:], rest):]
 		rest = rest[copy(k.peer[:], rest):]
 		rest = rest[copy(k.port[:], rest):]
-		if h := sharedOf(w); h != nil && h.members[k] != nil {
-			s = h.members[k]
+		if h := sharedOf(w); h != nil {
+			if l := h.memberOf(k); l != nil {
+				return l, rest
+			}
 		}
-		return s, rest
+		return nil, rest
 	}
 	return nil, nil
+}
+
+// memberOf returns the member with a key, which it adds if there is none. It returns nil for a key of no member.
+func (h *sharedSocket) memberOf(k virtualKey) *virtualSocket {
+	if l := h.members[k]; l != nil {
+		return l
+	}
+	at := netip.Addr{}
+	if k.at != [16]byte{} {
+		at = netip.AddrFrom16(k.at).Unmap()
+	}
+	peer := netip.AddrPortFrom(netip.AddrFrom16(k.peer).Unmap(), binary.BigEndian.Uint16(k.port[:]))
+	if at.IsValid() != h.ownAddresses {
+		return nil
+	}
+	return h.add(at, peer)
 }
 
 func (p *epollPoller) CloseUnclaimed() {

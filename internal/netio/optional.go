@@ -103,9 +103,16 @@ type Handover interface {
 	AdoptStream(f *os.File, o StreamOptions) (Socket, error)
 	// File returns a copy of a listening socket's descriptor, for another process.
 	File(s Socket) (*os.File, error)
-	// Export returns the state of all sockets except the listening ones, and their descriptors, which stay open. The
+	// Give returns the state of further connected UDP sockets, with copies of their descriptors for CloseCopies. They go
+	// to another process before an Export, while this one goes on. first begins with the first socket. more reports that
+	// there are others.
+	Give(first bool) (state []byte, copies []int, more bool)
+	// Take takes over sockets of a Give, before Import. It owns the descriptors, also after an error.
+	Take(state []byte, descriptors []int) error
+	// Export returns the state of all sockets except the listening ones, and their descriptors, which stay open. given
+	// leaves out the sockets that the last Give has returned, and members of shared sockets: Named makes these again. The
 	// caller must have called Flush, and must not use the Poller until it goes on as before or calls Leave.
-	Export() (state []byte, descriptors []int)
+	Export(given bool) (state []byte, descriptors []int)
 	// Import continues with the sockets of an Export in another process. It owns the descriptors, also after an error.
 	// Until the first Wait, the other process may still go on: Close only closes descriptors.
 	// Their listeners must have been adopted before, with their Owner.

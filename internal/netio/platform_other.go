@@ -58,6 +58,9 @@ func BoundAddress(*os.File) (addr netip.AddrPort, stream bool, err error) {
 // Duplicate copies a descriptor for another process. It works only on Linux.
 func Duplicate(*os.File) (*os.File, error) { return nil, errors.ErrUnsupported }
 
+// CloseCopies does nothing, except on Linux.
+func CloseCopies([]int) {}
+
 // Reserve does nothing, except on Linux.
 func Reserve(int) {}
 

@@ -45,7 +45,10 @@ func (p *epollPoller) dialConnected(to netip.AddrPort, o SocketOptions) (*epollS
 
 // keepIdle disconnects a closed socket for the next Dial, and reports whether it could.
 func (p *epollPoller) keepIdle(s *epollSocket) bool {
-	if !s.reusable || p.closed || p.guest || len(p.idleSockets) >= min(maxIdle, p.bound/idleShare) || !disconnect(s.fd) {
+	if !s.reusable || s.given != 0 || p.closed || p.guest || len(p.idleSockets) >= min(maxIdle, p.bound/idleShare) {
+		return false
+	}
+	if !disconnect(s.fd) {
 		return false
 	}
 	s.idle, s.idleSince = true, p.turn

@@ -30,6 +30,7 @@ type epollSocket struct {
 	buffer       int    // SocketOptions.ReceiveBuffer of a reusable one
 	idle         bool   // for the next Dial: it is closed, but has its descriptor
 	idleSince    uint32 // no input can have come since this turn of the Poller
+	given        uint8  // the round of Give that has returned it; 0: none
 }
 
 // Addr implements Socket. The port of a reused socket is asked for on demand.
@@ -49,7 +50,7 @@ func (s *epollSocket) Close() {
 		s.countDrops()
 	}
 	s.closed = true
-	if !s.dialed() {
+	if !s.dialed() || s.given != 0 { // another process has a copy
 		s.poller.unwatch(s.fd)
 	}
 	if !s.poller.keepIdle(s) {
