@@ -88,9 +88,7 @@ func TestGive(t *testing.T) {
 	must(t, next.Close())
 	must(t, old.Close())
 	must(t, peers.Close())
-	if after := openDescriptors(t); after != open {
-		t.Errorf("%d descriptors are open, were %d", after, open)
-	}
+	checkDescriptors(t, open)
 }
 
 // TestCloseOfGivenSocket asserts that a socket that another process has too leaves the epoll set when it closes: its

@@ -6,6 +6,8 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -282,18 +284,33 @@ func TestImportOfDamagedState(t *testing.T) {
 		damaged[i] ^= 0x55
 		_ = try(damaged)
 	}
-	if after := openDescriptors(t); after != open {
-		t.Errorf("%d descriptors are open, were %d", after, open)
+	checkDescriptors(t, open)
+}
+
+// checkDescriptors asserts that all open descriptors were open before.
+func checkDescriptors(t testing.TB, before map[string]string) {
+	t.Helper()
+	for fd, file := range openDescriptors(t) {
+		if before[fd] != file {
+			t.Errorf("descriptor %s is open: %s", fd, file)
+		}
 	}
 }
 
-// openDescriptors returns the lowest free descriptor.
-func openDescriptors(t testing.TB) int {
+// openDescriptors returns what each open descriptor leads to. Other tests may leave some that the garbage collector
+// closes later.
+func openDescriptors(t testing.TB) map[string]string {
 	t.Helper()
-	fd, err := unix.Dup(0)
+	const folder = "/proc/self/fd"
+	listed, err := os.ReadDir(folder)
 	must(t, err)
-	must(t, unix.Close(fd))
-	return fd
+	all := make(map[string]string)
+	for _, fd := range listed {
+		if file, err := os.Readlink(filepath.Join(folder, fd.Name())); err == nil { // not the folder itself
+			all[fd.Name()] = file
+		}
+	}
+	return all
 }
 
 // BenchmarkHandover exports and imports 5,000 connected sockets.
