@@ -146,7 +146,7 @@ func (g *tickGame) event(c *endpoint.Conn[player], e *codec.Event) {
 			}
 		}
 	case codec.Received:
-		p, b := &c.Value, e.Message.Payload
+		p, b := &c.Value, e.Payload
 		if len(b) < g.head+minStamp {
 			return
 		}

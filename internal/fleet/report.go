@@ -78,7 +78,7 @@ func (r *report) format() ([]byte, error) {
 		w.Servers[i] = serverWire{s.Upstream, s.Addr, s.Sessions, s.State}
 	}
 	for i, p := range r.protocols {
-		w.Protocols[i] = protocolWire{p.Protocol, p.Established, p.HalfOpen}
+		w.Protocols[i] = protocolWire(p)
 	}
 	return json.Marshal(&w)
 }
@@ -140,7 +140,7 @@ func (r *report) addProtocols(all []protocolWire) error {
 		if seen[p.Protocol] = struct{}{}; len(seen) != i+1 {
 			return errTwice
 		}
-		r.protocols[i] = ProtocolCount{p.Protocol, p.Established, p.HalfOpen}
+		r.protocols[i] = ProtocolCount(p)
 	}
 	return nil
 }
