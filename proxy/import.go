@@ -45,30 +45,12 @@ func beginImport(r *Relay, now time.Time) *importer { return &importer{relay: r,
 // the sockets and changes nothing else.
 func (i *importer) session(b []byte, sockets []netio.Socket) error {
 	c := &i.room
-	*c = candidate{at: i.now, given: sockets, sockets: sockets}
-	return i.enter(record.Read(b, &c.savedSession))
-}
-
-// saved is session for a record that was read before, maybe with an error.
-func (i *importer) saved(s *readSession, sockets []netio.Socket) error {
-	i.room = candidate{savedSession: s.savedSession, at: i.now, given: sockets, sockets: sockets}
-	return i.enter(s.err)
-}
-
-// enter makes the session in room, unless its record could not be read.
-func (i *importer) enter(err error) error {
-	c := &i.room
+	*c = newCandidate(i.now, sockets)
+	err := record.Read(b, &c.savedSession)
 	if err == nil {
 		err = c.check(i)
 	}
-	if err != nil {
-		for _, s := range c.given {
-			s.Close()
-		}
-		return err
-	}
-	c.enter(i)
-	return nil
+	return c.finish(i, err)
 }
 
 // end puts sessions into the lines where they have waited. It begins the walk that restores their connections: each
@@ -95,13 +77,41 @@ func (i *importer) end() {
 // candidate is a session that is to be imported.
 type candidate struct {
 	savedSession
-	session
-	at      time.Time    // stands for the moment of saving
-	copy    *sessionCopy // from a pre-copy; nil: none
-	late    savedTerminated
-	given   []netio.Socket // all sockets of the session
-	sockets []netio.Socket // not assigned yet
-	closing []*closingConn
+	*session           // of entry
+	entry    *entry    // not in the table yet
+	at       time.Time // stands for the moment of saving
+	late     savedTerminated
+	given    []netio.Socket // all sockets of the session
+	sockets  []netio.Socket // not assigned yet
+	closing  []*closingConn
+}
+
+func newCandidate(at time.Time, sockets []netio.Socket) candidate {
+	e := new(entry)
+	return candidate{session: &e.Value, entry: e, at: at, given: sockets, sockets: sockets}
+}
+
+// finish adds the session to the Relay, or closes its sockets. err is that of its check.
+func (c *candidate) finish(i *importer, err error) error {
+	switch {
+	case err != nil:
+	case i.relay.table.Get(c.key()) != nil:
+		err = unusable("client", c.Client)
+	case c.OwnsID && !c.route.ids.claim(c.ID):
+		err = unusable("client ID in use", c.ID)
+	}
+	if err != nil {
+		for _, s := range c.given {
+			s.Close()
+		}
+		return err
+	}
+	c.enter(i)
+	return nil
+}
+
+func (c *candidate) key() sessions.Key {
+	return sessions.Key{Listener: c.listener.index, Client: c.Client}
 }
 
 // check makes the session of a record. It changes nothing of the Relay.
@@ -124,11 +134,8 @@ func (c *candidate) check(i *importer) error {
 	switch {
 	case v.Body == nil:
 	case v.Calm:
-		waits := &pending{body: v.Body, at: c.at.Add(-min(max(v.Age, 0), time.Hour)), identity: v.Identity}
-		if c.copy != nil {
-			waits.restored = c.copy.of(&c.session)
-		}
-		c.terminated = &terminated{pending: waits}
+		at := c.at.Add(-min(max(v.Age, 0), time.Hour))
+		c.terminated = &terminated{pending: &pending{body: v.Body, at: at, identity: v.Identity}}
 		c.trust.answered = v.Known
 	default:
 		if err := c.restoreWhole(i); err != nil {
@@ -141,8 +148,8 @@ func (c *candidate) check(i *importer) error {
 	switch {
 	case len(c.sockets) > 0:
 		return unusable("number of further sockets", len(c.sockets))
-	case v.OwnsID && (v.Body == nil || !c.route.ids.claim(v.ID)):
-		return unusable("client ID in use", v.ID)
+	case v.OwnsID && v.Body == nil:
+		return unusable("client ID of a relayed session", v.ID)
 	}
 	return nil
 }
@@ -150,12 +157,7 @@ func (c *candidate) check(i *importer) error {
 // refer finds what the record names.
 func (c *candidate) refer(i *importer) error {
 	v, r := &c.savedSession, i.relay
-	for _, d := range slices.Concat(r.listeners, i.gone) {
-		if v.isAt(d) {
-			c.listener = d
-		}
-	}
-	if c.listener == nil {
+	if c.listener = i.listenerOf(v); c.listener == nil {
 		return unusable("unknown listener", v.Listener)
 	}
 	if c.route = i.route(v); c.route == nil {
@@ -169,16 +171,25 @@ func (c *candidate) refer(i *importer) error {
 	if c.protocol == nil {
 		return unusable("unknown protocol", v.Protocol)
 	}
-	key := sessions.Key{Listener: c.listener.index, Client: v.Client}
 	switch {
 	case (c.route.Mode == ModeRelay) != (v.Body == nil):
 		return unusable("route of another mode", v.Route)
-	case !v.Client.IsValid() || r.table.Get(key) != nil:
+	case !v.Client.IsValid():
 		return unusable("client", v.Client)
 	case v.Serial == 0 || v.Serial%r.serials.step != r.serials.last%r.serials.step:
 		return unusable("session ID", v.Serial)
 	case v.Path != nil && !v.Server.IsValid(), v.HasSocket && !v.Server.IsValid():
 		return unusable("server", v.Server)
+	}
+	return nil
+}
+
+// listenerOf returns the listener of a session, or nil.
+func (i *importer) listenerOf(v *savedSession) *listener {
+	for _, all := range [][]*listener{i.relay.listeners, i.gone} {
+		if n := slices.IndexFunc(all, v.isAt); n >= 0 {
+			return all[n]
+		}
 	}
 	return nil
 }
@@ -226,7 +237,7 @@ func (v savedTraffic) restore() stats.Traffic {
 
 // restoreWhole restores the second part at once.
 func (c *candidate) restoreWhole(i *importer) error {
-	t, late, err := restoreTerminated(i.relay, i.now, &c.session, c.Body)
+	t, late, err := restoreTerminated(i.relay, i.now, c.session, c.Body)
 	if err != nil {
 		return err
 	}
@@ -263,12 +274,8 @@ func (c *candidate) enter(i *importer) {
 	if v.Server.IsValid() {
 		c.server = c.route.pool.Rejoin(v.Server)
 	}
-	room := new(entry)
-	if c.copy != nil {
-		room = c.copy.room
-	}
-	e := r.table.ReadmitIn(room, sessions.Key{Listener: c.listener.index, Client: v.Client}, c.session)
-	p := &e.Value
+	e, p := c.entry, c.session
+	r.table.Enter(e, c.key(), v.Full)
 	if v.OwnFace {
 		p.face.SetOwner(p.listener)
 	}
@@ -293,9 +300,6 @@ func (c *candidate) enter(i *importer) {
 	if v.Known {
 		r.table.Prove(e)
 		r.known.add(p.listener, v.Client)
-	}
-	if v.Full {
-		r.table.Establish(e)
 	}
 	if p.isRelayed() {
 		r.table.Schedule(e, i.now, p.expiry(r.settings))

@@ -136,36 +136,46 @@ func (l *loop) adopt(state *LoopState, at time.Time) (all Imported, err error) {
 		return all, err
 	}
 	var own []netio.Socket
-	err = readSessions(state.Sessions, func(s *readSession) {
-		own, err = entering.next(s, sockets, own[:0])
-		all.count(err)
-	})
-	if err != nil {
-		return all, err
+	for _, rest := range state.Sessions {
+		for len(rest) > 0 {
+			names, more, ok := cutPiece(rest)
+			b, more, whole := cutPiece(more)
+			if !ok || !whole {
+				return all, errCut
+			}
+			own, err = entering.next(names, b, sockets, own[:0])
+			all.count(err)
+			rest = more
+		}
 	}
 	entering.end()
 	sockets.CloseUnclaimed()
 	return all, nil
 }
 
-// next makes the next session again. It returns the memory for its sockets.
-func (i *importer) next(s *readSession, from netio.Handover, own []netio.Socket) ([]netio.Socket, error) {
-	one, names := (*sessionCopy)(nil), s.sockets
-	if s.err == nil && s.kept != 0 {
-		var err error
-		if one, err = i.takeCopy(s.kept); err != nil {
-			return own, err
+// next makes the next session again. Its record is empty if it is one of the pre-copy: then its ID is in place of its
+// sockets' names. next returns the memory for the sockets.
+func (i *importer) next(names, b []byte, from netio.Handover, own []netio.Socket) ([]netio.Socket, error) {
+	if len(b) > 0 {
+		own, found := namedSockets(own, from, names)
+		if !found {
+			return own, errNoSocket
 		}
-		names = one.sockets
+		return own, i.session(b, own)
 	}
-	own, found := namedSockets(own, from, names)
-	switch {
-	case !found:
+	id, _ := binary.Uvarint(names)
+	one, err := i.takeCopy(SessionID(id))
+	if err != nil {
+		return own, err
+	}
+	if one.isReady(i) {
+		return own, one.finish(i, nil)
+	}
+	own, found := namedSockets(own, from, one.names)
+	if !found {
 		return own, errNoSocket
-	case one != nil:
-		return own, i.kept(one, own)
 	}
-	return own, i.saved(s, own)
+	return own, one.again(i, own)
 }
 
 // notOpened opens no socket: the predecessor's configuration still has the listeners of all sessions.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tidegate/codec/raknet"
+	"tidegate/internal/netio"
 	"tidegate/internal/record"
 )
 
@@ -37,11 +38,24 @@ func eachCopy(t testing.TB, batch []byte, f func(record []byte)) {
 	}
 }
 
-// takeCopies gives an importer the batches of a pre-copy.
-func takeCopies(t testing.TB, i *importer, batches []CopiedSessions) {
+// takeCopies gives an importer the batches of a pre-copy. One of every few sessions has its sockets there already.
+func takeCopies(t testing.TB, i *importer, every SessionID, all []savedRecord, batches []CopiedSessions) {
 	t.Helper()
+	sockets := make(map[SessionID][]netio.Socket)
+	for _, one := range all {
+		if one.kept%every == 0 {
+			sockets[one.kept] = one.sockets
+		}
+	}
 	for _, b := range batches {
-		eachCopy(t, b.Batch, func(record []byte) { i.copied(nil, record, b.At) })
+		eachCopy(t, b.Batch, func(of []byte) {
+			var v savedSession
+			if err := record.Read(of, &v); err != nil {
+				t.Fatal(err)
+			}
+			own, found := sockets[v.Serial]
+			i.copied(of, b.At, nil, own, found)
+		})
 	}
 }
 
@@ -135,7 +149,7 @@ func TestPrecopy(t *testing.T) {
 	shared, all := exportAll(old, m.now)
 	r := m.successor(t)
 	i := beginImport(r, m.now)
-	takeCopies(t, i, batches)
+	takeCopies(t, i, 1, all, batches)
 	if err := i.shared(shared, noSocket); err != nil {
 		t.Fatal(err)
 	}
@@ -174,10 +188,10 @@ func TestMissingCopy(t *testing.T) {
 	n := 0
 	eachCopy(t, batch.Batch, func(b []byte) {
 		if n++; n < 3 {
-			i.copied(nil, b, m.now)
+			i.copied(b, m.now, nil, nil, false)
 		}
 	})
-	i.copied(nil, []byte("damaged"), m.now)
+	i.copied([]byte("damaged"), m.now, nil, nil, false)
 	if err := i.shared(shared, noSocket); err != nil {
 		t.Fatal(err)
 	}

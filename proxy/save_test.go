@@ -32,7 +32,10 @@ func (s *savedRecord) enter(i *importer) error {
 	if err != nil {
 		return err
 	}
-	return i.kept(one, s.sockets)
+	if one.isReady(i) {
+		return one.finish(i, nil)
+	}
+	return one.again(i, s.sockets)
 }
 
 // exportAll exports a Relay: the record of the Relay itself, and those of its sessions.
@@ -53,7 +56,7 @@ func exportAll(r *Relay, now time.Time) (shared []byte, all []savedRecord) {
 func importAll(t testing.TB, r *Relay, now time.Time, shared []byte, all []savedRecord, copies ...CopiedSessions) {
 	t.Helper()
 	i := beginImport(r, now)
-	takeCopies(t, i, copies)
+	takeCopies(t, i, 2, all, copies)
 	if err := i.shared(shared, noSocket); err != nil {
 		t.Fatal(err)
 	}

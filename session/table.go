@@ -123,20 +123,20 @@ func (t *Table[T]) Add(k Key, value T) (*Entry[T], error) {
 	if err := t.places.take(&t.limits, k.Client.Addr()); err != nil {
 		return nil, err
 	}
-	return t.insert(new(Entry[T]), k, value), nil
+	e := &Entry[T]{Value: value}
+	t.insert(e, k)
+	t.halfOpen.add(e, &t.limits)
+	return e, nil
 }
 
-// Readmit opens a half-open session regardless of the limits: it was in another Table. It returns nil if the key is in
-// use.
-func (t *Table[T]) Readmit(k Key, value T) *Entry[T] { return t.ReadmitIn(new(Entry[T]), k, value) }
-
-// ReadmitIn is Readmit with the memory for the session, which is zero.
-func (t *Table[T]) ReadmitIn(e *Entry[T], k Key, value T) *Entry[T] {
-	if t.byKey[k] != nil {
-		return nil
-	}
+// Enter adds a session regardless of the limits: it was in another Table. The caller has set the entry's Value. The key
+// must not be in use.
+func (t *Table[T]) Enter(e *Entry[T], k Key, established bool) {
 	_ = t.places.take(&Limits{}, k.Client.Addr()) // without limits there is room
-	return t.insert(e, k, value)
+	t.insert(e, k)
+	if !established {
+		t.halfOpen.add(e, &t.limits)
+	}
 }
 
 // Reserve makes room for a number of sessions at once. Only an empty Table does that.
@@ -146,8 +146,8 @@ func (t *Table[T]) Reserve(sessions int) {
 	}
 }
 
-func (t *Table[T]) insert(e *Entry[T], k Key, value T) *Entry[T] {
-	e.Key, e.Value, e.prev = k, value, t.last
+func (t *Table[T]) insert(e *Entry[T], k Key) {
+	e.Key, e.prev = k, t.last
 	if t.last == nil {
 		t.first = e
 	} else {
@@ -155,8 +155,6 @@ func (t *Table[T]) insert(e *Entry[T], k Key, value T) *Entry[T] {
 	}
 	t.last = e
 	t.byKey[k] = e
-	t.halfOpen.add(e, &t.limits)
-	return e
 }
 
 // IsEstablished reports whether a session is no longer half-open.

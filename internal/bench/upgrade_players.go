@@ -55,13 +55,15 @@ func (b *upgradeBench) join(listeners []upgradeListener) error {
 	return b.connected(b.Sessions)
 }
 
-// listenerOf returns the listener of a client. RUDP has mostRUDP clients at most. Further ones speak the next protocol.
+// listenerOf returns the listener of a client. RUDP has mostRUDP clients at most. Further ones speak the other
+// protocols in turn.
 func listenerOf(listeners []upgradeListener, client int) upgradeListener {
 	n := len(listeners)
-	if l := listeners[client%n]; l.protocol.Spec().Name != rudp.Descriptor.Name || client/n < mostRUDP {
+	l := listeners[client%n]
+	if l.protocol.Spec().Name != rudp.Descriptor.Name || client/n < mostRUDP {
 		return l
 	}
-	return listeners[(client+1)%n]
+	return listeners[(client+1+client/n%(n-1))%n]
 }
 
 func (b *upgradeBench) connected(wanted int) error {

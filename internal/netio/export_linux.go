@@ -26,7 +26,8 @@ func (p *epollPoller) Give(first bool) (state []byte, given []int, more bool) {
 	part := new(savedPart)
 	for ; g.next < len(p.sockets) && len(given) < givenAtOnce; g.next++ {
 		s, ok := p.sockets[g.next].(*epollSocket)
-		if !ok || s.closed || s.demux != nil || !s.dialed() {
+		h := sharedOf(p.sockets[g.next])
+		if !ok || s.closed || h == nil && !s.dialed() {
 			continue
 		}
 		fd, err := unix.FcntlInt(uintptr(s.fd), unix.F_DUPFD_CLOEXEC, 0)
@@ -34,7 +35,11 @@ func (p *epollPoller) Give(first bool) (state []byte, given []int, more bool) {
 			return part.appendTo(nil), given, false // no descriptor is free: Export has the other sockets
 		}
 		s.given = g.round
-		part.saveDialed(s)
+		if h != nil {
+			part.saveShared(h)
+		} else {
+			part.saveDialed(s)
+		}
 		part.Numbers, given = append(part.Numbers, s.fd), append(given, fd)
 	}
 	return part.appendTo(nil), given, g.next < len(p.sockets)
@@ -102,15 +107,13 @@ func (s *savedPart) save(w watched, given bool) bool {
 			s.Drops = append(s.Drops, savedDrops{w.fd, w.drops})
 		}
 		switch {
-		case h == nil && given && w.given != 0 && w.given == w.poller.giving.round:
+		case given && w.given != 0 && w.given == w.poller.giving.round:
 			return false
 		case h == nil:
 			s.saveDialed(w)
-			return true
+		default:
+			s.saveShared(h)
 		}
-		s.Shared = append(s.Shared, savedShared{
-			w.fd, h.kind.family == unix.AF_INET6, h.kind.dontFragment, h.kind.local, h.kind.buffer, h.ownAddresses,
-		})
 		return true
 	}
 	return false
@@ -125,6 +128,12 @@ func (s *savedPart) saveDialed(w *epollSocket) {
 		}
 	}
 	s.Dialed = append(s.Dialed, savedDialed{w.reusable, w.dontFragment, w.buffer, []int{w.fd}})
+}
+
+func (s *savedPart) saveShared(h *sharedSocket) {
+	s.Shared = append(s.Shared, savedShared{
+		h.fd, h.kind.family == unix.AF_INET6, h.kind.dontFragment, h.kind.local, h.kind.buffer, h.ownAddresses,
+	})
 }
 
 func (s *epollStream) saved() savedStream {

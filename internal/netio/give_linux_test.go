@@ -11,7 +11,7 @@ import (
 	"tidegate/internal/netio"
 )
 
-// give gives the connected sockets of a Poller to another one, as another process would get them.
+// give gives the sockets of a Poller that do not listen to another one, as another process would get them.
 func (l *loop) give(to *loop) (given int) {
 	l.t.Helper()
 	for first, more := true, true; more; first = false {
@@ -25,9 +25,9 @@ func (l *loop) give(to *loop) (given int) {
 	return given
 }
 
-// TestGive gives sockets to another process before the handover. Meanwhile one of them closes, and a new socket gets
-// its descriptor. The state of the handover has only sockets that were not given. All go on, and no descriptor stays
-// open.
+// TestGive gives sockets to another process before the handover, which finds them and the members of shared ones by
+// their names at once. Meanwhile one of each kind closes, and new sockets get their descriptors. The state of the
+// handover has only sockets that were not given. All go on, and no descriptor stays open.
 func TestGive(t *testing.T) {
 	const members = 5
 	open := openDescriptors(t)
@@ -41,14 +41,27 @@ func TestGive(t *testing.T) {
 	prefix := netio.SocketOptions{Sources: netip.MustParsePrefix("127.9.0.0/24")}
 	virtual, err := old.Dial(at.Addr(), prefix)
 	must(t, err)
+	var shared []netio.Socket // the peer is the same, so each one has its own descriptor
+	for range 3 {
+		s, err := old.Dial(at.Addr(), netio.SocketOptions{Shared: true})
+		must(t, err)
+		shared = append(shared, s)
+	}
+	const given = members + 1 + 3
 	for range 2 { // the first round is that of a successor that has failed
 		other := newLoop(t, netio.Options{Backend: netio.Epoll})
-		if n := old.give(other); n != members {
-			t.Fatalf("%d sockets are given, want %d", n, members)
+		if n := old.give(other); n != given {
+			t.Fatalf("%d sockets are given, want %d", n, given)
 		}
 		must(t, other.Close())
 	}
 	old.give(next)
+	from, to := old.Poller.(netio.Handover), next.Poller.(netio.Handover)
+	for _, s := range []netio.Socket{all[0], virtual, shared[0], shared[1]} { // nothing asks for the last one
+		if named, _ := to.Named(from.AppendName(nil, s)); named == nil || named.Peer() != s.Peer() {
+			t.Fatalf("%v to %v became %v before the handover", s.Addr(), s.Peer(), named)
+		}
+	}
 
 	closed := all[2].Addr()
 	all[2].Close()
@@ -56,7 +69,9 @@ func TestGive(t *testing.T) {
 	if all[2].Addr() == closed {
 		t.Fatal("the new socket is the closed one")
 	}
-	all = append(all, old.dial(at.Addr()), virtual)
+	shared[1].Close()
+	shared[2].Close()
+	all = append(all, old.dial(at.Addr()), old.dial(at.Addr()), old.dial(at.Addr()), virtual, shared[0])
 	for i, s := range all {
 		old.send(s, netip.AddrPort{}, fmt.Sprint("question ", i))
 	}
@@ -67,10 +82,9 @@ func TestGive(t *testing.T) {
 	}
 	peers.Flush()
 
-	from, to := old.Poller.(netio.Handover), next.Poller.(netio.Handover)
 	state, descriptors := from.Export(true)
-	if len(descriptors) != 3 {
-		t.Errorf("the handover has %d descriptors, want two new sockets and a shared one", len(descriptors))
+	if len(descriptors) != 4 {
+		t.Errorf("the handover has %d descriptors, want four new sockets", len(descriptors))
 	}
 	must(t, to.Import(state, copies(t, descriptors)))
 	for i, s := range all {
@@ -88,6 +102,26 @@ func TestGive(t *testing.T) {
 	must(t, next.Close())
 	must(t, old.Close())
 	must(t, peers.Close())
+	checkDescriptors(t, open)
+}
+
+// TestGivenSharedSocketWithoutMembers asserts that the other process closes a given socket without a use.
+func TestGivenSharedSocketWithoutMembers(t *testing.T) {
+	peers, next := newLoop(t, netio.Options{Backend: netio.Portable}), newLoop(t, netio.Options{Backend: netio.Epoll})
+	at := peers.listen(loopback)
+	open := openDescriptors(t)
+	old := newLoop(t, netio.Options{Backend: netio.Epoll})
+	s, err := old.Dial(at.Addr(), netio.SocketOptions{Shared: true})
+	must(t, err)
+	if n := old.give(next); n != 1 {
+		t.Fatalf("%d sockets are given", n)
+	}
+	s.Close()
+	from, to := old.Poller.(netio.Handover), next.Poller.(netio.Handover)
+	state, descriptors := from.Export(true)
+	must(t, to.Import(state, copies(t, descriptors)))
+	to.CloseUnclaimed()
+	must(t, old.Close())
 	checkDescriptors(t, open)
 }
 

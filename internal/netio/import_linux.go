@@ -121,12 +121,8 @@ func (m *importer) take(number int) (fd int, err error) {
 
 // adopt watches a socket. It replaces one that was given before: the other process has closed that one since.
 func (m *importer) adopt(w watched, number, fd int, events uint32) error {
-	if old := m.imported.at(number); old != nil {
-		s, ok := old.(*epollSocket)
-		if !ok || s.demux != nil {
-			return closeAfter(fd, errState)
-		}
-		s.Close()
+	if old := m.imported.at(number); old != nil && !m.dismiss(old) {
+		return closeAfter(fd, errState)
 	}
 	if err := m.watch(w, fd, events); err != nil {
 		return closeAfter(fd, err)
@@ -136,6 +132,24 @@ func (m *importer) adopt(w watched, number, fd int, events uint32) error {
 	}
 	m.imported.sockets[number] = w
 	return nil
+}
+
+// dismiss closes a given socket, and reports whether that kind of socket can be given.
+func (m *importer) dismiss(w watched) bool {
+	s, ok := w.(*epollSocket)
+	h := sharedOf(w)
+	switch {
+	case !ok || h != nil && h.ownAddresses:
+		return false
+	case h == nil:
+		s.Close()
+		return true
+	}
+	m.shared.closeEmpty(h)
+	for _, l := range h.members {
+		l.Close() // the last one closes the shared socket
+	}
+	return true
 }
 
 func (m *importer) dialed(g *savedDialed) error {
@@ -284,6 +298,7 @@ func (h *sharedSocket) memberOf(k virtualKey) *virtualSocket {
 func (p *epollPoller) CloseUnclaimed() {
 	for _, w := range p.imported.sockets {
 		if h := sharedOf(w); h != nil {
+			p.shared.closeEmpty(h)
 			for _, l := range h.members {
 				if l.owner == nil {
 					l.Close()

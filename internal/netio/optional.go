@@ -103,11 +103,12 @@ type Handover interface {
 	AdoptStream(f *os.File, o StreamOptions) (Socket, error)
 	// File returns a copy of a listening socket's descriptor, for another process.
 	File(s Socket) (*os.File, error)
-	// Give returns the state of further connected UDP sockets, with copies of their descriptors for CloseCopies. They go
+	// Give returns the state of further dialed UDP sockets, with copies of their descriptors for CloseCopies. They go
 	// to another process before an Export, while this one goes on. first begins with the first socket. more reports that
 	// there are others.
 	Give(first bool) (state []byte, copies []int, more bool)
-	// Take takes over sockets of a Give, before Import. It owns the descriptors, also after an error.
+	// Take takes over sockets of a Give, before Import. It owns the descriptors, also after an error. Named knows them
+	// from then on. A socket that the other process has closed since stays until CloseUnclaimed.
 	Take(state []byte, descriptors []int) error
 	// Export returns the state of all sockets except the listening ones, and their descriptors, which stay open. given
 	// leaves out the sockets that the last Give has returned, and members of shared sockets: Named makes these again. The

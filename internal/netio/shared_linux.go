@@ -2,6 +2,7 @@ package netio
 
 import (
 	"net/netip"
+	"slices"
 
 	"golang.org/x/sys/unix"
 )
@@ -146,6 +147,15 @@ func (all *sharedSockets) pool(kind sharedKind) *socketPool {
 		all.pooled[kind] = pl
 	}
 	return pl
+}
+
+// closeEmpty closes a shared socket of a pool that never had a member.
+func (all *sharedSockets) closeEmpty(h *sharedSocket) {
+	pl := all.pool(h.kind)
+	if i := slices.Index(pl.sockets, h); i >= 0 && len(h.members) == 0 {
+		pl.sockets[i] = nil
+		h.Close()
+	}
 }
 
 // keep makes a shared socket the i-th of the pool.
