@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"tidegate/internal/netio"
+	"tidegate/internal/stray"
 	"tidegate/internal/upstream"
 	"tidegate/proxy/bridge"
 	"tidegate/proxy/stats"
@@ -22,6 +23,9 @@ func NewRelay(s *Settings, o RelayOptions, sockets Sockets, now time.Time) *Rela
 	}
 	if o.Arrivals == nil {
 		o.Arrivals = new(Arrivals)
+	}
+	if o.Players == nil {
+		o.Players = new(Players)
 	}
 	r := &Relay{
 		pools:      o.Pools,
@@ -42,7 +46,8 @@ func NewRelay(s *Settings, o RelayOptions, sockets Sockets, now time.Time) *Rela
 	r.paths = paths{shard: r.shard, byKey: make(map[pathKey]*path)}
 	r.waiting.pools, r.waiting.shard, r.waiting.dirty = o.Pools, r.shard, &r.dirty
 	r.samples.born = now
-	r.known.gate = o.Gate
+	r.known = known{gate: o.Gate, players: o.Players, loop: o.Shard}
+	r.ways.players = o.Players
 	r.offload = offload{forwarder: o.Forwarder, journal: &r.journal,
 		watches: func(e *entry) bool { return r.sockets.tap.watches(e) }}
 	r.retired.deserted = o.Deserted
@@ -54,7 +59,8 @@ func NewRelay(s *Settings, o RelayOptions, sockets Sockets, now time.Time) *Rela
 	r.guard = newGuard(now, o.Bans, r.identities.next())
 	r.guard.table, r.guard.backlog, r.guard.drops = r.table, &r.backlog, &r.drops
 	r.drops = dropLog{counters: &r.counters, journal: &r.journal, recent: stats.NewRecent(r.identities.next())}
-	r.sockets = outlet{Sockets: sockets, paths: &r.paths, drops: &r.drops, counters: &r.counters, dirty: &r.dirty}
+	r.sockets = outlet{Sockets: sockets, paths: &r.paths, drops: &r.drops, counters: &r.counters, dirty: &r.dirty,
+		players: o.Players}
 	if r.held.shared = o.Holders; r.held.shared == nil {
 		r.held.shared = new(Holders)
 	}
@@ -106,7 +112,7 @@ func (r *Relay) arrange(now time.Time, s *Settings) {
 		d := listenerOf(l, oldListeners)
 		if d == nil {
 			r.lastListener++
-			d = &listener{index: r.lastListener}
+			d = &listener{index: r.lastListener, id: stray.ListenerID(l.Name, l.Addr.Port())}
 		}
 		r.configure(d, l, known[l.Route])
 		r.listeners = append(r.listeners, d)

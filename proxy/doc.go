@@ -40,6 +40,7 @@
 //   - checker.go, pinger.go, closing.go: servers are checked, asked for texts, and left with a goodbye
 //   - export.go, read.go, import.go, import_relay.go, restore.go, pending.go: sessions as records, for a successor
 //   - travel.go, arrivals.go: a session that moves to another Server
+//   - players.go, server_players.go: clients whose datagrams arrive at another node of a fleet
 //
 // Parts of the Relay. They know no Relay:
 //

@@ -110,7 +110,7 @@ func (r *Relay) remove(now time.Time, e *entry, blame stats.Party, why codec.Rea
 	p := &e.Value
 	r.abnormal.tell(now, e, blame, why)
 	p.hangUp()
-	if p.face != p.listener.socket { // a stream, or a socket made by part
+	if p.face = p.home(); p.face != p.listener.socket { // a stream, or a socket made by part
 		p.face.Close()
 	}
 	if p.isKnown() {

@@ -52,8 +52,8 @@ func beginExport(r *Relay, now time.Time) *exporter {
 func (x *exporter) sockets(e *entry) []netio.Socket {
 	p := &e.Value
 	var all []netio.Socket
-	if p.isOwn(p.face) {
-		all = append(all, p.face)
+	if face := p.home(); p.isOwn(face) {
+		all = append(all, face)
 	}
 	if p.socket != nil {
 		all = append(all, p.socket)
@@ -90,13 +90,13 @@ func (x *exporter) session(e *entry, b []byte) []byte {
 		Head:     record.Head{Kind: sessionKind, Version: savedVersion},
 		Listener: p.listener.addr, Stream: p.listener.stream, Client: e.Key.Client, Route: p.route.Name,
 		Protocol: p.protocol.Spec().Name, Serial: p.serial,
-		OwnFace: p.isOwn(p.face), HasSocket: p.socket != nil, Preamble: savePreamble(p.preamble),
+		OwnFace: p.isOwn(p.home()), HasSocket: p.socket != nil, Preamble: savePreamble(p.preamble),
 		Meter: x.meter(&p.meter), Opened: record.MomentOf(x.now, p.opened), Heard: record.MomentOf(x.now, p.heard),
 		Tries: p.tries, Refused: p.refused, Established: p.established, Answered: p.answered,
 		Full: x.relay.table.IsEstablished(e), Known: p.isKnown(), Cause: x.relay.journal.causes[p.serial],
 	}
-	if !v.OwnFace && p.face != p.listener.socket {
-		v.Local = p.face.Addr().Addr()
+	if face := p.home(); !v.OwnFace && face != p.listener.socket {
+		v.Local = face.Addr().Addr()
 	}
 	v.Via = saveProxy(p.via)
 	if p.server != nil {

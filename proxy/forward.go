@@ -86,7 +86,7 @@ type offload struct {
 // fragmented or too large.
 func (o *offload) offer(now time.Time, e *entry) {
 	p := &e.Value
-	if o.forwarder == nil || !p.established || !p.listener.forwardable || o.watches(e) {
+	if o.forwarder == nil || !p.established || !p.listener.forwardable || p.isFar() || o.watches(e) {
 		return
 	}
 	changes := o.forwarder.Changes()

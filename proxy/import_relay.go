@@ -7,6 +7,7 @@ import (
 	"tidegate/codec"
 	"tidegate/internal/netio"
 	"tidegate/internal/record"
+	"tidegate/internal/stray"
 	"tidegate/proxy/bridge"
 )
 
@@ -70,7 +71,8 @@ func (i *importer) listener(v *savedListener, open func(netip.AddrPort) (netio.S
 	} else {
 		r.lastListener++
 		d = &listener{
-			index: r.lastListener, name: v.Name, addr: v.Addr, stream: v.Stream, retired: true,
+			index: r.lastListener, id: stray.ListenerID(v.Name, v.Addr.Port()),
+			name: v.Name, addr: v.Addr, stream: v.Stream, retired: true,
 			drops: r.samples.tallies.DropsOf(v.Name),
 		}
 		d.transport.Stream = v.Stream

@@ -7,9 +7,11 @@ import (
 	"tidegate/internal/kernel/shield"
 )
 
-// known tells the kernel's gate which clients are not strangers.
+// known tells the kernel's gate and the fleet which clients are not strangers.
 type known struct {
 	gate    *shield.Gate // before the listeners' sockets; nil: none
+	players *Players     // shared with its siblings
+	loop    int          // of the Relay
 	changes uint64       // number of changes of the known clients
 	count   int          // of known clients
 }
@@ -23,6 +25,7 @@ func (k *known) add(d *listener, client netip.AddrPort) {
 	k.changes++
 	k.count++
 	k.gate.Know(client, d.port)
+	k.players.opened(d.id, client, k.loop)
 }
 
 // remove notes that a known client has left.
@@ -33,6 +36,7 @@ func (k *known) remove(d *listener, client netip.AddrPort) {
 	k.changes++
 	k.count--
 	k.gate.Forget(client, d.port)
+	k.players.closed(d.id, client, k.loop)
 }
 
 // proved reports whether the client has proved its address.

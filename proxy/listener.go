@@ -18,6 +18,7 @@ import (
 type listener struct {
 	index     int // in the keys of its sessions; never used again for another listener
 	name      string
+	id        uint64         // for the fleet
 	addr      netip.AddrPort // as in the settings
 	transport Transport
 	stream    bool // each client has a socket of its own

@@ -19,6 +19,7 @@ type outlet struct {
 	drops    *dropLog
 	counters *stats.Counters
 	dirty    *marked
+	players  *Players
 
 	replies   *ratelimit.Budget // for answers to strangers that are no larger than their questions
 	allowance *Allowance        // for clients without proof of address; shared by all Relays
@@ -80,6 +81,10 @@ func (o *outlet) sendToClient(now time.Time, e *entry, datagram []byte) {
 		return
 	}
 	o.counters.Clients.Out.Count(datagram)
+	if far, ok := p.face.(*farFace); ok {
+		o.answerFar(far, p.listener, client, datagram)
+		return
+	}
 	o.Send(p.face, p.via.to(client), datagram)
 }
 

@@ -65,6 +65,8 @@ func (r *Relay) fromClient(now time.Time, d *listener, s netio.Socket, from neti
 	switch {
 	case e == nil && sheds:
 		r.drops.shed(now, &r.backlog, d, from, len(datagram))
+	case e == nil && r.ways.players.passOn(d, s, from, r.shard.index, datagram):
+		r.drops.has(stats.FateTaken)
 	case e == nil:
 		r.newcomer(now, d, s, from, datagram)
 	case !e.Value.isRelayed():
@@ -101,6 +103,7 @@ func (r *Relay) fromTerminated(now time.Time, e *entry, s netio.Socket, datagram
 	err := p.client.Conn.Receive(now, datagram)
 	if err == nil {
 		p.heard = now // a refused datagram may be forged, and is no sign of life
+		r.follow(e)
 		r.drops.has(stats.FateTaken)
 	} else {
 		r.drops.add(now, dropped{stats.DropOf(err), d, from, len(datagram), err})

@@ -53,6 +53,7 @@ type Relay struct {
 
 	backlog backlog
 	known   known
+	ways    ways
 	offload offload
 
 	guard      guard
@@ -82,6 +83,7 @@ type RelayOptions struct {
 	Pools         *upstream.Pools  // shared by all siblings; nil: its own
 	Presence      *Presence        // shared by all siblings; nil: its own
 	Arrivals      *Arrivals        // shared by all siblings; nil: its own
+	Players       *Players         // shared by all siblings; nil: its own
 	Allowance     *Allowance       // shared by all siblings; nil: its own
 	Holders       *Holders         // shared by all siblings; nil: its own
 	Places        *sessions.Places // shared by all siblings; nil: its own

@@ -74,6 +74,7 @@ func (r *Relay) passUp(now time.Time, e *entry, datagram []byte) {
 	}
 	p.fromClient.Count(datagram)
 	r.counters.RelayedUp.Count(datagram)
+	r.follow(e)
 	r.sockets.forwardUp(now, e, datagram)
 	r.offload.offer(now, e)
 }
@@ -103,6 +104,10 @@ func (r *Relay) passDown(now time.Time, e *entry, datagram []byte) {
 	p.fromServer.Count(datagram)
 	r.counters.RelayedDown.Count(datagram)
 	r.offload.offer(now, e)
+	if far, ok := p.face.(*farFace); ok {
+		r.sockets.answerFar(far, p.listener, e.Key.Client, datagram)
+		return
+	}
 	if !p.via.simple() {
 		r.sockets.Forward(p.face, p.via.to(e.Key.Client), datagram)
 		return

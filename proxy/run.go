@@ -58,8 +58,8 @@ func (s *Server) addLoop(shard int) error {
 	relay := NewRelay(s.settings, RelayOptions{
 		Shard: shard, Shards: o.Loops, Seed: rand.Uint64(), Log: o.Log, Access: o.Access,
 		HideAddresses: o.HideAddresses, Bans: o.Bans,
-		Pools: &s.pools, Presence: &s.presence, Arrivals: &s.arrivals, Allowance: s.allowance, Holders: &s.holders,
-		Places:    s.places,
+		Pools: &s.pools, Presence: &s.presence, Arrivals: &s.arrivals, Players: &s.players,
+		Allowance: s.allowance, Holders: &s.holders, Places: s.places,
 		Forwarder: o.Kernel.forwarder(), Gate: o.Kernel.gate(shard), Deserted: s.tellDeserted, Abnormal: o.Recording.Ended,
 	}, poller, time.Now())
 	if o.Recording.Last > 0 {

@@ -45,6 +45,7 @@ type Server struct {
 	pools     upstream.Pools
 	presence  Presence
 	arrivals  Arrivals
+	players   Players
 	allowance *Allowance
 	holders   Holders
 	places    *sessions.Places

@@ -233,7 +233,9 @@ func newFake(token string) *fake {
 		FleetBans: func(context.Context) ([]FleetBan, error) {
 			return []FleetBan{{Prefix: "192.0.2.0/24", Since: time.Now(), Node: "ams1"}}, nil
 		},
-		Fleet:        func() Fleet { return Fleet{On: true, Name: "eu", Node: "ams1", Connected: true, Lag: 0.5} },
+		Fleet: func() Fleet {
+			return Fleet{On: true, Name: "eu", Node: "ams1", Connected: true, Lag: 0.5, Players: FleetPlayers{On: true}}
+		},
 		StartUpgrade: func() error { return nil }, Upgrades: func() Upgrade { return Upgrade{Error: "no such file"} },
 	})
 	return f

@@ -27,6 +27,7 @@ type Fleet struct {
 
 	Nodes    int           `json:"nodes"` // other nodes whose counts are known
 	Reports  FleetReports  `json:"reports"`
+	Players  FleetPlayers  `json:"players"`
 	Messages FleetMessages `json:"messages"`
 }
 
@@ -38,6 +39,21 @@ type FleetReports struct {
 	NoRoom   uint64  `json:"no_room"` // ignored because there are too many nodes or servers
 	Beyond   int     `json:"beyond"`  // servers of this node for which its reports have no room
 	Lag      float64 `json:"lag"`     // seconds from the last change of counts at another node until it was known here
+}
+
+// FleetPlayers is the JSON of the players that the fleet follows.
+type FleetPlayers struct {
+	On      bool   `json:"on"`       // false: fleet.follow is off, and the rest has no meaning
+	Known   int    `json:"known"`    // players of other nodes
+	Nodes   int    `json:"nodes"`    // other nodes that have told their players
+	Passed  uint64 `json:"passed"`   // datagrams that were passed on to the nodes with the players' sessions
+	Taken   uint64 `json:"taken"`    // datagrams of this node's players that other nodes have passed on
+	Answers uint64 `json:"answers"`  // other nodes' answers that were sent to their players
+	Late    uint64 `json:"late"`     // datagrams that were dropped because too many waited for a node
+	TooMany uint64 `json:"too_many"` // datagrams that were dropped because of the bounds of passing on
+	Invalid uint64 `json:"invalid"`  // messages that were ignored because they are not valid
+	NoRoom  uint64 `json:"no_room"`  // messages that were ignored, whole or in part, because there are too many players
+	Beyond  uint64 `json:"beyond"`   // players of this node for which its messages have no room
 }
 
 // FleetMessages is the JSON of all messages between this node and NATS.
@@ -151,6 +167,10 @@ var (
 	fleetReports   = counter("fleet_reports_total", "Reports of counts of sessions, by fate.", "fate")
 	fleetUncounted = gauge("fleet_uncounted_servers", "Servers of this node for which its reports have no room.")
 	fleetCountLag  = gauge("fleet_count_lag_seconds", "Time from a change of counts at another node until it was known.")
+	fleetPlayers   = gauge("fleet_players", "Players of other nodes that this node knows.")
+	fleetStrays    = counter("fleet_strays_total", "Datagrams of players that arrived at another node, by fate.", "fate")
+	fleetLost      = counter("fleet_player_messages_ignored_total", "Ignored messages about players, by reason.", "reason")
+	fleetUntold    = gauge("fleet_untold_players", "Players of this node for which its messages have no room.")
 	fleetMessages  = counter("fleet_messages_total", "Messages of NATS.", "direction")
 	fleetBytes     = counter("fleet_bytes_total", "Bytes in messages of NATS.", "direction")
 )
@@ -177,8 +197,24 @@ func (out metricsOf) fleet(f Fleet) {
 	out.count(fleetReports, f.Reports.Sent, "sent")
 	out.count(fleetReports, f.Reports.Invalid, "invalid")
 	out.count(fleetReports, f.Reports.NoRoom, "no_room")
+	out.fleetPlayers(&f.Players)
 	out.count(fleetMessages, f.Messages.In, "in")
 	out.count(fleetMessages, f.Messages.Out, "out")
 	out.count(fleetBytes, f.Messages.BytesIn, "in")
 	out.count(fleetBytes, f.Messages.BytesOut, "out")
+}
+
+func (out metricsOf) fleetPlayers(p *FleetPlayers) {
+	if !p.On {
+		return
+	}
+	out.set(fleetPlayers, float64(p.Known))
+	out.set(fleetUntold, float64(p.Beyond))
+	out.count(fleetStrays, p.Passed, "passed")
+	out.count(fleetStrays, p.Taken, "taken")
+	out.count(fleetStrays, p.Answers, "answers")
+	out.count(fleetStrays, p.Late, "late")
+	out.count(fleetStrays, p.TooMany, "too_many")
+	out.count(fleetLost, p.Invalid, "invalid")
+	out.count(fleetLost, p.NoRoom, "no_room")
 }

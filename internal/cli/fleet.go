@@ -190,6 +190,10 @@ func printFleet(c *cli.Context, f *admin.Fleet) {
 		f.Reports.Beyond)
 	line("reports", "%d received, %d sent, %d not valid, %d without room", f.Reports.Received, f.Reports.Sent,
 		f.Reports.Invalid, f.Reports.NoRoom)
+	if p := &f.Players; p.On {
+		line("players", "%d known at %d other nodes; datagrams: %d passed on, %d taken, %d answers, %d late, %d too many",
+			p.Known, p.Nodes, p.Passed, p.Taken, p.Answers, p.Late, p.TooMany)
+	}
 	line("messages", "%d in, %d out", f.Messages.In, f.Messages.Out)
 }
 
@@ -215,7 +219,15 @@ func explainFleet(f *config.Fleet) string {
 		", bans and drains stay in force; new ones hold at their node and are merged later\n" +
 		"fleet: meanwhile max_sessions holds at each node alone\n" +
 		"fleet: if this node restarts meanwhile, it begins with its ban file, and without drains\n" +
-		"fleet: if the buckets are lost, the nodes write them again from their own state\n"
+		"fleet: if the buckets are lost, the nodes write them again from their own state\n" + explainFollow(f)
+}
+
+// explainFollow describes how players are followed.
+func explainFollow(f *config.Fleet) string {
+	if !f.Follow {
+		return ""
+	}
+	return "fleet: a player whose path leads to another node keeps the session; that node passes the datagrams on\n"
 }
 
 func copies(n int) string {

@@ -29,6 +29,7 @@ type Fleet struct {
 	Secret      Secret   `toml:"secret"`   // that the embedded servers share
 	Store       string   `toml:"store"`    // folder of the embedded server
 	ReportEvery Duration `toml:"report_every"`
+	Follow      bool     `toml:"follow"` // players whose path leads to another node keep their sessions
 }
 
 func defaultFleet() Fleet {

@@ -32,7 +32,7 @@ func (s *service) openFleet() error {
 	return err
 }
 
-// fleetGames are the game servers of a proxy, as its fleet sees them.
+// fleetGames are the game servers and the players of a proxy, as its fleet sees them.
 type fleetGames struct{ *proxy.Server }
 
 // ServerCounts implements fleet.GameServers, as does ProtocolCounts.
@@ -73,6 +73,9 @@ func startFleet(c *config.Config, bans *ratelimit.Bans, games fleet.GameServers,
 		Credentials: c.Path(c.Fleet.Credentials), NKey: c.Path(c.Fleet.NKey), CA: c.Path(c.Fleet.CA),
 		Certificate: c.Path(c.Fleet.Certificate), Key: c.Path(c.Fleet.Key), Bans: bans,
 		Games: games, Pending: from, Log: log, ReportEvery: time.Duration(c.Fleet.ReportEvery),
+	}
+	if players, ok := games.(fleet.Players); ok && c.Fleet.Follow {
+		o.Players = players
 	}
 	if c.Fleet.Embedded {
 		listen := c.Fleet.ListenAddress()
@@ -193,6 +196,7 @@ func (s *service) fleetState() admin.Fleet {
 			NoRoom: state.Reports.NoRoom, Beyond: state.Reports.Beyond,
 			Lag: state.Reports.Lag.Round(time.Microsecond).Seconds(),
 		},
+		Players: admin.FleetPlayers(state.Players),
 		Messages: admin.FleetMessages{
 			In: state.MessagesIn, Out: state.MessagesOut, BytesIn: state.BytesIn, BytesOut: state.BytesOut,
 		},

@@ -3,6 +3,8 @@
 //
 // Start with Start. ledger.go merges bans, and record.go is their form in the bucket. drains.go merges drains, and
 // drain_record.go is their form. counts.go exchanges counts, account.go adds them up, and report.go is their form.
+// players.go follows players whose path leads to another node: whereabouts.go knows which node has them, player_set.go
+// is the form in which nodes tell that, and outboxes.go has the datagrams that are passed on.
 // bucket.go talks to NATS, and embedded.go runs a NATS server in this process.
 package fleet
 
@@ -32,6 +34,7 @@ type Options struct {
 	Embedded *Embedded // a server in this process, in place of Servers
 	Bans     *ratelimit.Bans
 	Games    GameServers // nil: drains and counts are not shared
+	Players  Players     // nil: players are not followed
 	Pending  Pending     // of a predecessor
 	Log      zerolog.Logger
 
@@ -56,6 +59,7 @@ type Status struct {
 
 	Nodes   int // other nodes whose counts are known
 	Reports Reports
+	Players PlayerStatus
 	// MessagesIn and MessagesOut are the messages of NATS, of all kinds, with their bytes.
 	MessagesIn, MessagesOut, BytesIn, BytesOut uint64
 }
@@ -82,6 +86,7 @@ type Fleet struct {
 	rested  time.Time       // earliest time of the next survey
 	drains  *drains         // nil: not shared
 	counts  *counts         // nil: not shared
+	players *players        // nil: not followed
 	server  *embedded       // nil: none
 
 	mu         sync.Mutex
@@ -110,6 +115,9 @@ func Start(o Options) (f *Fleet, stop func(), err error) {
 		f.drains = newDrains(&f.Options)
 		o.Games.OnDrain(f.drains.change)
 		f.counts = newCounts(&f.Options)
+	}
+	if o.Players != nil {
+		f.players = newPlayers(&f.Options)
 	}
 	f.inherit(time.Now(), o.Pending)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -165,6 +173,7 @@ func (f *Fleet) run(ctx context.Context, options []nats.Option) {
 	f.takeStock() // the bans of the file
 	defer f.drains.start(ctx, connection, &f.Options)()
 	defer f.counts.start(ctx, connection)()
+	defer f.players.start(ctx, connection)()
 	for ctx.Err() == nil {
 		err := errLost
 		if connection.IsConnected() {

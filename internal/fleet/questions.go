@@ -20,6 +20,7 @@ func (f *Fleet) Status() Status {
 	f.mu.Unlock()
 	f.drains.addTo(&s)
 	f.counts.addTo(&s)
+	f.players.addTo(&s)
 	return s
 }
 

@@ -15,6 +15,7 @@ type Path struct {
 	near, far *net.UDPConn
 	client    atomic.Pointer[netip.AddrPort]
 	server    atomic.Pointer[netip.AddrPort]
+	only      atomic.Pointer[netip.AddrPort] // whose answers arrive; nil: those of any server
 }
 
 // New returns a path to a server, which ends with the test.
@@ -36,11 +37,12 @@ func New(t testing.TB, server netip.AddrPort) *Path {
 		})
 	})
 	ended.Go(func() {
-		carry(p.far, p.near, func(netip.AddrPort) netip.AddrPort {
-			if to := p.client.Load(); to != nil {
-				return *to
+		carry(p.far, p.near, func(source netip.AddrPort) netip.AddrPort {
+			to, only := p.client.Load(), p.only.Load()
+			if to == nil || only != nil && *only != source {
+				return netip.AddrPort{}
 			}
-			return netip.AddrPort{}
+			return *to
 		})
 	})
 	t.Cleanup(func() {
@@ -55,6 +57,17 @@ func (p *Path) Addr() netip.AddrPort { return p.near.LocalAddr().(*net.UDPAddr).
 
 // Switch leads the client's further datagrams to another server.
 func (p *Path) Switch(server netip.AddrPort) { p.server.Store(&server) }
+
+// SwitchBoth is Switch, and no other server's answers arrive any more, as with a floating address.
+func (p *Path) SwitchBoth(server netip.AddrPort) {
+	p.only.Store(&server)
+	p.Switch(server)
+}
+
+// Forge sends a datagram to a server from the address that servers know as the client's.
+func (p *Path) Forge(server netip.AddrPort, datagram []byte) {
+	_, _ = p.far.WriteToUDPAddrPort(datagram, server)
+}
 
 func carry(from, to *net.UDPConn, target func(source netip.AddrPort) netip.AddrPort) {
 	b := make([]byte, 1<<16)

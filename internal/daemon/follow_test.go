@@ -1,0 +1,464 @@
+package daemon
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	client "github.com/nats-io/nats.go"
+	"github.com/rs/zerolog"
+
+	"tidegate/codec"
+	"tidegate/internal/endpoint"
+	"tidegate/internal/fleet"
+	"tidegate/internal/netio"
+	"tidegate/internal/protocols"
+	"tidegate/internal/registry"
+	"tidegate/internal/stray"
+	"tidegate/internal/testkit/await"
+	"tidegate/internal/testkit/udppath"
+	"tidegate/internal/upstream"
+	"tidegate/proxy"
+	crossing "tidegate/proxy/bridge"
+	"tidegate/ratelimit"
+	"tidegate/session"
+)
+
+var loopback = netip.MustParseAddrPort("127.0.0.1:0")
+
+// natsServer runs a NATS server in this process, and returns its URL.
+func natsServer(t testing.TB) string {
+	t.Helper()
+	nats, err := server.NewServer(&server.Options{
+		Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	nats.Start()
+	t.Cleanup(nats.Shutdown)
+	if !nats.ReadyForConnections(await.Patience) {
+		t.Fatal("NATS does not start")
+	}
+	return nats.ClientURL()
+}
+
+// gate is a node of a fleet, with a proxy on real sockets.
+type gate struct {
+	*proxy.Server
+	fleet *fleet.Fleet
+	addr  netip.AddrPort
+}
+
+// newGate starts a node. All nodes of a test have the same settings.
+func newGate(t testing.TB, name, nats string, p codec.Protocol, game netip.AddrPort, loops int,
+	change func(*proxy.Settings)) *gate {
+	t.Helper()
+	settings := &proxy.Settings{
+		Listeners: []proxy.Listener{{Name: "play", Addr: loopback, Protocols: []codec.Protocol{p}, Route: &proxy.Route{
+			Name: "arena", Bridge: crossing.Options{Ordered: crossing.OrderedFast, PacketID: 0x86, Queue: 8 << 20},
+			Upstream: &proxy.Upstream{
+				Name: "arena", Protocol: p, Servers: upstream.At(game), Options: upstream.Options{RetryAfter: time.Second},
+			},
+		}}},
+		Limits:           session.Limits{Sessions: 10_000, HalfOpen: 10_000},
+		HandshakeTimeout: 10 * time.Second, IdleTimeout: 30 * time.Second, DrainTimeout: time.Second,
+	}
+	change(settings)
+	s, err := proxy.Listen(settings, proxy.Options{Loops: loops, Log: zerolog.Nop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	f, stop, err := fleet.Start(fleet.Options{
+		Name: "test", Node: name, Servers: []string{nats}, Replicas: 1, Bans: ratelimit.NewBans(ratelimit.Terms{}),
+		Games: fleetGames{s}, Players: fleetGames{s}, ReportEvery: 50 * time.Millisecond, Log: zerolog.Nop(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		stop()
+	})
+	return &gate{s, f, s.Addrs()[0]}
+}
+
+func (g *gate) sessions(t *testing.T) int {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), await.Patience)
+	defer cancel()
+	all, err := g.Sessions(ctx, proxy.Query{Limit: 1 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(all)
+}
+
+// arcade has a game server that echoes, and its players, in one Endpoint.
+type arcade struct {
+	*endpoint.Endpoint[player]
+	t        testing.TB
+	protocol codec.Protocol
+	mode     codec.Mode
+	game     netip.AddrPort
+	players  []*endpoint.Conn[player]
+	paths    []*udppath.Path
+	ended    int  // connections, of players and at the server
+	silent   bool // the players send nothing new
+}
+
+// player sends numbers, and hears them again.
+type player struct {
+	up    bool
+	sent  uint32
+	heard []bool        // by number
+	back  uint32        // numbers that came back
+	last  time.Time     // when the last one did
+	gap   time.Duration // the longest time between two
+	wrong int           // numbers that came back twice, or not in order
+}
+
+func newArcade(t testing.TB, name string) *arcade {
+	t.Helper()
+	a := &arcade{t: t, protocol: protocols.Find(name).NewCalm(registry.Use{})}
+	for _, mode := range []codec.Mode{codec.Unreliable, codec.UnreliableSequenced, codec.Reliable, codec.ReliableOrdered} {
+		if a.protocol.Spec().Modes.Has(mode) {
+			a.mode = mode // the strongest one
+		}
+	}
+	var err error
+	if a.Endpoint, err = endpoint.New(endpoint.Options[player]{Event: a.event}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = a.Close() })
+	l, err := a.Listen(a.protocol, loopback, netio.SocketOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.game = l.Addr()
+	return a
+}
+
+func (a *arcade) event(c *endpoint.Conn[player], ev *codec.Event) {
+	switch ev.Kind {
+	case codec.Connected:
+		c.Value.up = true
+	case codec.Disconnected:
+		a.ended++
+	case codec.Received:
+		if c.Listener != nil {
+			_ = c.Send(a.Now(), ev.Message)
+			return
+		}
+		for part := ev.Payload; len(part) >= 5; part = part[5:] { // RUDP joins the messages of a period
+			if part[0] != 0x86 {
+				return // a forged one: a game of Riptide cannot tell
+			}
+			c.Value.hear(binary.LittleEndian.Uint32(part[1:]), a.mode == codec.ReliableOrdered)
+		}
+	}
+}
+
+// hear takes a number that came back.
+func (v *player) hear(n uint32, ordered bool) {
+	if n >= v.sent || v.heard[n] || ordered && n != v.back {
+		v.wrong++
+		return
+	}
+	v.heard[n] = true
+	v.back++
+	now := time.Now()
+	if !v.last.IsZero() {
+		v.gap = max(v.gap, now.Sub(v.last))
+	}
+	v.last = now
+}
+
+// join connects players to a proxy, each by a path of its own.
+func (a *arcade) join(n int, at netip.AddrPort) {
+	a.t.Helper()
+	for i := range n {
+		path := udppath.New(a.t, at)
+		c, err := a.Dial(a.protocol, path.Addr(), uint64(i+1), netio.SocketOptions{})
+		if err != nil {
+			a.t.Fatal(err)
+		}
+		a.players, a.paths = append(a.players, c), append(a.paths, path)
+	}
+	a.until("joined", func() bool {
+		for _, c := range a.players {
+			if !c.Value.up {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// until lets everybody play until a condition holds: each player sends 50 numbers a second.
+func (a *arcade) until(what string, done func() bool) {
+	a.t.Helper()
+	const every = 20 * time.Millisecond
+	next := time.Now()
+	for end := next.Add(await.Patience); !done(); {
+		if now := time.Now(); now.After(end) {
+			a.t.Fatalf("not %s in %v; %d connections have ended", what, await.Patience, a.ended)
+		} else if !now.Before(next) {
+			next = now.Add(every)
+			for _, c := range a.players {
+				a.say(c)
+			}
+		}
+		if err := a.Turn(next); err != nil {
+			a.t.Fatal(err)
+		}
+	}
+}
+
+func (a *arcade) say(c *endpoint.Conn[player]) {
+	if !c.Value.up || a.silent {
+		return
+	}
+	b := binary.LittleEndian.AppendUint32([]byte{0x86}, c.Value.sent)
+	if err := c.Send(a.Now(), codec.Message{Payload: b, Mode: a.mode}); err != nil {
+		a.t.Fatal(err)
+	}
+	c.Value.sent, c.Value.heard = c.Value.sent+1, append(c.Value.heard, false)
+	a.Touch(c)
+}
+
+// plays lets each player hear n further numbers.
+func (a *arcade) plays(n uint32) {
+	a.t.Helper()
+	var goal []uint32
+	for _, c := range a.players {
+		goal = append(goal, c.Value.back+n)
+	}
+	a.until("played", func() bool {
+		for i, c := range a.players {
+			if c.Value.back < goal[i] {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// check asserts that no player loses a message or a connection, and returns the longest gap so far.
+func (a *arcade) check() (gap time.Duration) {
+	a.t.Helper()
+	for _, c := range a.players {
+		gap = max(gap, c.Value.gap)
+	}
+	a.silent = true
+	a.until("all numbers back", func() bool {
+		for _, c := range a.players {
+			want := c.Value.sent
+			if !a.mode.IsReliable() {
+				want -= want / 4
+			}
+			if c.Value.back < want {
+				return false
+			}
+		}
+		return true
+	})
+	a.silent = false
+	for i, c := range a.players {
+		if c.Value.wrong > 0 && a.mode.IsReliable() {
+			a.t.Errorf("player %d has got %d messages twice or not in order", i, c.Value.wrong)
+		}
+	}
+	if a.ended > 0 {
+		a.t.Errorf("%d connections have ended", a.ended)
+	}
+	return gap
+}
+
+// TestPlayersAreFollowed moves the paths of players in mid-game to another node and back, twice. Only the node at which
+// the datagrams arrive can reach the players, as with a floating address. The sessions stay where they are, and no
+// message is lost.
+func TestPlayersAreFollowed(t *testing.T) {
+	for _, name := range []string{"raknet", "bedrock", "riptide-2.2", "rudp", "enet"} {
+		for _, relays := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, relay %v", name, relays), func(t *testing.T) {
+				a, nats := newArcade(t, name), natsServer(t)
+				change := func(s *proxy.Settings) {
+					if relays {
+						s.Listeners[0].Route.Mode = proxy.ModeRelay
+					}
+				}
+				one := newGate(t, "one", nats, a.protocol, a.game, 2, change)
+				two := newGate(t, "two", nats, a.protocol, a.game, 2, change)
+				const players = 8
+				a.join(players, one.addr)
+				a.plays(5)
+				a.until("known", func() bool { return two.fleet.Status().Players.Known == players })
+				for n := range 4 {
+					for i, p := range a.paths {
+						at := []*gate{two, one}[n%2]
+						if i%2 == 0 || n > 1 {
+							p.SwitchBoth(at.addr)
+						}
+					}
+					a.plays(20)
+				}
+				t.Logf("longest gap %v", a.check())
+				if n, m := one.sessions(t), two.sessions(t); n != players || m != 0 {
+					t.Errorf("%d sessions at their node, %d at the other", n, m)
+				}
+				if s := two.fleet.Status().Players; s.Passed == 0 || s.Answers == 0 || s.Late+s.TooMany+s.Invalid > 0 {
+					t.Errorf("%+v", s)
+				}
+			})
+		}
+	}
+}
+
+// TestForgedDatagramsMoveNobody sends datagrams of every kind from the players' addresses to another node. The owner
+// checks them like its own, and the players play on.
+func TestForgedDatagramsMoveNoPlayer(t *testing.T) {
+	for _, name := range []string{"raknet", "riptide-2.2", "rudp", "enet"} {
+		t.Run(name, func(t *testing.T) {
+			a, nats := newArcade(t, name), natsServer(t)
+			keep := func(*proxy.Settings) {}
+			one := newGate(t, "one", nats, a.protocol, a.game, 1, keep)
+			two := newGate(t, "two", nats, a.protocol, a.game, 1, keep)
+			a.join(2, one.addr)
+			a.until("known", func() bool { return two.fleet.Status().Players.Known == 2 })
+			for n := range 200 {
+				for _, p := range a.paths {
+					p.Forge(two.addr, []byte{byte(n), 0, byte(n >> 4), 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, byte(n)})
+				}
+			}
+			a.plays(30)
+			a.check()
+			if s := two.fleet.Status().Players; s.Passed == 0 {
+				t.Errorf("no forged datagram was passed on: %+v", s)
+			}
+			if n, m := one.sessions(t), two.sessions(t); n != 2 || m != 0 {
+				t.Errorf("%d sessions at their node, %d at the other", n, m)
+			}
+		})
+	}
+}
+
+// TestStrangersCauseNoMessages floods a node from addresses of no player. Nothing is passed on.
+func TestStrangersCauseNoMessages(t *testing.T) {
+	a, nats := newArcade(t, "raknet"), natsServer(t)
+	keep := func(*proxy.Settings) {}
+	one := newGate(t, "one", nats, a.protocol, a.game, 1, keep)
+	two := newGate(t, "two", nats, a.protocol, a.game, 1, keep)
+	a.join(1, one.addr)
+	a.until("known", func() bool { return two.fleet.Status().Players.Known == 1 })
+	const sent = 5000
+	for range sent / 50 {
+		conn, err := net.Dial("udp", two.addr.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 50 {
+			if _, err := conn.Write([]byte{0x84, 1, 2, 3, 4}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_ = conn.Close()
+		a.plays(1)
+	}
+	a.until("seen", func() bool { return two.Snapshot().Counters.Clients.In.Messages >= sent/2 })
+	if s := two.fleet.Status().Players; s.Passed+s.TooMany+s.Late != 0 {
+		t.Errorf("%+v", s)
+	}
+	a.check()
+}
+
+// TestHostileFleetMessages sends what no node sends, and what an unknown node sends. All is counted and has no
+// effect.
+func TestHostileFleetMessages(t *testing.T) {
+	a, nats := newArcade(t, "raknet"), natsServer(t)
+	one := newGate(t, "one", nats, a.protocol, a.game, 1, func(*proxy.Settings) {})
+	a.join(1, one.addr)
+	c, err := client.Connect(nats)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	forged := stray.Datagram{Listener: 1, Client: one.addr, Bytes: []byte("x")}
+	batch, _ := stray.Append(stray.Begin(nil, "unknown"), &forged, true)
+	for n, m := range []struct {
+		subject string
+		data    []byte
+	}{
+		{"tidegate.test.strays.one", []byte("x")}, {"tidegate.test.strays.one", batch},
+		{"tidegate.test.players.two", []byte("x")}, {"tidegate.test.players.two", make([]byte, 1<<19)},
+	} {
+		if err := c.Publish(m.subject, m.data); err != nil {
+			t.Fatal(err)
+		}
+		a.until("counted", func() bool { return one.fleet.Status().Players.Invalid == uint64(n+1) })
+	}
+	a.plays(5)
+	a.check()
+	if s := one.fleet.Status().Players; s.Known+s.Nodes != 0 || s.Taken+s.Answers != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// BenchmarkFollowed measures the round trip of a player's datagram to the game server and back, direct and by another
+// node.
+func BenchmarkFollowed(b *testing.B) {
+	for _, far := range []bool{false, true} {
+		b.Run(fmt.Sprintf("by another node %v", far), func(b *testing.B) {
+			a, nats := newArcade(b, "riptide-2.2"), natsServer(b)
+			keep := func(*proxy.Settings) {}
+			one := newGate(b, "one", nats, a.protocol, a.game, 1, keep)
+			two := newGate(b, "two", nats, a.protocol, a.game, 1, keep)
+			a.join(1, one.addr)
+			a.until("known", func() bool { return two.fleet.Status().Players.Known == 1 })
+			if far {
+				a.paths[0].SwitchBoth(two.addr)
+			}
+			a.plays(1)
+			a.check()
+			a.silent, a.mode = true, codec.Unreliable
+			measure(b, a)
+		})
+	}
+}
+
+// mostOfPlayer is the fleet's bound of a player's datagrams in a second.
+const mostOfPlayer = 1000
+
+// measure lets the first player send a number each time that the last one has come back.
+func measure(b *testing.B, a *arcade) {
+	all := make([]time.Duration, 0, b.N)
+	for b.Loop() {
+		began, c := time.Now(), a.players[0]
+		a.silent = false
+		a.say(c)
+		a.silent = true
+		a.until("back", func() bool { return c.Value.back == c.Value.sent })
+		all = append(all, time.Since(began))
+		next := began.Add(2 * time.Second / mostOfPlayer)
+		for time.Now().Before(next) {
+			if err := a.Turn(next); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	slices.Sort(all)
+	b.ReportMetric(float64(all[len(all)/2].Microseconds()), "µs/median")
+	b.ReportMetric(float64(all[len(all)*99/100].Microseconds()), "µs/p99")
+}

@@ -1,0 +1,288 @@
+package fleet
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/rs/zerolog"
+
+	"tidegate/internal/stray"
+)
+
+// Players are the clients of this node's proxy. They are safe for concurrent use.
+type Players interface {
+	// JoinFleet gives the proxy the way to other nodes.
+	JoinFleet(ctx context.Context, carrier stray.Carrier, secret stray.Secret) error
+	// PlayerChanges returns the clients that have joined and left since the last call, or the whole set.
+	PlayerChanges(whole bool) (opened, closed []stray.Key, isWhole bool)
+	// TakeStrays takes datagrams of this node's clients; an empty node is this one.
+	TakeStrays(node string, all []stray.Datagram)
+	// SendAnswers sends another node's datagrams to its clients.
+	SendAnswers(node string, all []stray.Datagram)
+}
+
+// Times of messages about players.
+const (
+	playersRepeat = time.Second     // a message without a change: the node lives
+	wholeEvery    = 3 * time.Second // at least, between two whole sets
+)
+
+// players tells the other nodes which clients this node has, hears of theirs, and passes datagrams on. All are plain
+// messages of NATS: they need no bucket. Its methods do nothing if it is nil.
+type players struct {
+	log    zerolog.Logger
+	proxy  Players
+	node   string
+	prefix string // of all subjects
+	every  time.Duration
+	secret stray.Secret
+
+	where    *whereabouts
+	out      *outboxes
+	instance string
+	number   uint64    // of the last message
+	tellAt   time.Time // of the next message, at the latest
+	wholeAt  time.Time // of the next whole set; zero: none is wanted
+	last     time.Time // of the last whole set
+
+	connection atomic.Pointer[nats.Conn]
+	status     playerStatus
+}
+
+// playerStatus counts messages and datagrams.
+type playerStatus struct {
+	taken, answered atomic.Uint64 // datagrams of other nodes
+	invalid, noRoom atomic.Uint64 // messages
+	beyond          atomic.Uint64
+}
+
+func newPlayers(o *Options) *players {
+	p := &players{
+		log: o.Log, proxy: o.Players, node: o.Node, prefix: "tidegate." + o.Name + ".",
+		every: cmp.Or(o.ReportEvery, reportEvery), where: newWhereabouts(), instance: rand.Text(),
+		out: newOutboxes(o.Node), secret: secretOf(o),
+	}
+	p.wholeAt = time.Now()
+	return p
+}
+
+// secretOf returns the secret of the players' keys. Without an embedded server it is only the fleet's name: the keys
+// then are short, but not secret. A forger who knows a player's address needs no key.
+func secretOf(o *Options) (s stray.Secret) {
+	text := "tidegate players\x00" + o.Name + "\x00"
+	if o.Embedded != nil {
+		text += o.Embedded.Secret
+	}
+	sum := sha256.Sum256([]byte(text))
+	s[0], s[1] = binary.BigEndian.Uint64(sum[:]), binary.BigEndian.Uint64(sum[8:])
+	return s
+}
+
+// PassOn implements stray.Carrier.
+func (p *players) PassOn(client stray.Key, d *stray.Datagram) bool {
+	node, ok := p.where.find(client)
+	if c := p.connection.Load(); !ok || c == nil || !c.IsConnected() {
+		return false
+	}
+	p.out.pass(time.Now(), node, client, d)
+	return true
+}
+
+// PassHere implements stray.Carrier.
+func (p *players) PassHere(d *stray.Datagram) { p.out.put(p.node, d, false) }
+
+// Answer implements stray.Carrier.
+func (p *players) Answer(node string, d *stray.Datagram) { p.out.put(node, d, true) }
+
+// Has implements stray.Carrier.
+func (p *players) Has(node string, client stray.Key) bool { return p.where.has(node, client) }
+
+// start follows players until ctx is done. The function that it returns waits for the end.
+func (p *players) start(ctx context.Context, connection *nats.Conn) (wait func()) {
+	if p == nil {
+		return func() {}
+	}
+	sets, asks := make(chan *nats.Msg, maxPending), make(chan *nats.Msg, 1)
+	_, err := connection.ChanSubscribe(p.prefix+"players.>", sets) // the library repeats it after each reconnect
+	if err == nil {
+		_, err = connection.ChanSubscribe(p.prefix+"player_asks."+p.node, asks)
+	}
+	if err == nil {
+		_, err = connection.Subscribe(p.prefix+"strays."+p.node, p.takeStrays)
+	}
+	if err != nil {
+		p.log.Error().Err(err).Msg("players are not followed until a restart")
+		return func() {}
+	}
+	p.connection.Store(connection)
+	ended, sent := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		if err := p.proxy.JoinFleet(ctx, p, p.secret); err != nil {
+			p.log.Error().Err(err).Msg("players are not followed until a restart")
+			return
+		}
+		p.run(ctx, connection, sets, asks)
+	}()
+	go func() {
+		defer close(sent)
+		p.out.run(ctx, p.send)
+	}()
+	return func() {
+		<-ended
+		<-sent
+	}
+}
+
+// run exchanges sets. It is the only one that changes the whereabouts.
+func (p *players) run(ctx context.Context, connection *nats.Conn, sets, asks <-chan *nats.Msg) {
+	tick := time.NewTicker(p.every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case m := <-sets:
+			p.hear(connection, strings.TrimPrefix(m.Subject, p.prefix+"players."), m.Data)
+		case <-asks:
+			p.wantWhole()
+		case now := <-tick.C:
+			p.where.expire(now)
+			p.tell(connection, now)
+		}
+	}
+}
+
+// hear takes another node's message about its players.
+func (p *players) hear(connection *nats.Conn, node string, data []byte) {
+	if node == p.node {
+		return // counts report a twin
+	}
+	m, err := parsePlayerSet(data)
+	wanted, isNew := false, false
+	if err == nil {
+		wanted, isNew, err = p.where.take(time.Now(), node, m)
+	}
+	switch {
+	case errors.Is(err, errRoom):
+		p.status.noRoom.Add(1)
+	case errors.Is(err, errOldNews):
+	case err != nil:
+		p.refuse(node, err)
+	}
+	if isNew {
+		p.wantWhole()
+	}
+	if wanted {
+		_ = connection.Publish(p.prefix+"player_asks."+node, nil) // the next gap asks again
+	}
+}
+
+// refuse counts a message that is not valid. It logs a few lines for any number of them.
+func (p *players) refuse(node string, err error) {
+	if n := p.status.invalid.Add(1); n&(n-1) == 0 {
+		p.log.Warn().Err(err).Str("node", node).Uint64("total", n).Msg("fleet message about players not valid")
+	}
+}
+
+// wantWhole plans a whole set: another node has missed something.
+func (p *players) wantWhole() {
+	if p.wholeAt.IsZero() {
+		p.wholeAt = p.last.Add(wholeEvery)
+	}
+}
+
+// tell sends this node's changes, or its whole set if it is due.
+func (p *players) tell(connection *nats.Conn, now time.Time) {
+	if !connection.IsConnected() {
+		p.wholeAt = now
+		return
+	}
+	due := !p.wholeAt.IsZero() && !now.Before(p.wholeAt)
+	opened, closed, whole := p.proxy.PlayerChanges(due)
+	if len(opened)+len(closed) == 0 && !whole && now.Before(p.tellAt) {
+		return
+	}
+	if whole {
+		p.wholeAt, p.last = time.Time{}, now
+	}
+	sets, beyond := playerSets(opened, closed, whole)
+	if whole {
+		p.status.beyond.Store(uint64(beyond))
+	}
+	for _, m := range sets {
+		p.number++
+		m.instance, m.number = p.instance, p.number
+		if err := connection.Publish(p.prefix+"players."+p.node, m.format()); err != nil {
+			p.wholeAt = now
+			p.log.Debug().Err(err).Msg("players not told")
+		}
+	}
+	p.tellAt = now.Add(playersRepeat)
+}
+
+// send sends a batch of datagrams to a node. It owns the batch.
+func (p *players) send(node string, batch []byte) {
+	if node == p.node {
+		if _, asked, _, err := stray.Parse(batch); err == nil {
+			p.proxy.TakeStrays("", asked)
+		}
+		return
+	}
+	if err := p.connection.Load().Publish(p.prefix+"strays."+node, batch); err != nil {
+		p.log.Debug().Err(err).Msg("datagrams not passed on")
+	}
+}
+
+// takeStrays takes a batch of another node. The library calls it, one batch after the other.
+func (p *players) takeStrays(m *nats.Msg) {
+	node, asked, answers, err := stray.Parse(m.Data)
+	if err == nil && !p.where.knows(node) {
+		err = errNode
+	}
+	if err != nil {
+		p.refuse("?", err)
+		return
+	}
+	p.status.taken.Add(uint64(len(asked)))
+	p.status.answered.Add(uint64(len(answers)))
+	p.proxy.TakeStrays(node, asked)
+	p.proxy.SendAnswers(node, answers)
+}
+
+// PlayerStatus is the state of the players that a Fleet follows.
+type PlayerStatus struct {
+	On      bool
+	Known   int    // players of other nodes
+	Nodes   int    // other nodes that have told their players
+	Passed  uint64 // datagrams passed on to other nodes
+	Taken   uint64 // datagrams that other nodes have passed on
+	Answers uint64 // other nodes' answers that were sent to their players
+	Late    uint64 // datagrams that were dropped because too many waited for a node
+	TooMany uint64 // datagrams that were dropped because of the budgets
+	Invalid uint64 // messages that were ignored because they are not valid
+	NoRoom  uint64 // messages that were ignored, whole or in part, because there are too many players
+	Beyond  uint64 // players of this node for which its messages have no room
+}
+
+// addTo adds the state of players to that of bans.
+func (p *players) addTo(s *Status) {
+	if p == nil {
+		return
+	}
+	nodes, known := p.where.len()
+	passed, late, tooMany := p.out.counts()
+	s.Players = PlayerStatus{
+		On: true, Known: known, Nodes: nodes, Passed: passed, Taken: p.status.taken.Load(),
+		Answers: p.status.answered.Load(), Late: late, TooMany: tooMany, Invalid: p.status.invalid.Load(),
+		NoRoom: p.status.noRoom.Load(), Beyond: p.status.beyond.Load(),
+	}
+}
