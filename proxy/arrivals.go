@@ -98,6 +98,36 @@ func (w *Arrivals) take(now time.Time, listener string, client netip.AddrPort) *
 	return a
 }
 
+// savedArrival is the record of a session that waits for its client.
+type savedArrival struct {
+	Session []byte        `cbor:"1,keyasint"` // a savedTravel
+	Age     time.Duration `cbor:"2,keyasint,omitempty"`
+	Read    record.Moment `cbor:"3,keyasint,omitempty"`
+}
+
+// save returns the records of the waiting sessions.
+func (w *Arrivals) save(now time.Time) (all []savedArrival) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, a := range w.waiting {
+		all = append(all, savedArrival{record.Append(nil, &a.savedTravel), a.age, record.MomentOf(now, a.read)})
+	}
+	return all
+}
+
+// restore makes sessions wait as they did at another process. A damaged record costs its session only.
+func (w *Arrivals) restore(now time.Time, all []savedArrival) (lost error) {
+	for _, v := range all {
+		a, err := readArrival(v.Session)
+		if err == nil {
+			a.age, a.read = min(max(v.Age, 0), travelTime), v.Read.Time(now)
+			err = w.add(now, a)
+		}
+		lost = errors.Join(lost, err)
+	}
+	return lost
+}
+
 // errLater says that an arriving session cannot have its old source address yet.
 var errLater = errors.New("its source address is in use")
 

@@ -35,6 +35,9 @@ func (i *importer) shared(b []byte, open func(addr netip.AddrPort) (netio.Socket
 	r.draining, r.drainBy, r.farewell = v.Draining, v.DrainBy.Time(i.now), v.Farewell
 	if r.shard.index == 0 {
 		r.pools.Restore(i.now, v.Pools)
+		if err := r.arrivals.restore(i.now, v.Arrivals); err != nil {
+			r.journal.log.Error().Err(err).Msg("sessions that waited for their clients are lost")
+		}
 	}
 	for _, rule := range v.Rules {
 		r.guard.filters.recall(RuleCount(rule))

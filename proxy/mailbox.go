@@ -12,8 +12,8 @@ import (
 // ErrStopped reports that the proxy, or a part of it, no longer runs.
 var ErrStopped = errors.New("the proxy has stopped")
 
-// ErrEnded reports that a change came too late, since the proxy is ending.
-var ErrEnded = errors.New("the proxy is ending")
+// ErrEnded reports that a change came too late, since the Server is ending.
+var ErrEnded = errors.New("this process is ending; after an upgrade, ask the new one")
 
 // post makes the loop call f on its own goroutine, between batches. It returns false if the loop has ended. It is
 // safe for concurrent use.

@@ -32,7 +32,8 @@ type savedRelay struct {
 	DrainBy   record.Moment      `cbor:"15,keyasint,omitempty"`
 	Farewell  bool               `cbor:"16,keyasint,omitempty"`
 	// Pools have the health of all servers. Only the first loop writes and reads them.
-	Pools []upstream.SavedPool `cbor:"17,keyasint,omitempty"`
+	Pools    []upstream.SavedPool `cbor:"17,keyasint,omitempty"`
+	Arrivals []savedArrival       `cbor:"18,keyasint,omitempty"` // as well
 }
 
 // savedListener is a listener with the state that its sessions need.
@@ -101,7 +102,7 @@ func (x *exporter) shared(b []byte) []byte {
 	}
 	v.Draining, v.DrainBy, v.Farewell = r.draining, record.MomentOf(now, r.drainBy), r.farewell
 	if r.shard.index == 0 {
-		v.Pools = r.pools.Save(now)
+		v.Pools, v.Arrivals = r.pools.Save(now), r.arrivals.save(now)
 	}
 	listeners, routes := slices.Concat(r.listeners, r.retired.list), []*Route(nil)
 	for e := range r.table.All {

@@ -26,8 +26,8 @@ type process struct {
 	nodes    []*relayNode
 	pools    *upstream.Pools
 	presence *Presence
-	arrivals Arrivals // they wait on when its Relays are replaced
-	earlier  uint64   // number of times that its Relays were replaced
+	arrivals *Arrivals
+	earlier  uint64 // number of times that its Relays were replaced
 }
 
 func newProcess(net *simnet.Net, settings *Settings, seed uint64, loops, sockets int) *process {
@@ -56,9 +56,9 @@ func newProcess(net *simnet.Net, settings *Settings, seed uint64, loops, sockets
 
 // begin makes new Relays, which share what loops share.
 func (p *process) begin(seed uint64, born time.Time) {
-	p.pools, p.presence = new(upstream.Pools), new(Presence)
+	p.pools, p.presence, p.arrivals = new(upstream.Pools), new(Presence), new(Arrivals)
 	o := RelayOptions{
-		Shards: len(p.nodes), Log: zerolog.Nop(), Bans: p.bans, Pools: p.pools, Presence: p.presence, Arrivals: &p.arrivals,
+		Shards: len(p.nodes), Log: zerolog.Nop(), Bans: p.bans, Pools: p.pools, Presence: p.presence, Arrivals: p.arrivals,
 		Allowance: NewAllowance(born, seed), Holders: new(Holders), Places: sessions.NewPlaces(),
 	}
 	for i, n := range p.nodes {

@@ -158,6 +158,11 @@ func TestArrivalsAreBounded(t *testing.T) {
 		t.Errorf("too much memory: %v", err)
 	}
 	all.bytes = first.size
+	var next Arrivals
+	saved := append(all.save(now), savedArrival{Session: b[:len(b)-1]})
+	if err := next.restore(now, saved); !errors.Is(err, ErrTravel) || next.count.Load() != 1 {
+		t.Errorf("a damaged record: %v, and %d sessions wait", err, next.count.Load())
+	}
 	if got := all.take(now.Add(2*ArrivalTime), first.Listener, first.Client); got != nil || all.bytes != 0 {
 		t.Errorf("after its time: %v, and %d bytes are left", got, all.bytes)
 	}
@@ -194,5 +199,38 @@ func TestForgedArrival(t *testing.T) {
 	w.Run(5 * time.Second)
 	if n := w.proxy.relay.table.Len(); n != 1 || p.gone() {
 		t.Errorf("%d sessions; the player is gone: %v", n, p.gone())
+	}
+}
+
+// TestArrivalAcrossReplacements replaces the Relay while a session waits for its client. The session waits on, for the
+// rest of its time.
+func TestArrivalAcrossReplacements(t *testing.T) {
+	for _, late := range []bool{false, true} {
+		w := newWorld(t, 1, simnet.Weather{Latency: 5 * time.Millisecond}, raknet.New(raknet.Options{}),
+			defaultRoute(raknet.New(raknet.Options{})))
+		p := w.connect(codec.Hello{Identity: 70})
+		w.Run(time.Second)
+		p.deaf, p.mute = true, true
+		w.travel()
+		for range 2 {
+			w.Run(time.Second)
+			w.replaceRelay()
+		}
+		if n := w.proxy.relay.arrivals.count.Load(); n != 1 {
+			t.Fatalf("%d sessions wait", n)
+		}
+		if late {
+			w.Run(ArrivalTime - time.Second)
+			a := w.proxy.relay.arrivals.take(w.Now(), w.proxy.relay.listeners[0].name, p.addr)
+			if a != nil {
+				t.Error("the session waits for longer than its time")
+			}
+			continue
+		}
+		p.deaf, p.mute = false, false
+		w.Run(5 * time.Second)
+		if n := w.proxy.relay.table.Len(); n != 1 || p.gone() {
+			t.Errorf("%d sessions; the player is gone: %v", n, p.gone())
+		}
 	}
 }

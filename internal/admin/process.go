@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+
+	"tidegate/proxy"
 )
 
 // Version describes the running program.
@@ -86,7 +88,10 @@ type KeyChange struct {
 func (s *Server) reloads(*http.Request) (Reloads, error) { return s.Reloads(), nil }
 
 func (s *Server) reload(*http.Request, nothing) (Reloads, error) {
-	if err := s.Reload("operator"); err != nil {
+	switch err := s.Reload("operator"); {
+	case errors.Is(err, proxy.ErrEnded): // the file may be right
+		return Reloads{}, err
+	case err != nil:
 		return Reloads{}, notReloaded{err}
 	}
 	return s.Reloads(), nil

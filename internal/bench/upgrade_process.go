@@ -80,7 +80,7 @@ rate = %d
 	b.group = b.process.Process.Pid
 	_ = theirs.Close()
 	go b.read(log)
-	_, err = b.await(lineRunning)
+	_, err = b.await(lineRunning, nil)
 	return err
 }
 
@@ -109,17 +109,23 @@ func (b *upgradeBench) read(log io.ReadCloser) {
 	}
 }
 
-// await waits for a line of the log, while the clients play.
-func (b *upgradeBench) await(message string) (map[string]any, error) {
+// await waits for a line of the log, while the clients play. ended receives the end of the process that writes it: then
+// the line is in the log already.
+func (b *upgradeBench) await(message string, ended <-chan error) (map[string]any, error) {
 	var last any
 	for give := time.Now().Add(startTimeout); time.Now().Before(give); {
 		select {
+		case err := <-ended:
+			last, ended, give = fmt.Sprintf("process ended: %v", err), nil, time.Now().Add(time.Second)
 		case line := <-b.lines:
 			if line["message"] == message {
 				return line, nil
 			}
-			if last = line["message"]; line["level"] == "error" {
-				return nil, fmt.Errorf("%w: %v: %v", errNoUpgrade, last, line["error"])
+			if line["level"] == "error" {
+				return nil, fmt.Errorf("%w: %v: %v", errNoUpgrade, line["message"], line["error"])
+			}
+			if ended != nil || last == nil {
+				last = line["message"]
 			}
 		default:
 			if err := b.play(time.Now().Add(time.Millisecond)); err != nil {
@@ -145,15 +151,22 @@ func (b *upgradeBench) upgrade(r *Upgraded) error {
 	if err := old.Process.Signal(upgradeSignal); err != nil {
 		return err
 	}
-	line, err := b.await(lineHanded)
+	ended := make(chan error, 2) // for await, and for this function
+	go func() {
+		err := old.Wait()
+		ended <- err
+		ended <- err
+	}()
+	line, err := b.await(lineHanded, ended)
 	if err != nil {
+		process.KillGroup(b.group)
+		b.group = 0
+		<-ended
 		return err
 	}
 	began := time.Now()
 	r.Stood, _ = line["stood_still_ms"].(float64)
 	pid, _ := line["successor"].(float64)
-	ended := make(chan error, 1)
-	go func() { ended <- old.Wait() }()
 	for over := false; !over; {
 		select {
 		case err = <-ended:

@@ -31,6 +31,7 @@ type Totals struct {
 	Datagrams uint64 `json:"datagrams"`
 	Bytes     int64  `json:"bytes"`
 	LeftOut   uint64 `json:"left_out"` // datagrams that the proxy dropped because the reader was too slow
+	Ended     bool   `json:"-"`        // the input ended before a limit
 }
 
 // Copy copies a file while it grows, up to its end or a limit. The output always consists of whole blocks, also after
@@ -61,6 +62,7 @@ func (c *copier) run() error {
 		kind, err := c.next()
 		switch {
 		case err == io.EOF:
+			c.Ended = true
 			return nil
 		case err != nil:
 			return err

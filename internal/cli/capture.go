@@ -81,8 +81,9 @@ func captureTo(c *cli.Context, client *admin.Client) error {
 	} else {
 		tellCaptured(c, totals)
 	}
-	if errors.Is(err, io.ErrUnexpectedEOF) {
-		err = errors.New("the proxy ended during the capture")
+	early := err == nil && totals.Ended && ctx.Err() == nil && !c.IsSet("last") && !c.IsSet("session")
+	if early || errors.Is(err, io.ErrUnexpectedEOF) {
+		err = errors.New("the proxy ended during the capture, or was upgraded; the file has what came before")
 	}
 	return err
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"net"
 	"os"
 	"strings"
 	"sync"
@@ -14,7 +13,6 @@ import (
 	"tidegate/internal/daemon"
 	"tidegate/internal/record"
 	"tidegate/internal/testkit/await"
-	"tidegate/internal/testkit/rakserver"
 )
 
 // diesAt is the environment variable that ends this test's program before a step of an upgrade.
@@ -111,54 +109,6 @@ func TestUpgradeWhosePredecessorDies(t *testing.T) {
 	}
 }
 
-// TestUpgradeDuringAHold upgrades while a player has lost its server. The successor finds the server again, and the
-// player stays.
-func TestUpgradeDuringAHold(t *testing.T) {
-	t.Parallel()
-	serve := func(at string) (*gork.Listener, <-chan *gork.Conn) {
-		listener, err := gork.Listen(at)
-		must(t, err)
-		t.Cleanup(func() { _ = listener.Close() })
-		accepted := make(chan *gork.Conn, 1)
-		go func() {
-			if conn, err := listener.Accept(); err == nil {
-				accepted <- conn.(*gork.Conn)
-				rakserver.Echo(conn.(*gork.Conn))
-			}
-		}()
-		return listener, accepted
-	}
-	listener, accepted := serve("127.0.0.1:0")
-	at := listener.Addr().String()
-	p := startProcess(t, strings.Replace(bridgeConfig(at), "ordered = ",
-		"failover = \"hold\"\nhold_goodbyes = true\nhold_time = \"1m\"\nordered = ", 1))
-	player := p.plays(t)
-	must(t, (<-accepted).Close())
-	must(t, listener.Close())
-	comesTo := func(state string) {
-		t.Helper()
-		await.Until(t, state, func() bool {
-			_, stdout, _ := separately(t, "sessions", "list", "--state", state, "--count", "-c", p.file)
-			return stdout == "1\n"
-		})
-	}
-	comesTo("held")
-	p.upgraded(t, p.cmd.Process.Pid)
-	comesTo("held")
-	serve(at)
-	comesTo("established")
-	if _, err := player.Write([]byte{0xfe, 7}); err != nil {
-		t.Fatal(err)
-	}
-	for heard := byte(0); heard != 7; { // the new server also hears what the old one had not acknowledged
-		b, err := player.ReadPacket()
-		if err != nil {
-			t.Fatal(err)
-		}
-		heard = b[1]
-	}
-}
-
 // TestUpgradesInARow replaces the process twenty times while players come, talk and go.
 func TestUpgradesInARow(t *testing.T) {
 	t.Parallel()
@@ -179,44 +129,6 @@ func TestUpgradesInARow(t *testing.T) {
 	}
 	talk.end(t)
 	must(t, syscall.Kill(pid, syscall.SIGTERM))
-}
-
-// TestUpgradeInTrouble upgrades while reloads, a capture and a flood of strangers are under way.
-func TestUpgradeInTrouble(t *testing.T) {
-	t.Parallel()
-	p := startProcess(t, bridgeConfig(echoServer(t)))
-	talk := p.talking(t, 4)
-	stop := make(chan struct{})
-	var trouble sync.WaitGroup
-	defer trouble.Wait()
-	defer close(stop)
-	during := func(f func()) {
-		trouble.Go(func() {
-			for {
-				select {
-				case <-stop:
-					return
-				default:
-					f()
-				}
-			}
-		})
-	}
-	during(func() { _, _, _ = separately(t, "reload", "-c", p.file) })
-	during(func() {
-		_, _, _ = separately(t, "capture", "-c", p.file, "--for", "1s", "--force", "-o", "/dev/null")
-	})
-	during(func() {
-		if conn, err := gork.DialTimeout(p.addr, await.Patience); err == nil {
-			_ = conn.Close()
-		}
-	})
-	pid := p.cmd.Process.Pid
-	for range 3 {
-		pid = p.upgraded(t, pid)
-		talk.goesOn(t)
-	}
-	talk.end(t)
 }
 
 // TestUpgradeFromAnotherFormat starts a successor that does not know the format of its predecessor, or the version of
@@ -301,46 +213,4 @@ func (talk *talking) end(t *testing.T) {
 	if len(talk.failed) > 0 {
 		t.Errorf("a player: %v", <-talk.failed)
 	}
-}
-
-// TestUpgradeDuringAFlood upgrades while strangers send as many requests for a session as the machine can.
-func TestUpgradeDuringAFlood(t *testing.T) {
-	p := startProcess(t, bridgeConfig(echoServer(t)))
-	talk := p.talking(t, 4)
-	stop := make(chan struct{})
-	var flood sync.WaitGroup
-	defer flood.Wait()
-	defer close(stop)
-	var sent atomic.Int64
-	for range 2 {
-		flood.Go(func() {
-			// An open connection request 1 of RakNet.
-			request := append([]byte{5, 0, 255, 255, 0, 254, 254, 254, 254, 253, 253, 253, 253, 18, 52, 86, 120, 11},
-				make([]byte, 1000)...)
-			for {
-				conn, err := net.Dial("udp", p.addr)
-				if err != nil {
-					continue // no port is free for a moment
-				}
-				for range 100 {
-					_, _ = conn.Write(request) // the flooded socket may refuse it
-				}
-				_ = conn.Close()
-				sent.Add(100)
-				select {
-				case <-stop:
-					return
-				default:
-				}
-			}
-		})
-	}
-	pid := p.cmd.Process.Pid
-	for range 3 {
-		before := sent.Load()
-		pid = p.upgraded(t, pid)
-		talk.goesOn(t)
-		t.Logf("%d datagrams of the flood during the upgrade", sent.Load()-before)
-	}
-	talk.end(t)
 }

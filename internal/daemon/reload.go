@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -48,8 +49,12 @@ func (r *reloader) reload(cause string) error {
 	}
 	manager.reloading()
 	defer manager.ready()
-	r.status.Last = time.Now()
+	began := time.Now()
 	fixed, err := r.apply()
+	if errors.Is(err, proxy.ErrEnded) {
+		return err // after an upgrade, the new process has read the file
+	}
+	r.status.Last = began
 	if err != nil {
 		r.status.Failed++
 		r.status.Error = err.Error()
