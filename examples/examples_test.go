@@ -2,6 +2,7 @@
 package examples
 
 import (
+	"fmt"
 	"net"
 	"net/netip"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"tidegate/codec"
 	"tidegate/internal/cli"
 	"tidegate/internal/endpoint"
+	"tidegate/internal/testkit/kubeapi"
 )
 
 // program is this test's program, which takes the place of tidegate when TIDEGATE_MAIN is set.
@@ -240,12 +242,13 @@ func testRelay(t *testing.T) {
 	}
 }
 
-// testKubernetes finds the servers of a file in place of the cluster's DNS.
+// testKubernetes finds the servers by a small API server in place of the cluster's.
 func testKubernetes(t *testing.T) {
 	pod := serve(t, "riptide-2.2", loopback)
-	list := filepath.ToSlash(filepath.Join(t.TempDir(), "pods"))
-	put(t, filepath.Dir(list), filepath.Base(list), pod.addr.String()+"\n")
-	s := perform(t, "kubernetes.toml", `"arena.games.svc.cluster.local:7777"`, `"file:`+list+`"`)
+	api := kubeapi.Serve(t, "discovery.k8s.io/v1", "games", "endpointslices", "EndpointSlice")
+	api.Put(kubeapi.Slice("arena-1", "arena", "game", pod.addr))
+	account := fmt.Sprintf("port = \"game\"\nkubeconfig = %q", api.Kubeconfig("games"))
+	s := perform(t, "kubernetes.toml", `port = "game"`, account)
 	s.servers["pod"] = pod
 	s.until(t, "discovered", func() bool { return strings.Contains(s.command(t, "upstreams", "list"), pod.addr.String()) })
 	s.join(t, "public", "riptide-2.2")

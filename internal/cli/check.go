@@ -69,7 +69,7 @@ func check(c *cli.Context) error {
 		out.Text = explain(ruled)
 	}
 	if !c.Bool("quiet") {
-		out.Text += explainRecord(&settled.Record) + explainFleet(&settled.Fleet)
+		out.Text += explainClusters(settled) + explainRecord(&settled.Record) + explainFleet(&settled.Fleet)
 	}
 	if c.Bool("explain") {
 		out.Text += explainKernel(settled, ruled)

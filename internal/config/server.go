@@ -37,7 +37,7 @@ func (v *validator) servers(i int) {
 	for _, server := range servers {
 		addrs = append(addrs, server.Address)
 	}
-	if len(addrs) > 0 || len(v.Upstreams[i].Discover) == 0 {
+	if len(addrs) > 0 || !v.Upstreams[i].Discovers() {
 		unique(v.report, key, addrs, `at least one ip:port, for example ["127.0.0.1:19132"]`)
 	}
 	for j, server := range servers {

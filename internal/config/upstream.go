@@ -14,6 +14,7 @@ type Upstream struct {
 	Servers    []Server   `toml:"servers"`
 	Discover   []Discover `toml:"discover"` // sources of more servers
 	Resolver   Address    `toml:"resolver"` // DNS server; none: the system's
+	Kubernetes Kubernetes `toml:"kubernetes"`
 	Balance    Balance    `toml:"balance"`
 	RetryAfter Duration   `toml:"retry_after"` // rest of a server that failed a session
 
@@ -71,6 +72,7 @@ func (v *validator) upstreams() {
 		v.proxyProtocol(path, u)
 		v.health(path, u)
 		v.discover(path, u)
+		v.kubernetes(path, u)
 		v.transparent(path, u)
 		v.sourcesAndRate(path, u)
 		v.sourcePrefix(i)

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 
@@ -41,7 +42,7 @@ func (d *discoverer) follow(c *config.Config) {
 	d.watching = make(map[string]discoveredSources)
 	for i := range c.Upstreams {
 		u := &c.Upstreams[i]
-		if len(u.Discover) == 0 {
+		if !u.Discovers() {
 			continue
 		}
 		key := sourcesKey(u)
@@ -92,7 +93,7 @@ const mostSkipped = 10
 
 // sourcesKey returns a text that is equal for equal sources of servers with the same transport.
 func sourcesKey(u *config.Upstream) string {
-	key := u.Resolver.String() + "\n" + string(u.Transport)
+	key := fmt.Sprintf("%s\n%s\n%+v", u.Resolver, u.Transport, u.Kubernetes)
 	for _, place := range u.Discover {
 		key += "\n" + place.String()
 	}
@@ -115,6 +116,10 @@ func places(c *config.Config, u *config.Upstream) []discovery.Source {
 		default:
 			all[i] = discovery.Host(p.Host, p.Port, resolver)
 		}
+	}
+	if k := u.Kubernetes; k.On() {
+		cluster := discovery.Cluster{Namespace: k.Namespace, Kubeconfig: c.Path(k.Kubeconfig)}
+		all = append(all, discovery.Endpoints(cluster, k.Service, k.Port, string(u.Transport)))
 	}
 	return all
 }

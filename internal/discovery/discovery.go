@@ -1,8 +1,8 @@
-// Package discovery finds game servers and reports changes. It looks up DNS names again when an answer expires, and
-// reads files again when they change. It runs beside the loops, which never wait for it. If a source fails, its last
-// result stays in force.
+// Package discovery finds game servers and reports changes. It looks up DNS names again when an answer expires, reads
+// files again when they change, and watches the API server of a Kubernetes cluster. It runs beside the loops, which
+// never wait for it. If a source fails, its last result stays in force.
 //
-// Start with Host, Service and File, which are sources, and Watch.
+// Start with Host, Service, File and Endpoints, which are sources, and Watch.
 package discovery
 
 import (
