@@ -55,6 +55,7 @@ type relayNode struct {
 	since     time.Time             // when it was stopped
 	waiting   []func(now time.Time) // input, until resume
 	sends     int                   // datagrams that the Relay has written
+	copies    []CopiedSessions      // for the next Relay
 	// receive takes the Relay's datagrams, if a test watches them; nil: the Relay itself.
 	receive func(now time.Time, s netio.Socket, from netip.AddrPort, datagram []byte)
 }

@@ -43,6 +43,7 @@ func (p *performance) act(a act) {
 		p.drain(sc, i, d)
 	case replaces:
 		p.replaced = true
+		p.precopy(a.n)
 		p.replace()
 	case fails:
 		p.replaced = true
@@ -226,6 +227,23 @@ func (p *performance) drain(sc *scene, i int, d time.Duration) {
 	}
 	set(true)
 	p.After(d, func() { set(p.Now().Before(*end)) })
+}
+
+// precopy copies all sessions for their next Relays in up to three passes. Sessions change after each pass.
+func (p *performance) precopy(n int) {
+	for _, node := range p.proxy.nodes {
+		node.relay.precopy.start(nil)
+		node.copies = nil
+	}
+	for range n % 4 {
+		for _, node := range p.proxy.nodes {
+			node.copies = append(node.copies, copyPass(node.relay, p.Now()))
+		}
+		p.Run(time.Duration(n%50) * time.Millisecond)
+	}
+	for _, node := range p.proxy.nodes {
+		(&world{Net: p.Net, t: p.judge, copies: node.copies}).checkCopies(node.relay)
+	}
 }
 
 // replace hands all sessions to other Relays. An operator sees the same of both.

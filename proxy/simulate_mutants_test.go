@@ -76,6 +76,8 @@ var mutants = []mutant{
 	{"a counter of datagrams wraps", "proxy/stats/counters.go",
 		"func (t *Traffic) Count(datagram []byte) {\n\tt.Messages++",
 		"func (t *Traffic) Count(datagram []byte) {\n\tt.Messages = uint64(uint8(t.Messages + 1))"},
+	{"a changed session goes on as its copy", "proxy/session.go",
+		"e.Value.dirty, e.Value.copied = true, 0", "e.Value.dirty = true"},
 	{"a session leaks", "proxy/end.go", "\tr.table.Remove(e)\n", ""},
 	{"a client ID leaks", "proxy/end.go", "p.route.ids.free(p.id)", "_ = p.id"},
 	{"the bytes that a session holds leak", "proxy/end.go", "\tr.held.set(e, 0)\n", ""},

@@ -217,7 +217,8 @@ func (p *process) replace(j *judge, m *image) (old []*Relay) {
 		p.pools.Get(name).InheritDrains(now, drained)
 	}
 	for i, n := range p.nodes {
-		importAll(j, n.relay, now, m.shared[i], m.records[i])
+		importAll(j, n.relay, now, m.shared[i], m.records[i], n.copies...)
+		n.copies = nil
 	}
 	return old
 }
