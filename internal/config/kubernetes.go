@@ -18,7 +18,9 @@ type Kubernetes struct {
 func (k *Kubernetes) On() bool { return *k != Kubernetes{} }
 
 // Discovers reports whether servers beside the listed ones are looked for.
-func (u *Upstream) Discovers() bool { return len(u.Discover) > 0 || u.Kubernetes.On() }
+func (u *Upstream) Discovers() bool {
+	return len(u.Discover) > 0 || u.Kubernetes.On() || u.Agones.On()
+}
 
 // kubernetes checks the service whose endpoints are an upstream's servers.
 func (v *validator) kubernetes(path string, u Upstream) {

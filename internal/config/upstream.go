@@ -15,6 +15,7 @@ type Upstream struct {
 	Discover   []Discover `toml:"discover"` // sources of more servers
 	Resolver   Address    `toml:"resolver"` // DNS server; none: the system's
 	Kubernetes Kubernetes `toml:"kubernetes"`
+	Agones     Agones     `toml:"agones"`
 	Balance    Balance    `toml:"balance"`
 	RetryAfter Duration   `toml:"retry_after"` // rest of a server that failed a session
 
@@ -42,8 +43,9 @@ type Upstream struct {
 
 func (u *Upstream) setDefaults() {
 	*u = Upstream{
-		Transport: UDP, Discover: []Discover{}, Balance: LeastSessions, RetryAfter: Duration(5 * time.Second),
-		Library: AnyLibrary, Sources: []IP{}, MaxPacketsPer: milliseconds(10),
+		Transport: UDP, Discover: []Discover{}, Agones: defaultAgones(), Balance: LeastSessions,
+		RetryAfter: Duration(5 * time.Second),
+		Library:    AnyLibrary, Sources: []IP{}, MaxPacketsPer: milliseconds(10),
 		Health: HealthAuto, HealthInterval: seconds(2), HealthTimeout: seconds(1), HealthRise: 2, HealthFall: 3,
 		ProxyProtocol: HeadersOff, ReceiveBuffer: MiB, CookieMode: raknet.CookiesActive,
 	}
@@ -73,6 +75,7 @@ func (v *validator) upstreams() {
 		v.health(path, u)
 		v.discover(path, u)
 		v.kubernetes(path, u)
+		v.agones(path, u)
 		v.transparent(path, u)
 		v.sourcesAndRate(path, u)
 		v.sourcePrefix(i)

@@ -93,7 +93,7 @@ const mostSkipped = 10
 
 // sourcesKey returns a text that is equal for equal sources of servers with the same transport.
 func sourcesKey(u *config.Upstream) string {
-	key := fmt.Sprintf("%s\n%s\n%+v", u.Resolver, u.Transport, u.Kubernetes)
+	key := fmt.Sprintf("%s\n%s\n%+v\n%+v", u.Resolver, u.Transport, u.Kubernetes, u.Agones)
 	for _, place := range u.Discover {
 		key += "\n" + place.String()
 	}
@@ -121,5 +121,21 @@ func places(c *config.Config, u *config.Upstream) []discovery.Source {
 		cluster := discovery.Cluster{Namespace: k.Namespace, Kubeconfig: c.Path(k.Kubeconfig)}
 		all = append(all, discovery.Endpoints(cluster, k.Service, k.Port, string(u.Transport)))
 	}
+	if a := u.Agones; a.On() {
+		cluster := discovery.Cluster{Namespace: a.Namespace, Kubeconfig: c.Path(a.Kubeconfig)}
+		all = append(all, discovery.GameServers(cluster, discovery.GameServerOptions{
+			Fleet: a.Fleet, Selector: a.Selector, Port: a.Port, Transport: string(u.Transport), States: words(a.States),
+			Address: string(a.Address), Capacity: a.Capacity,
+		}))
+	}
 	return all
+}
+
+// words returns the texts of words of the configuration.
+func words[T ~string](of []T) []string {
+	texts := make([]string, len(of))
+	for i, word := range of {
+		texts[i] = string(word)
+	}
+	return texts
 }

@@ -2,7 +2,7 @@
 // files again when they change, and watches the API server of a Kubernetes cluster. It runs beside the loops, which
 // never wait for it. If a source fails, its last result stays in force.
 //
-// Start with Host, Service, File and Endpoints, which are sources, and Watch.
+// Start with Host, Service, File, Endpoints and GameServers, which are sources, and Watch.
 package discovery
 
 import (
