@@ -12,7 +12,7 @@ import (
 // goodbye. A second call can only choose an earlier time.
 func (r *Relay) DrainBy(now, at time.Time) {
 	if !r.draining || at.Before(r.drainBy) {
-		r.draining, r.drainBy = true, at
+		r.draining, r.leaving, r.drainBy = true, false, at
 	}
 	r.drainDue(now)
 }
@@ -37,7 +37,7 @@ func (r *Relay) drainDue(now time.Time) {
 
 // Drained reports whether the Relay drains and has no session left. A session leaves when its goodbyes are finished
 // or given up.
-func (r *Relay) Drained() bool { return r.draining && r.table.Len() == 0 }
+func (r *Relay) Drained() bool { return r.draining && !r.leaving && r.table.Len() == 0 }
 
 // dismiss ends a terminated or relayed session. The client learns why, where its protocol can say it.
 func (r *Relay) dismiss(now time.Time, e *entry, why codec.Goodbye) {

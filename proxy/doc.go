@@ -40,7 +40,8 @@
 //   - checker.go, pinger.go, closing.go: servers are checked, asked for texts, and left with a goodbye
 //   - export.go, read.go, import.go, import_relay.go, restore.go, pending.go: sessions as records, for a successor
 //   - travel.go, arrivals.go: a session that moves to another Server
-//   - players.go, server_players.go: clients whose datagrams arrive at another node of a fleet
+//   - players.go, server_players.go, server_leave.go: clients whose datagrams arrive at another node of a fleet, and
+//     sessions that move there
 //
 // Parts of the Relay. They know no Relay:
 //

@@ -61,6 +61,7 @@ type Relay struct {
 	carrier    bridge.Carrier
 	identities identities
 	draining   bool      // no new clients
+	leaving    bool      // sessions move to other nodes, and the loop goes on without sessions, while draining
 	drainBy    time.Time // when remaining sessions get their goodbyes, while draining
 	farewell   bool      // the goodbyes have been sent
 

@@ -72,6 +72,8 @@ type Options struct {
 	FleetServers  func() []FleetServer
 	FleetSessions func() []FleetNode
 	FleetBans     func(ctx context.Context) ([]FleetBan, error)
+	// DrainToFleet moves all sessions to other nodes, and then ends the proxy, at the latest after a time.
+	DrainToFleet func(ctx context.Context, node string, within time.Duration) error
 	// LinesLost is how many lines of the log were lost; nil: none.
 	LinesLost func() uint64
 }

@@ -130,7 +130,7 @@ func statusOf(err error) int {
 		return http.StatusNotFound
 	case errors.Is(err, proxy.ErrEnding), errors.Is(err, proxy.ErrNotMovable), errors.Is(err, proxy.ErrCaptures),
 		errors.Is(err, proxy.ErrTravel), errors.Is(err, proxy.ErrEnded),
-		errors.Is(err, ErrNoUpgrade), errors.Is(err, proxy.ErrNotRecording):
+		errors.Is(err, ErrNoUpgrade), errors.Is(err, ErrNoFleet), errors.Is(err, proxy.ErrNotRecording):
 		return http.StatusConflict
 	case errors.Is(err, proxy.ErrStopped), errors.Is(err, context.DeadlineExceeded):
 		return http.StatusServiceUnavailable

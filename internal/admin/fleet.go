@@ -2,6 +2,8 @@ package admin
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net/http"
 	"time"
 )
@@ -54,6 +56,8 @@ type FleetPlayers struct {
 	Invalid uint64 `json:"invalid"`  // messages that were ignored because they are not valid
 	NoRoom  uint64 `json:"no_room"`  // messages that were ignored, whole or in part, because there are too many players
 	Beyond  uint64 `json:"beyond"`   // players of this node for which its messages have no room
+	Left    uint64 `json:"left"`     // sessions that have moved to other nodes
+	Came    uint64 `json:"came"`     // sessions that other nodes have moved here
 }
 
 // FleetMessages is the JSON of all messages between this node and NATS.
@@ -134,6 +138,9 @@ func (s *Server) listFleetBans(r *http.Request) (FleetBans, error) {
 	return FleetBans{append([]FleetBan{}, bans...)}, err
 }
 
+// ErrNoFleet says that this proxy's sessions cannot move to other nodes.
+var ErrNoFleet = errors.New("the configuration has no fleet.follow = true, so sessions cannot move to other nodes")
+
 // withoutFleet sets the functions of Options that a proxy without a fleet leaves out.
 func (o *Options) withoutFleet() {
 	if o.Fleet == nil {
@@ -145,9 +152,33 @@ func (o *Options) withoutFleet() {
 	if o.FleetSessions == nil {
 		o.FleetSessions = func() []FleetNode { return nil }
 	}
+	if o.DrainToFleet == nil {
+		o.DrainToFleet = func(context.Context, string, time.Duration) error { return ErrNoFleet }
+	}
 	if o.FleetBans == nil {
 		o.FleetBans = func(context.Context) ([]FleetBan, error) { return nil, nil }
 	}
+}
+
+// FleetDrain is the JSON of a drain of this node to its fleet.
+type FleetDrain struct {
+	Node   string  `json:"node,omitempty"` // that gets all sessions; absent: all other nodes share them
+	Within float64 `json:"within"`         // seconds until the proxy ends, at the latest
+}
+
+// maxWithin bounds a drain to the fleet in seconds.
+const maxWithin = 24 * 60 * 60
+
+// drainToFleet answers at once: the sessions take time.
+func (s *Server) drainToFleet(r *http.Request, d FleetDrain) (nothing, error) {
+	if !(d.Within > 0 && d.Within <= maxWithin) {
+		return nothing{}, badRequest{fmt.Errorf("within: want more than 0 seconds, and at most %d", maxWithin)}
+	}
+	err := s.DrainToFleet(r.Context(), d.Node, time.Duration(d.Within*float64(time.Second)))
+	if err == nil {
+		s.action(r).Str("node", d.Node).Float64("within", d.Within).Msg("proxy drained to its fleet by an operator")
+	}
+	return nothing{}, err
 }
 
 func (s *Server) fleet(*http.Request) (Fleet, error) { return s.Fleet(), nil }
@@ -170,6 +201,7 @@ var (
 	fleetPlayers   = gauge("fleet_players", "Players of other nodes that this node knows.")
 	fleetStrays    = counter("fleet_strays_total", "Datagrams of players that arrived at another node, by fate.", "fate")
 	fleetLost      = counter("fleet_player_messages_ignored_total", "Ignored messages about players, by reason.", "reason")
+	fleetMoves     = counter("fleet_moves_total", "Sessions that have moved between nodes, by direction.", "direction")
 	fleetUntold    = gauge("fleet_untold_players", "Players of this node for which its messages have no room.")
 	fleetMessages  = counter("fleet_messages_total", "Messages of NATS.", "direction")
 	fleetBytes     = counter("fleet_bytes_total", "Bytes in messages of NATS.", "direction")
@@ -215,6 +247,8 @@ func (out metricsOf) fleetPlayers(p *FleetPlayers) {
 	out.count(fleetStrays, p.Answers, "answers")
 	out.count(fleetStrays, p.Late, "late")
 	out.count(fleetStrays, p.TooMany, "too_many")
+	out.count(fleetMoves, p.Left, "left")
+	out.count(fleetMoves, p.Came, "came")
 	out.count(fleetLost, p.Invalid, "invalid")
 	out.count(fleetLost, p.NoRoom, "no_room")
 }

@@ -42,6 +42,7 @@ func (s *Server) endpoints() []endpoint {
 		get("/api/v1/upgrade", s.upgrades),
 		post("/api/v1/upgrade", s.upgrade),
 		post("/api/v1/drain", s.drain),
+		post("/api/v1/fleet/drain", s.drainToFleet),
 	}
 }
 

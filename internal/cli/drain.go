@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -16,11 +17,18 @@ func drainCommand() *cli.Command {
 		Usage: "end the running proxy as SIGTERM does: it admits no new clients, and says goodbye to all others",
 		Description: "Without --wait the command ends at once, and the proxy ends when all goodbyes are said. Another\n" +
 			"drain changes nothing. The log names the address that asked.\n\n" +
-			examples("tidegate drain --wait"),
-		Flags: []cli.Flag{jsonFlag, &cli.BoolFlag{Name: "wait", Usage: "return when the proxy has ended"}},
+			"With --to-fleet, sessions move to other nodes, and their clients play on. The proxy passes datagrams on\n" +
+			"that still arrive here. So lead the clients' paths to other nodes: /readyz answers 503. The proxy ends when\n" +
+			"no such datagram has come for three seconds. After --within it says goodbye to the clients that are left.\n\n" +
+			examples("tidegate drain --wait", "tidegate drain --to-fleet --within 10m --wait"),
+		Flags: []cli.Flag{
+			jsonFlag, &cli.BoolFlag{Name: "wait", Usage: "return when the proxy has ended"},
+			&cli.BoolFlag{Name: "to-fleet", Usage: "move sessions to the other nodes of the fleet first (fleet.follow)"},
+			&cli.StringFlag{Name: "node", Usage: "move all sessions to `NODE`", DefaultText: "all other nodes"},
+			&cli.DurationFlag{Name: "within", Value: 5 * time.Minute, Usage: "end after `TIME`, also with sessions left"},
+		},
 	}, func(c *cli.Context, client *admin.Client) error {
-		var done struct{}
-		if err := client.Post(c.Context, "/api/v1/drain", nil, &done); err != nil {
+		if err := askDrain(c, client); err != nil {
 			return err
 		}
 		if c.Bool("wait") {
@@ -31,6 +39,19 @@ func drainCommand() *cli.Command {
 		}
 		return printDone(c, drained{false}, "the proxy admits no new sessions, and ends")
 	})
+}
+
+// askDrain asks the proxy for a drain.
+func askDrain(c *cli.Context, client *admin.Client) error {
+	var done struct{}
+	if c.Bool("to-fleet") {
+		how := admin.FleetDrain{Node: c.String("node"), Within: c.Duration("within").Seconds()}
+		return client.Post(c.Context, "/api/v1/fleet/drain", how, &done)
+	}
+	if c.IsSet("node") || c.IsSet("within") {
+		return misuse(errors.New("--node and --within: want --to-fleet too"))
+	}
+	return client.Post(c.Context, "/api/v1/drain", nil, &done)
 }
 
 // drained is the JSON of drain.

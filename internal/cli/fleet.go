@@ -193,6 +193,7 @@ func printFleet(c *cli.Context, f *admin.Fleet) {
 	if p := &f.Players; p.On {
 		line("players", "%d known at %d other nodes; datagrams: %d passed on, %d taken, %d answers, %d late, %d too many",
 			p.Known, p.Nodes, p.Passed, p.Taken, p.Answers, p.Late, p.TooMany)
+		line("moves", "%d sessions to other nodes, %d from other nodes", p.Left, p.Came)
 	}
 	line("messages", "%d in, %d out", f.Messages.In, f.Messages.Out)
 }

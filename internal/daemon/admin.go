@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"time"
 
 	"tidegate/internal/admin"
 	"tidegate/internal/config"
@@ -47,6 +48,9 @@ func (s *service) openAdmin(drain func(), upgrades *upgrader) error {
 		StartUpgrade: upgrades.request, Upgrades: upgrades.tried, Log: s.log, LinesLost: s.lines.Lost,
 		Limits: s.reloads.limits, Bans: s.bans.bans, SyncBans: s.bans.sync, Fleet: s.fleetState,
 		FleetServers: s.fleetServers, FleetBans: s.fleetBans, FleetSessions: s.fleetSessions,
+		DrainToFleet: func(ctx context.Context, node string, within time.Duration) error {
+			return s.drainToFleet(ctx, node, within, drain)
+		},
 	})
 	if err == nil {
 		s.closers = append(s.closers, stop)

@@ -3,6 +3,7 @@ package daemon
 import (
 	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"net/netip"
 	"slices"
@@ -201,4 +202,27 @@ func (s *service) fleetState() admin.Fleet {
 			In: state.MessagesIn, Out: state.MessagesOut, BytesIn: state.BytesIn, BytesOut: state.BytesOut,
 		},
 	}
+}
+
+// drainToFleet moves all sessions to other nodes, and then drains the proxy, at the latest after a time. It returns
+// when the proxy admits no new clients.
+func (s *service) drainToFleet(ctx context.Context, node string, within time.Duration, drain func()) error {
+	joined := s.fleet.Load()
+	if joined == nil || !s.config.Fleet.Follow {
+		return admin.ErrNoFleet
+	}
+	if err := s.server.Leave(ctx); err != nil {
+		return err
+	}
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), within)
+		defer cancel()
+		done, err := joined.Empty(ctx, node)
+		if errors.Is(err, fleet.ErrMoving) {
+			return // the first drain goes on
+		}
+		s.log.Info().Int("moved", done.Moved).Int("left", done.Left).AnErr("error", err).Msg("drained to the fleet")
+		drain()
+	}()
+	return nil
 }

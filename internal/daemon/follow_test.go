@@ -3,6 +3,8 @@ package daemon
 import (
 	"context"
 	"encoding/binary"
+	"encoding/json"
+	"flag"
 	"fmt"
 	"net"
 	"net/netip"
@@ -207,10 +209,13 @@ func (a *arcade) join(n int, at netip.AddrPort) {
 	})
 }
 
-// until lets everybody play until a condition holds: each player sends 50 numbers a second.
+// until lets everybody play until a condition holds: each player sends 50 numbers a second, or 20 if they are many.
 func (a *arcade) until(what string, done func() bool) {
 	a.t.Helper()
-	const every = 20 * time.Millisecond
+	every := 20 * time.Millisecond
+	if len(a.players) > 500 {
+		every = 50 * time.Millisecond // one core plays them all
+	}
 	next := time.Now()
 	for end := next.Add(await.Patience); !done(); {
 		if now := time.Now(); now.After(end) {
@@ -461,4 +466,168 @@ func measure(b *testing.B, a *arcade) {
 	slices.Sort(all)
 	b.ReportMetric(float64(all[len(all)/2].Microseconds()), "µs/median")
 	b.ReportMetric(float64(all[len(all)*99/100].Microseconds()), "µs/p99")
+}
+
+var crowd = flag.Int("players", 200, "players of TestDrainToFleet/raknet")
+
+// TestDrainToFleet moves all players of a node to two others in mid-game, while their paths still lead to it. Then the
+// paths change. No message is lost.
+func TestDrainToFleet(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		players int
+		relays  bool
+	}{
+		{"raknet", *crowd, false}, {"riptide-2.2", 50, false}, {"rudp", 20, false}, {"enet", 50, false},
+		{"enet", 20, true},
+	} {
+		t.Run(fmt.Sprintf("%s, relay %v", test.name, test.relays), func(t *testing.T) {
+			a, nats := newArcade(t, test.name), natsServer(t)
+			change := func(s *proxy.Settings) {
+				if test.relays {
+					s.Listeners[0].Route.Mode = proxy.ModeRelay
+				}
+			}
+			var gates [3]*gate
+			for i := range gates {
+				gates[i] = newGate(t, fmt.Sprintf("n%d", i), nats, a.protocol, a.game, 2, change)
+			}
+			a.join(test.players, gates[0].addr)
+			a.plays(10)
+			a.until("known", func() bool {
+				return gates[1].fleet.Status().Players.Known == test.players && gates[0].fleet.Status().Players.Nodes == 2
+			})
+			for _, c := range a.players {
+				c.Value.gap = 0
+			}
+			if err := gates[0].Leave(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			emptied := make(chan fleet.Emptied, 1)
+			ctx, cancel := context.WithTimeout(t.Context(), await.Patience)
+			defer cancel()
+			go func() {
+				done, _ := gates[0].fleet.Empty(ctx, "")
+				emptied <- done
+			}()
+			a.until("moved", func() bool { return gates[0].fleet.Status().Players.Left == uint64(test.players) })
+			a.plays(20)
+			for i, p := range a.paths {
+				p.SwitchBoth(gates[1+i%2].addr)
+			}
+			a.plays(20)
+			var done fleet.Emptied
+			a.until("quiet", func() bool {
+				select {
+				case done = <-emptied:
+					return true
+				default:
+					return false
+				}
+			})
+			t.Logf("longest gap %v", a.check())
+			one, two := gates[1].sessions(t), gates[2].sessions(t)
+			if done.Moved != test.players || done.Left != 0 || one+two != test.players || gates[0].sessions(t) != 0 {
+				t.Errorf("%+v; %d and %d sessions at the other nodes", done, one, two)
+			}
+			// A message has up to 32 sessions.
+			if test.players >= 50 && (one < test.players/4 || two < test.players/4) {
+				t.Errorf("%d and %d sessions: the nodes do not share them", one, two)
+			}
+		})
+	}
+}
+
+// TestNoNodeTakes drains a node whose fleet cannot take its sessions: the other node has another listener, or none at
+// all. The players play on until the operator's time.
+func TestNoNodeTakes(t *testing.T) {
+	for name, change := range map[string]func(*proxy.Settings){
+		"another listener": func(s *proxy.Settings) { s.Listeners[0].Name = "other" },
+		"no room":          func(s *proxy.Settings) { s.Limits.Sessions = 0 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, nats := newArcade(t, "raknet"), natsServer(t)
+			one := newGate(t, "one", nats, a.protocol, a.game, 1, func(*proxy.Settings) {})
+			newGate(t, "two", nats, a.protocol, a.game, 1, change)
+			a.join(3, one.addr)
+			a.until("known", func() bool { return one.fleet.Status().Players.Nodes == 1 })
+			if err := one.Leave(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			emptied := make(chan fleet.Emptied, 1)
+			go func() {
+				done, _ := one.fleet.Empty(ctx, "")
+				emptied <- done
+			}()
+			a.plays(30)
+			cancel()
+			a.check()
+			if done := <-emptied; done.Moved != 0 || done.Left != 3 || one.sessions(t) != 3 {
+				t.Errorf("%+v, %d sessions", done, one.sessions(t))
+			}
+		})
+	}
+}
+
+// TestTargetDies moves players to a node that takes the offers and never answers again. The sessions stay, and their
+// players play on.
+func TestTargetDies(t *testing.T) {
+	a, nats := newArcade(t, "raknet"), natsServer(t)
+	one := newGate(t, "one", nats, a.protocol, a.game, 1, func(*proxy.Settings) {})
+	c, err := client.Connect(nats)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	a.join(3, one.addr)
+	asked := make(chan string, 100)
+	if _, err := c.Subscribe("tidegate.test.moves.dead", func(m *client.Msg) { // it answers an offer, and no more
+		var move struct {
+			Step     string
+			Sessions []struct{}
+		}
+		if json.Unmarshal(m.Data, &move) != nil {
+			t.Error("not JSON")
+		}
+		if move.Step == "offer" {
+			all, _ := json.Marshal(map[string][]bool{"taken": slices.Repeat([]bool{true}, len(move.Sessions))})
+			_ = m.Respond(all)
+		}
+		asked <- move.Step
+	}); err != nil {
+		t.Fatal(err)
+	}
+	alive := append([]byte{1, 3, 1, 'x'}, make([]byte, 12)...) // a whole set without players, number 1
+	alive[11] = 1
+	if err := c.Publish("tidegate.test.players.dead", alive); err != nil {
+		t.Fatal(err)
+	}
+	a.until("known", func() bool { return one.fleet.Status().Players.Nodes == 1 })
+	if err := one.Leave(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	emptied := make(chan fleet.Emptied, 1)
+	go func() {
+		done, _ := one.fleet.Empty(ctx, "")
+		emptied <- done
+	}()
+	gave := false
+	a.until("given", func() bool {
+		select {
+		case step := <-asked:
+			gave = gave || step == "give"
+		default:
+		}
+		return gave
+	})
+	a.until("back", func() bool { return one.sessions(t) == 3 })
+	a.plays(30)
+	cancel()
+	a.check()
+	if done := <-emptied; done.Moved != 0 || done.Left != 3 {
+		t.Errorf("%+v", done)
+	}
 }

@@ -113,9 +113,11 @@ func (o *outboxes) run(ctx context.Context, send func(node string, batch []byte)
 		all = all[:0]
 		o.mu.Lock()
 		for node, batch := range o.boxes {
-			all = append(all, full{node, batch})
+			if node != limbo {
+				all = append(all, full{node, batch})
+				delete(o.boxes, node)
+			}
 		}
-		clear(o.boxes)
 		o.mu.Unlock()
 		for _, f := range all {
 			send(f.node, f.batch)
@@ -127,6 +129,15 @@ func (o *outboxes) run(ctx context.Context, send func(node string, batch []byte)
 			o.mu.Unlock()
 		}
 	}
+}
+
+// take takes a node's batch out of its outbox; nil: it is empty.
+func (o *outboxes) take(node string) []byte {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	batch := o.boxes[node]
+	delete(o.boxes, node)
+	return batch
 }
 
 func (o *outboxes) counts() (passed, late, tooMany uint64) {

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -27,6 +28,13 @@ type Players interface {
 	TakeStrays(node string, all []stray.Datagram)
 	// SendAnswers sends another node's datagrams to its clients.
 	SendAnswers(node string, all []stray.Datagram)
+
+	// TakeOutPlayers takes sessions out for other nodes, at most a number of them. gone is called for each one at once.
+	TakeOutPlayers(most int, choose func(stray.Key) bool, gone func(stray.Key)) (all []stray.Session, left int, err error)
+	// CheckPlayer returns why a session cannot be taken in, or nil.
+	CheckPlayer(ctx context.Context, record []byte) error
+	// PutInPlayer takes a session in.
+	PutInPlayer(ctx context.Context, record []byte) error
 }
 
 // Times of messages about players.
@@ -47,6 +55,8 @@ type players struct {
 
 	where    *whereabouts
 	out      *outboxes
+	coming   *coming // sessions from other nodes
+	going    going   // sessions to other nodes
 	instance string
 	number   uint64    // of the last message
 	tellAt   time.Time // of the next message, at the latest
@@ -69,6 +79,7 @@ func newPlayers(o *Options) *players {
 		log: o.Log, proxy: o.Players, node: o.Node, prefix: "tidegate." + o.Name + ".",
 		every: cmp.Or(o.ReportEvery, reportEvery), where: newWhereabouts(), instance: rand.Text(),
 		out: newOutboxes(o.Node), secret: secretOf(o),
+		coming: newComing(o.Players),
 	}
 	p.wholeAt = time.Now()
 	return p
@@ -88,7 +99,14 @@ func secretOf(o *Options) (s stray.Secret) {
 
 // PassOn implements stray.Carrier.
 func (p *players) PassOn(client stray.Key, d *stray.Datagram) bool {
-	node, ok := p.where.find(client)
+	node, ok := p.going.find(client)
+	if ok && node == limbo {
+		p.out.put(limbo, d, false)
+		return true
+	}
+	if !ok {
+		node, ok = p.where.find(client)
+	}
 	if c := p.connection.Load(); !ok || c == nil || !c.IsConnected() {
 		return false
 	}
@@ -117,6 +135,9 @@ func (p *players) start(ctx context.Context, connection *nats.Conn) (wait func()
 	}
 	if err == nil {
 		_, err = connection.Subscribe(p.prefix+"strays."+p.node, p.takeStrays)
+	}
+	if err == nil {
+		_, err = connection.Subscribe(p.prefix+"moves."+p.node, p.takeMove)
 	}
 	if err != nil {
 		p.log.Error().Err(err).Msg("players are not followed until a restart")
@@ -156,6 +177,7 @@ func (p *players) run(ctx context.Context, connection *nats.Conn, sets, asks <-c
 			p.wantWhole()
 		case now := <-tick.C:
 			p.where.expire(now)
+			p.coming.expire(now)
 			p.tell(connection, now)
 		}
 	}
@@ -214,6 +236,10 @@ func (p *players) tell(connection *nats.Conn, now time.Time) {
 	if whole {
 		p.wholeAt, p.last = time.Time{}, now
 	}
+	closed = slices.DeleteFunc(closed, func(key stray.Key) bool {
+		_, ok := p.going.find(key)
+		return ok // its new node tells that it has come; until then this node is asked
+	})
 	sets, beyond := playerSets(opened, closed, whole)
 	if whole {
 		p.status.beyond.Store(uint64(beyond))
@@ -254,6 +280,7 @@ func (p *players) takeStrays(m *nats.Msg) {
 	}
 	p.status.taken.Add(uint64(len(asked)))
 	p.status.answered.Add(uint64(len(answers)))
+	p.coming.heard(context.Background(), time.Now(), node, p.secret, asked)
 	p.proxy.TakeStrays(node, asked)
 	p.proxy.SendAnswers(node, answers)
 }
@@ -271,6 +298,8 @@ type PlayerStatus struct {
 	Invalid uint64 // messages that were ignored because they are not valid
 	NoRoom  uint64 // messages that were ignored, whole or in part, because there are too many players
 	Beyond  uint64 // players of this node for which its messages have no room
+	Left    uint64 // sessions that have moved to other nodes
+	Came    uint64 // sessions that other nodes have moved here
 }
 
 // addTo adds the state of players to that of bans.
@@ -284,5 +313,6 @@ func (p *players) addTo(s *Status) {
 		On: true, Known: known, Nodes: nodes, Passed: passed, Taken: p.status.taken.Load(),
 		Answers: p.status.answered.Load(), Late: late, TooMany: tooMany, Invalid: p.status.invalid.Load(),
 		NoRoom: p.status.noRoom.Load(), Beyond: p.status.beyond.Load(),
+		Left: p.going.moved.Load(), Came: p.coming.taken.Load(),
 	}
 }

@@ -73,6 +73,18 @@ func (w *whereabouts) knows(node string) bool {
 	return w.nodes[node] != nil
 }
 
+// awake returns the nodes that are not silent.
+func (w *whereabouts) awake() (all []string) {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	for name, n := range w.nodes {
+		if !n.silent {
+			all = append(all, name)
+		}
+	}
+	return all
+}
+
 func (w *whereabouts) len() (nodes, players int) {
 	w.mu.RLock()
 	defer w.mu.RUnlock()

@@ -21,6 +21,13 @@ type Datagram struct {
 	Bytes    []byte
 }
 
+// Session is a session on its way to another node.
+type Session struct {
+	Client Key
+	At     string // the node at which the client's datagrams arrive; empty: the node that the session leaves
+	Record []byte
+}
+
 // MaxHops bounds Hops: a client's session can move while its datagram is on the way, but not again and again.
 const MaxHops = 2
 
