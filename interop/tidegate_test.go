@@ -44,6 +44,7 @@ type journalEntry struct {
 	Reason    string
 	By        string
 	Successor int
+	Servers   int
 }
 
 // route is the way of a proxy's clients to a server.
