@@ -22,6 +22,8 @@ const (
 	copying = 3
 	// mostPasses bounds the passes of a pre-copy.
 	mostPasses = 16
+	// passesTime ends a pre-copy after the pass that goes beyond it.
+	passesTime = 5 * time.Second
 	// fewChanged ends a pre-copy: the last pass has written at most one of so many sessions.
 	fewChanged = 64
 	// leastGain ends a pre-copy: the last pass has written more sessions than the one before, less one of so many. On a
@@ -125,7 +127,8 @@ func (s *Server) Precopy(ctx context.Context, to Heir) (err error) {
 			return err
 		}
 	}
-	for before, pass := 0, 0; pass < mostPasses; pass++ {
+	began := time.Now()
+	for before, pass := 0, 0; pass < mostPasses && time.Since(began) < passesTime; pass++ {
 		copied, total := 0, 0
 		for i, l := range s.loops {
 			b, n, of, err := l.precopy(ctx)

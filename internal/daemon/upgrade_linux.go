@@ -212,6 +212,7 @@ func (s *successor) GiveSockets(b proxy.GivenSockets) error {
 
 // giveBefore sends a part of a pre-copy, and waits until the successor has it.
 func (s *successor) giveBefore(m message) error {
+	s.within(successorTime)
 	if err := s.send(m); err != nil {
 		return err
 	}
