@@ -159,8 +159,11 @@ chart: ## check the Helm chart
 		--set admin.token=0123456789abcdef,udpRoute.enabled=true,podMonitor.enabled=true \
 		--set replicas=2,podDisruptionBudget.enabled=true \
 		--set 'topologySpreadConstraints[0].maxSkew=1,topologySpreadConstraints[0].topologyKey=kubernetes.io/hostname'
+	$(HELM) template games packaging/helm/tidegate --set admin.token=0123456789abcdef,discovery.endpoints=true \
+		--set replicas=3,fleet.enabled=true,fleet.secret=0123456789abcdef
 	! $(HELM) template games packaging/helm/tidegate --set admin.token=short 2>/dev/null
 	! $(HELM) template games packaging/helm/tidegate --set admin.token=0123456789abcdef,replica=2 2>/dev/null
+	! $(HELM) template games packaging/helm/tidegate --set admin.token=0123456789abcdef,fleet.enabled=true 2>/dev/null
 
 recording: build ## record the demo in docs/pictures/demo.svg; installs termtosvg in a folder of its own
 	python3 -m venv dist/termtosvg && dist/termtosvg/bin/pip -q install termtosvg==1.1.0

@@ -62,7 +62,8 @@ func startKubernetes(t *testing.T) *kubernetes {
 	peers := "http://127.0.0.1:" + freePort(t)
 	start(t, nil, func([]byte) {}, filepath.Join(k.bin, "etcd"), "--data-dir", filepath.Join(k.dir, "etcd"),
 		"--listen-client-urls", k.etcd, "--advertise-client-urls", k.etcd, "--listen-peer-urls", peers,
-		"--initial-advertise-peer-urls", peers, "--initial-cluster", "default="+peers, "--unsafe-no-fsync")
+		"--initial-advertise-peer-urls", peers, "--initial-cluster", "default="+peers, "--unsafe-no-fsync",
+		"--log-level", "error")
 	k.start(t)
 	return k
 }
@@ -134,7 +135,7 @@ func (k *kubernetes) ask(t *testing.T, token, method, path, body string) (int, [
 // apply creates or replaces an object.
 func (k *kubernetes) apply(t *testing.T, path, yaml string) {
 	t.Helper()
-	code, text := k.ask(t, adminToken, http.MethodPatch, path+"?fieldManager=test&force=true", yaml)
+	code, text := k.ask(t, adminToken, http.MethodPatch, path+"?fieldManager=test&force=true&fieldValidation=Strict", yaml)
 	if code != http.StatusOK && code != http.StatusCreated {
 		t.Fatalf("apply %s: %d %s\n%s", path, code, text, yaml)
 	}

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"tidegate/internal/testkit/await"
 )
 
 const (
@@ -101,6 +103,10 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: tidegate}
 subjects: [{kind: ServiceAccount, name: tidegate, namespace: games}]
 `)
 	k.apply(t, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/gameservers.agones.dev", gameServers)
+	await.Until(t, "GameServers served", func() bool {
+		code, _ := k.ask(t, adminToken, http.MethodGet, agonesOfGames, "")
+		return code == http.StatusOK
+	})
 	return k.token(t, "games", "tidegate")
 }
 

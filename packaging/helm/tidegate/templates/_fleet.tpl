@@ -1,0 +1,31 @@
+{{- define "tidegate.embedded" -}}{{ if and .Values.fleet.enabled (not .Values.fleet.servers) }}true{{ end }}{{- end }}
+{{- define "tidegate.fleetSecret" -}}{{ .Values.fleet.existingSecret | default (include "tidegate.name" .) }}{{- end }}
+{{- define "tidegate.fleet" -}}
+{{- if .Values.fleet.enabled }}
+[fleet]
+name = {{ .Values.fleet.name | quote }}
+{{- if .Values.fleet.tlsSecret }}
+ca = "/etc/tidegate-fleet-tls/ca.crt"
+certificate = "/etc/tidegate-fleet-tls/tls.crt"
+key = "/etc/tidegate-fleet-tls/tls.key"
+{{- end }}
+{{- if .Values.fleet.servers }}
+servers = {{ .Values.fleet.servers | toJson }}
+replicas = {{ .Values.fleet.copies }}
+{{- if .Values.fleet.existingSecret }}
+credentials = "/etc/tidegate-fleet/creds"
+{{- end }}
+{{- else }}
+embedded = true
+listen = "0.0.0.0:6222"
+peers = [
+{{- range until (int .Values.replicas) }}
+  "{{ include "tidegate.name" $ }}-{{ . }}.{{ include "tidegate.name" $ }}-fleet.{{ $.Release.Namespace }}.svc:6222",
+{{- end }}
+]
+replicas = {{ .Values.fleet.copies }}
+secret = "file:/etc/tidegate-fleet/secret"
+store = "/var/lib/tidegate/fleet"
+{{- end }}
+{{- end }}
+{{- end }}
