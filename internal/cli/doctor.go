@@ -13,6 +13,7 @@ import (
 	"tidegate/internal/admin"
 	"tidegate/internal/config"
 	"tidegate/internal/daemon"
+	"tidegate/internal/discovery"
 	"tidegate/internal/doctor"
 )
 
@@ -49,6 +50,7 @@ func examine(c *cli.Context) error {
 	m.Ask = func(ctx context.Context, protocol string, addr netip.AddrPort) (string, bool, error) {
 		return askServer(ctx, protocol, addr, wait)
 	}
+	m.Cluster = func(ctx context.Context, u *config.Upstream) error { return askClusters(ctx, settled, u, wait) }
 	ctx, cancel := context.WithTimeout(c.Context, 4*wait+10*time.Second)
 	defer cancel()
 	results := doctor.Examine(ctx, settled, m)
@@ -116,4 +118,16 @@ func askServer(
 		return "", true, errors.New(strings.TrimPrefix(err.Error(), "ping "+addr.String()+": "))
 	}
 	return found[0].Text, true, nil
+}
+
+// askClusters asks the API servers of Kubernetes for an upstream's servers.
+func askClusters(ctx context.Context, c *config.Config, u *config.Upstream, wait time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	for _, source := range daemon.Clusters(c, u) {
+		if _, err := discovery.Ask(ctx, source); err != nil {
+			return fmt.Errorf("%s: %w", source, err)
+		}
+	}
+	return nil
 }

@@ -117,6 +117,11 @@ func places(c *config.Config, u *config.Upstream) []discovery.Source {
 			all[i] = discovery.Host(p.Host, p.Port, resolver)
 		}
 	}
+	return append(all, Clusters(c, u)...)
+}
+
+// Clusters returns the sources of an upstream in Kubernetes.
+func Clusters(c *config.Config, u *config.Upstream) (all []discovery.Source) {
 	if k := u.Kubernetes; k.On() {
 		cluster := discovery.Cluster{Namespace: k.Namespace, Kubeconfig: c.Path(k.Kubeconfig)}
 		all = append(all, discovery.Endpoints(cluster, k.Service, k.Port, string(u.Transport)))

@@ -7,6 +7,7 @@ package discovery
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 
@@ -29,6 +30,29 @@ func Watch(ctx context.Context, sources []Source, log zerolog.Logger, found func
 	w := &watch{found: found, log: log, lists: make([][]upstream.Target, len(sources)), failed: make([]bool, len(sources))}
 	for i, source := range sources {
 		go source.run(ctx, func(list []upstream.Target, err error) { w.tell(ctx, i, source, list, err) })
+	}
+}
+
+// Ask returns the number of servers that a source has now.
+func Ask(ctx context.Context, source Source) (servers int, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	type result struct {
+		servers int
+		err     error
+	}
+	first := make(chan result, 1)
+	go source.run(ctx, func(list []upstream.Target, err error) {
+		select {
+		case first <- result{len(list), err}:
+		default: // a later one
+		}
+	})
+	select {
+	case r := <-first:
+		return r.servers, r.err
+	case <-ctx.Done():
+		return 0, fmt.Errorf("no answer: %w", ctx.Err())
 	}
 }
 

@@ -157,6 +157,25 @@ func TestEndpointServers(t *testing.T) {
 	}
 }
 
+// TestAsk asks an API server once, which then refuses.
+func TestAsk(t *testing.T) {
+	s := endpointServer(t)
+	s.Put(slice("one", ipv4, endpoint("10.0.0.1", "rs"), endpoint("10.0.0.2", "rs")))
+	source := Endpoints(Cluster{Kubeconfig: s.Kubeconfig("games")}, "arena", "game", "udp")
+	if n, err := Ask(t.Context(), source); n != 2 || err != nil {
+		t.Errorf("%d servers, %v", n, err)
+	}
+	s.Refuse(http.StatusForbidden)
+	if _, err := Ask(t.Context(), source); err == nil || !strings.Contains(err.Error(), "refused by the test") {
+		t.Errorf("refused: %v", err)
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if _, err := Ask(ended, source); err == nil {
+		t.Error("no error without an answer")
+	}
+}
+
 // TestClusterIsMissing checks that an unreadable kubeconfig and a machine outside of a cluster are reported.
 func TestClusterIsMissing(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")

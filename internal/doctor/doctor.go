@@ -71,6 +71,8 @@ type Machine struct {
 	Listen func(network string, addr netip.AddrPort) error
 	// Lookup asks a DNS server, or the system's if it is not valid, for the addresses of a host or a service.
 	Lookup func(ctx context.Context, resolver netip.AddrPort, place config.Discover) ([]string, error)
+	// Cluster asks the API server of Kubernetes for the servers of an upstream.
+	Cluster func(ctx context.Context, u *config.Upstream) error
 	// PathMTU returns the largest IP packet on the way to an address, as far as this machine knows.
 	PathMTU func(addr netip.AddrPort) (int, error)
 	// Ask asks a game server whether it answers. ok is false if the protocol has no question.

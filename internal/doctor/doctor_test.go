@@ -28,6 +28,7 @@ name = "arena"
 protocol = "raknet"
 servers = ["10.0.0.5:19132", "10.0.0.6:19132"]
 discover = ["games.example:19132", "file:servers.txt"]
+kubernetes = { service = "arena" }
 `
 
 func parse(t *testing.T, text string) *config.Config {
@@ -63,7 +64,8 @@ func healthy() (Machine, files) {
 	return Machine{
 		ReadFile: f.read, Descriptors: func() uint64 { return 65536 }, Shortfalls: func() []Finding { return nil },
 		Kernel: func() (filter, forward error) { return nil, nil }, Sources: func() error { return nil },
-		Listen: func(string, netip.AddrPort) error { return nil },
+		Listen:  func(string, netip.AddrPort) error { return nil },
+		Cluster: func(context.Context, *config.Upstream) error { return nil },
 		Lookup: func(context.Context, netip.AddrPort, config.Discover) ([]string, error) {
 			return []string{"10.0.0.8"}, nil
 		},
@@ -137,6 +139,9 @@ var faults = []struct {
 	{"names", Problem, func(m *Machine, _ files) {
 		m.Lookup = func(context.Context, netip.AddrPort, config.Discover) ([]string, error) { return nil, nil }
 	}, "no addresses", "resolver"},
+	{"names", Problem, func(m *Machine, _ files) {
+		m.Cluster = func(context.Context, *config.Upstream) error { return errors.New("forbidden") }
+	}, "upstream arena: forbidden", "docs/recipes/kubernetes.md"},
 	{"names", Problem, func(_ *Machine, f files) { delete(f, "servers.txt") }, "servers.txt", "write the file"},
 	{"mtu", Problem, func(m *Machine, _ files) {
 		m.PathMTU = func(a netip.AddrPort) (int, error) {

@@ -72,6 +72,13 @@ func listenRemedy(transport string, addr netip.AddrPort, err error) string {
 func (e *examination) names() string {
 	asked := 0
 	for _, u := range e.config.Upstreams {
+		if u.Kubernetes.On() || u.Agones.On() {
+			asked++
+			if err := e.machine.Cluster(e.ctx, &u); err != nil {
+				e.problem(fmt.Sprintf("upstream %s: %v", u.Name, err),
+					"correct the names, or give the account the rights of docs/recipes/kubernetes.md")
+			}
+		}
 		for _, place := range u.Discover {
 			asked++
 			if place.File != "" {
