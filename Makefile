@@ -11,7 +11,7 @@ PLATFORMS ?= linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64,win
 BENCH ?= .
 BENCHCOUNT ?= 6
 
-.PHONY: help build test race fuzz fuzz-smoke simulate simulate-mutants codec-mutants bench bench-flood bench-compare bench-peers lint check demo interop kubernetes pictures chaos soak release release-check image chart site recording
+.PHONY: help build test race fuzz fuzz-smoke simulate simulate-mutants codec-mutants bench bench-flood bench-compare bench-peers lint check demo interop kubernetes pictures chaos fleet soak release release-check image chart site recording
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' Makefile
@@ -134,6 +134,9 @@ kubernetes: ## find servers in a real Kubernetes API server; the first time buil
 
 chaos: ## break the real binary and its surroundings, and print a table; needs the same, and util-linux
 	$(GO) test -tags 'interop chaos' -count 1 -timeout 20m -v -run '^TestChaos$$' ./interop
+
+fleet: ## run a fleet with its NATS servers in network namespaces, and break its parts; needs root and util-linux
+	$(GO) test -tags 'interop soak' -count 1 -v -run '^TestFleetInNamespaces$$' ./interop
 
 soak: ## play for FOR=1h with players that come and go; nothing may grow or be lost; HOSTILE=1 adds hostile senders
 	$(GO) test -tags 'interop soak' -count 1 -timeout 24h -v -run '^Test(Soak|Trend)$$' ./interop -soak $(FOR) \

@@ -3,9 +3,11 @@
 package interop_test
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"net/netip"
 	"sync"
 	"sync/atomic"
@@ -32,11 +34,13 @@ type soakLoad struct {
 	protocol string
 	stream   bool
 	port     string
-	steady   int     // players that stay to the end
-	joins    float64 // further players, a second
-	largest  int     // bytes of a large message
-	lossy    bool    // messages and sessions may be lost
-	silent   bool    // players only listen
+	host     string     // of the proxy; empty: 127.0.0.1
+	from     netip.Addr // of all players; zero: one of the loopback interface for each
+	steady   int        // players that stay to the end
+	joins    float64    // further players, a second
+	largest  int        // bytes of a large message
+	lossy    bool       // messages and sessions may be lost
+	silent   bool       // players only listen
 }
 
 // soakBooks are the books of the players of one protocol.
@@ -96,7 +100,8 @@ func newSoakPlayers(t *testing.T, load soakLoad, seed uint64) *soakPlayers {
 	d := protocols.Find(load.protocol)
 	s := &soakPlayers{
 		soakLoad: load, codec: d.NewCalm(registry.Use{Stream: load.stream, Seed: [32]byte{byte(seed)}}),
-		to: netipAt(load.port), rng: rand.New(rand.NewPCG(seed, 1)), began: time.Now(),
+		to:  netip.MustParseAddrPort(net.JoinHostPort(cmp.Or(load.host, "127.0.0.1"), load.port)),
+		rng: rand.New(rand.NewPCG(seed, 1)), began: time.Now(),
 	}
 	s.books.Reasons = make(map[string]int)
 	s.ordered = s.codec.Spec().Modes.Has(codec.ReliableOrdered)
@@ -183,7 +188,10 @@ func (s *soakPlayers) dial(now, leaves time.Time) {
 	if s.stream {
 		p.conn, err = s.endpoint.DialStreamHello(s.codec, s.to, hello, netio.StreamOptions{Prefix: s.prefix})
 	} else {
-		from := netip.AddrFrom4([4]byte{127, byte(1 + s.rng.IntN(200)), byte(s.rng.IntN(250)), byte(1 + s.rng.IntN(250))})
+		from := s.from
+		if !from.IsValid() {
+			from = netip.AddrFrom4([4]byte{127, byte(1 + s.rng.IntN(200)), byte(s.rng.IntN(250)), byte(1 + s.rng.IntN(250))})
+		}
 		p.conn, err = s.endpoint.DialHello(s.codec, s.to, hello, netio.SocketOptions{Local: from})
 	}
 	if err != nil {
@@ -340,6 +348,11 @@ type soakServer struct {
 
 func startSoakServer(t *testing.T, protocol string) *soakServer {
 	t.Helper()
+	return startSoakServerAt(t, protocol, "127.0.0.1")
+}
+
+func startSoakServerAt(t *testing.T, protocol, host string) *soakServer {
+	t.Helper()
 	s := new(soakServer)
 	var err error
 	s.endpoint, err = endpoint.New(endpoint.Options[struct{}]{Event: func(c *endpoint.Conn[struct{}], e *codec.Event) {
@@ -353,7 +366,7 @@ func startSoakServer(t *testing.T, protocol string) *soakServer {
 		t.Fatal(err)
 	}
 	p := protocols.Find(protocol).NewCalm(registry.Use{Seed: [32]byte{1}})
-	l, err := s.endpoint.Listen(p, netip.MustParseAddrPort("127.0.0.1:0"), netio.SocketOptions{ReceiveBuffer: 8 << 20})
+	l, err := s.endpoint.Listen(p, netip.MustParseAddrPort(host+":0"), netio.SocketOptions{ReceiveBuffer: 8 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}

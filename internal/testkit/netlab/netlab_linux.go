@@ -30,6 +30,18 @@ func New(t testing.TB, name string) *Namespace {
 	return n
 }
 
+// Home returns the namespace of the test itself. What the test adds there should end with other namespaces, as cables
+// do.
+func Home(t testing.TB) *Namespace {
+	t.Helper()
+	handle, err := netns.Get()
+	if err != nil {
+		t.Skipf("network namespaces are not available: %v", err)
+	}
+	t.Cleanup(func() { _ = handle.Close() })
+	return &Namespace{t: t, name: "home", handle: handle}
+}
+
 // Do runs f in the namespace, on another goroutine. So f must not end the test's goroutine.
 func (n *Namespace) Do(f func()) {
 	n.t.Helper()
@@ -100,6 +112,12 @@ func (n *Namespace) Unroute(network string) {
 	n.run("unroute "+network, func() error { return netlink.RouteDel(&netlink.Route{Dst: n.network(network)}) })
 }
 
+// Up turns an interface on.
+func (n *Namespace) Up(device string) {
+	n.t.Helper()
+	n.up(device)
+}
+
 // Down turns an interface off.
 func (n *Namespace) Down(device string) {
 	n.t.Helper()
@@ -157,6 +175,24 @@ func (n *Namespace) run(what string, f func() error) {
 	}
 }
 
+// Switch adds an Ethernet switch as long as the test lasts, with a port of its own. Plug joins other interfaces to it.
+func (n *Namespace) Switch(device string) {
+	n.t.Helper()
+	attributes := netlink.NewLinkAttrs()
+	attributes.Name = device
+	bridge := &netlink.Bridge{LinkAttrs: attributes}
+	n.run("add a switch", func() error { return netlink.LinkAdd(bridge) })
+	n.t.Cleanup(func() { n.run("remove a switch", func() error { return netlink.LinkDel(bridge) }) })
+	n.up(device)
+}
+
+// Plug joins an interface to a switch.
+func (n *Namespace) Plug(device, into string) {
+	n.t.Helper()
+	link, bridge := n.link(device), n.link(into)
+	n.run("plug in "+device, func() error { return netlink.LinkSetMaster(link, bridge) })
+}
+
 // Cable joins two namespaces by a pair of Ethernet interfaces with these names, and turns them on.
 func Cable(a *Namespace, deviceA string, b *Namespace, deviceB string) {
 	a.t.Helper()
@@ -164,6 +200,8 @@ func Cable(a *Namespace, deviceA string, b *Namespace, deviceB string) {
 	attributes.Name = deviceA
 	pair := &netlink.Veth{LinkAttrs: attributes, PeerName: deviceB, PeerNamespace: netlink.NsFd(b.handle)}
 	a.run("join by a cable", func() error { return netlink.LinkAdd(pair) })
+	// The kernel removes the interfaces of a namespace some time after its end.
+	a.t.Cleanup(func() { a.Do(func() { _ = netlink.LinkDel(pair) }) })
 	a.up(deviceA)
 	b.up(deviceB)
 }
