@@ -38,7 +38,7 @@
 // argument:
 //
 //   - checker.go, pinger.go, closing.go: servers are checked, asked for texts, and left with a goodbye
-//   - export.go, read.go, import.go, import_relay.go, restore.go, pending.go: sessions as records, for a successor
+//   - export.go, import.go, import_relay.go, restore.go, pending.go: sessions as records, for a successor
 //   - travel.go, arrivals.go: a session that moves to another Server
 //   - players.go, server_players.go, server_leave.go: clients whose datagrams arrive at another node of a fleet, and
 //     sessions that move there

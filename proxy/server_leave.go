@@ -6,6 +6,7 @@ import (
 	"math"
 	"net"
 	"net/netip"
+	"slices"
 	"time"
 
 	"tidegate/internal/stray"
@@ -30,16 +31,19 @@ func (s *Server) Leave(ctx context.Context) error {
 	return nil
 }
 
-// TakeOutPlayers takes sessions out for other nodes, as TakeOut does: at most a number of them, whose clients choose
-// accepts. gone is called for each one at once. left counts the others. Both functions are called by loops.
+// TakeOutPlayers takes sessions of one loop out for other nodes, as TakeOut does: at most a number of them, whose
+// clients choose accepts. gone is called for each one at once. Loops call both functions.
 func (s *Server) TakeOutPlayers(most int, choose func(stray.Key) bool, gone func(stray.Key)) (all []stray.Session,
-	left int, err error) {
-	seen := 0
+	err error) {
 	for _, l := range s.loops {
+		// The walk must end, also if a caller gives up: the sessions that it has taken out are nowhere else.
 		err := l.walk(context.Background(), stats.WorkMove, func(r *Relay, now time.Time, e *entry) int {
+			if len(all) == most {
+				return enough
+			}
 			p := &e.Value
 			d := p.listener
-			if seen++; len(all) == most || d.stream || d.proxies != nil || !p.isKnown() {
+			if d.stream || d.proxies != nil || !p.isKnown() {
 				return looked
 			}
 			key := r.known.players.keyOf(d.id, e.Key.Client)
@@ -51,51 +55,123 @@ func (s *Server) TakeOutPlayers(most int, choose func(stray.Key) bool, gone func
 				at = f.node
 			}
 			b, err := takeOut(r, now, e)
-			if err != nil {
-				return taking
+			if err == nil {
+				gone(key)
+				all = append(all, stray.Session{Client: key, At: at, Record: b})
 			}
-			gone(key)
-			all = append(all, stray.Session{Client: key, At: at, Record: b})
 			return taking
 		})
-		if err != nil {
-			return all, seen - len(all), err
+		if err != nil || len(all) > 0 {
+			return all, err
 		}
 	}
-	return all, seen - len(all), nil
+	return nil, nil
 }
 
-// CheckPlayer returns why this Server would not take a session in, or nil.
-func (s *Server) CheckPlayer(ctx context.Context, b []byte) error {
-	a, err := readArrival(b)
-	if err != nil {
-		return err
+// PlayersLeft returns the number of sessions.
+func (s *Server) PlayersLeft(ctx context.Context) (n int, err error) {
+	for _, l := range s.loops {
+		if err := l.consult(ctx, stats.WorkList, func(r *Relay, _ time.Time) { n += r.table.Len() }); err != nil {
+			return 0, err
+		}
 	}
-	var full error
-	needsSource := false // the session is lost without its source address
-	err = s.loops[0].consult(ctx, stats.WorkMove, func(r *Relay, now time.Time) {
-		if full = r.table.Room(a.Client.Addr()); full == nil && r.leaving {
-			full = ErrEnded
-		}
-		if full == nil {
-			full = a.fits(now, r)
-		}
-		for _, route := range r.routes {
-			if route.Name == a.Route.Name {
-				needsSource = !route.Upstream.Transport.Transparent &&
-					(route.Mode == ModeRelay || route.Failover.Hold == 0)
+	return n, nil
+}
+
+// CheckPlayers returns for each session why this Server would not take it in, or nil.
+func (s *Server) CheckPlayers(ctx context.Context, records [][]byte) []error {
+	all, faults := readArrivals(records)
+	needs := make([]bool, len(all)) // the session is lost without its source address
+	err := s.loops[0].consult(ctx, stats.WorkMove, func(r *Relay, now time.Time) {
+		for i, a := range all {
+			if faults[i] == nil {
+				needs[i], faults[i] = a.check(now, r)
 			}
 		}
 	})
-	switch {
-	case err != nil:
-		return err
-	case full == nil && needsSource && !isOurs(a.Source.Addr()):
-		return fmt.Errorf("%w: its server knows it by the address %v, which this machine does not have, and its route "+
-			"holds no sessions", ErrTravel, a.Source.Addr())
+	if err != nil {
+		return slices.Repeat([]error{err}, len(all)) // the loop may still write the faults
 	}
-	return full
+	ours := make(map[netip.Addr]bool)
+	for i, a := range all {
+		if faults[i] != nil || !needs[i] {
+			continue
+		}
+		source := a.Source.Addr()
+		if _, known := ours[source]; !known {
+			ours[source] = isOurs(source)
+		}
+		if !ours[source] {
+			faults[i] = fmt.Errorf("%w: its server knows it by the address %v, which this machine does not have, and its "+
+				"route holds no sessions", ErrTravel, source)
+		}
+	}
+	return faults
 }
+
+func readArrivals(records [][]byte) (all []*arrival, faults []error) {
+	all, faults = make([]*arrival, len(records)), make([]error, len(records))
+	for i, b := range records {
+		all[i], faults[i] = readArrival(b)
+	}
+	return all, faults
+}
+
+// check returns why a Relay has no place for the session, or nil, and whether the session needs its source address.
+func (a *arrival) check(now time.Time, r *Relay) (needsSource bool, err error) {
+	if err := r.table.Room(a.Client.Addr()); err != nil {
+		return false, err
+	}
+	if r.leaving {
+		return false, ErrEnded
+	}
+	for _, route := range r.routes {
+		if route.Name == a.Route.Name {
+			needsSource = !route.Upstream.Transport.Transparent && (route.Mode == ModeRelay || route.Failover.Hold == 0)
+		}
+	}
+	return needsSource, a.fits(now, r)
+}
+
+// PutInPlayers is PutIn for several sessions. They go on at once, if their source addresses are free.
+func (s *Server) PutInPlayers(ctx context.Context, records [][]byte) []error {
+	all, faults := readArrivals(records)
+	err := s.loops[0].consult(ctx, stats.WorkMove, func(r *Relay, now time.Time) {
+		for i, a := range all {
+			if faults[i] == nil {
+				faults[i] = a.fits(now, r)
+			}
+		}
+	})
+	if err != nil {
+		return slices.Repeat([]error{err}, len(all)) // the loop may still write the faults
+	}
+	parts := make([][]*arrival, len(s.loops))
+	for i, a := range all {
+		if faults[i] == nil {
+			faults[i] = s.arrivals.add(time.Now(), a)
+		}
+		if faults[i] == nil {
+			_, loop := s.players.home(&stray.Datagram{Listener: a.listenerID(), Client: a.Client}, len(s.loops))
+			parts[loop] = append(parts[loop], a)
+		}
+	}
+	for i, part := range parts {
+		if len(part) > 0 { // a loop that has ended leaves them waiting
+			s.loops[i].post(stats.WorkMove, func(r *Relay, now time.Time) {
+				for _, a := range part {
+					if l := listenerWith(a.listenerID(), r.listeners); l != nil {
+						r.arrived(now, l, l.faceAt(a.session.Local), a.Client)
+					}
+				}
+			})
+		}
+	}
+	return faults
+}
+
+// listenerID returns the number of the session's listener.
+func (a *arrival) listenerID() uint64 { return stray.ListenerID(a.Listener, a.session.Listener.Port()) }
 
 // isOurs reports whether this machine has an address.
 func isOurs(a netip.Addr) bool {
@@ -105,26 +181,6 @@ func isOurs(a netip.Addr) bool {
 	}
 	_ = s.Close() // it was never used
 	return true
-}
-
-// PutInPlayer is PutIn, and the session goes on at once if its source address is free.
-func (s *Server) PutInPlayer(ctx context.Context, b []byte) error {
-	a, err := s.putIn(ctx, b)
-	if err != nil {
-		return err
-	}
-	at := a.session.Listener.Port()
-	d := stray.Datagram{Listener: stray.ListenerID(a.Listener, at), Client: a.Client}
-	_, loop := s.players.home(&d, len(s.loops))
-	ended := !s.loops[loop].post(stats.WorkMove, func(r *Relay, now time.Time) {
-		if l := listenerWith(d.Listener, r.listeners); l != nil {
-			r.arrived(now, l, l.faceAt(a.session.Local), a.Client)
-		}
-	})
-	if ended {
-		return fmt.Errorf("%w: %w", ErrTravel, ErrStopped)
-	}
-	return nil
 }
 
 // keyOf returns the key of a client.

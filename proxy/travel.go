@@ -188,23 +188,18 @@ func withdraw(r *Relay, now time.Time, e *entry) {
 // PutIn takes in a session from TakeOut of this or another Server. The session goes on with the next datagram of its
 // client. If that does not come within ArrivalTime, the session is lost.
 func (s *Server) PutIn(ctx context.Context, b []byte) error {
-	_, err := s.putIn(ctx, b)
-	return err
-}
-
-func (s *Server) putIn(ctx context.Context, b []byte) (*arrival, error) {
 	a, err := readArrival(b)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	l, fits := s.loops[0], err
 	if err := l.consult(ctx, stats.WorkMove, func(r *Relay, now time.Time) { fits = a.fits(now, r) }); err != nil {
-		return nil, err
+		return err
 	}
 	if fits != nil {
-		return nil, fits
+		return fits
 	}
-	return a, s.arrivals.add(time.Now(), a)
+	return s.arrivals.add(time.Now(), a)
 }
 
 // readArrival reads a session from another Server.

@@ -221,7 +221,8 @@ func (s *service) drainToFleet(ctx context.Context, node string, within time.Dur
 		if errors.Is(err, fleet.ErrMoving) {
 			return // the first drain goes on
 		}
-		s.log.Info().Int("moved", done.Moved).Int("left", done.Left).AnErr("error", err).Msg("drained to the fleet")
+		s.log.Info().Int("moved", done.Moved).Int("left", done.Left).Dur("standstill", done.Standstill).
+			AnErr("error", err).Msg("drained to the fleet")
 		drain()
 	}()
 	return nil

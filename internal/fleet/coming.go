@@ -49,62 +49,80 @@ func newComing(proxy Players) *coming {
 
 // step does a step of another node's move, and answers it.
 func (c *coming) step(ctx context.Context, now time.Time, m *moveWire) []bool {
-	taken := make([]bool, len(m.Sessions))
+	clients := make([]stray.Key, len(m.Sessions))
 	for i, s := range m.Sessions {
-		switch m.Step {
-		case stepOffer:
-			taken[i] = c.offer(ctx, now, m, s)
-		case stepGive:
-			taken[i] = c.give(ctx, now, m.Node, m.Move, s.Client)
-		case stepWithdraw:
-			c.withdraw(m.Node, m.Move, s.Client)
+		clients[i] = s.Client
+	}
+	switch m.Step {
+	case stepOffer:
+		return c.offer(ctx, now, m)
+	case stepGive:
+		return c.give(ctx, now, m.Node, m.Move, clients)
+	}
+	c.withdraw(m.Node, m.Move, clients)
+	return make([]bool, len(clients))
+}
+
+// offer keeps the sessions that the proxy can take in.
+func (c *coming) offer(ctx context.Context, now time.Time, m *moveWire) []bool {
+	records := make([][]byte, len(m.Sessions))
+	for i, s := range m.Sessions {
+		records[i] = s.Record
+	}
+	faults, taken := c.proxy.CheckPlayers(ctx, records), make([]bool, len(records))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, s := range m.Sessions {
+		if faults[i] != nil || c.sessions[s.Client] != nil || c.size+len(s.Record) > maxComing {
+			continue
+		}
+		c.sessions[s.Client] = &offered{m.Node, m.Move, s.Record, now}
+		c.size += len(s.Record)
+		taken[i] = true
+	}
+	c.some.Store(len(c.sessions) > 0)
+	return taken
+}
+
+// give takes offered sessions in. The same step again has the same answer.
+func (c *coming) give(ctx context.Context, now time.Time, node, move string, clients []stray.Key) []bool {
+	taken := make([]bool, len(clients))
+	var records [][]byte
+	var of []int // their places
+	c.mu.Lock()
+	for i, client := range clients {
+		if s := c.sessions[client]; s != nil && s.node == node && s.move == move {
+			c.drop(client)
+			records, of = append(records, s.record), append(of, i)
+		} else {
+			last := c.given[client]
+			taken[i] = last.ok && last.move == move
+		}
+	}
+	c.mu.Unlock()
+	if len(records) == 0 {
+		return taken
+	}
+	faults := c.proxy.PutInPlayers(ctx, records)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for n, i := range of {
+		taken[i] = faults[n] == nil
+		c.given[clients[i]] = givenTo{move, taken[i], now}
+		if taken[i] {
+			c.taken.Add(1)
 		}
 	}
 	return taken
 }
 
-// offer keeps a session that the proxy can take in.
-func (c *coming) offer(ctx context.Context, now time.Time, m *moveWire, s sessionWire) bool {
-	if c.proxy.CheckPlayer(ctx, s.Record) != nil {
-		return false
-	}
+func (c *coming) withdraw(node, move string, clients []stray.Key) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.sessions[s.Client] != nil || c.size+len(s.Record) > maxComing {
-		return false
-	}
-	c.sessions[s.Client] = &offered{m.Node, m.Move, s.Record, now}
-	c.size += len(s.Record)
-	c.some.Store(true)
-	return true
-}
-
-// give takes an offered session in. The same step again has the same answer.
-func (c *coming) give(ctx context.Context, now time.Time, node, move string, client stray.Key) bool {
-	c.mu.Lock()
-	s := c.sessions[client]
-	if s == nil || s.node != node || s.move != move {
-		last := c.given[client]
-		c.mu.Unlock()
-		return last.ok && last.move == move
-	}
-	c.drop(client)
-	c.mu.Unlock()
-	ok := c.proxy.PutInPlayer(ctx, s.record) == nil
-	if ok {
-		c.taken.Add(1)
-	}
-	c.mu.Lock()
-	c.given[client] = givenTo{move, ok, now}
-	c.mu.Unlock()
-	return ok
-}
-
-func (c *coming) withdraw(node, move string, client stray.Key) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if s := c.sessions[client]; s != nil && s.node == node && s.move == move {
-		c.drop(client)
+	for _, client := range clients {
+		if s := c.sessions[client]; s != nil && s.node == node && s.move == move {
+			c.drop(client)
+		}
 	}
 }
 
@@ -119,7 +137,7 @@ func (c *coming) heard(ctx context.Context, now time.Time, node string, secret s
 		s := c.sessions[key]
 		c.mu.Unlock()
 		if s != nil && s.node == node {
-			c.give(ctx, now, node, s.move, key)
+			c.give(ctx, now, node, s.move, []stray.Key{key})
 		}
 	}
 }

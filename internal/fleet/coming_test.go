@@ -19,19 +19,26 @@ type hall struct {
 
 var errFull = errors.New("full")
 
-func (h *hall) CheckPlayer(context.Context, []byte) error {
-	if h.room == len(h.taken) {
-		return errFull
+func (h *hall) CheckPlayers(_ context.Context, records [][]byte) []error {
+	faults := make([]error, len(records))
+	for i := range faults {
+		if h.room == len(h.taken) {
+			faults[i] = errFull
+		}
 	}
-	return nil
+	return faults
 }
 
-func (h *hall) PutInPlayer(_ context.Context, record []byte) error {
-	if h.room == len(h.taken) {
-		return errFull
+func (h *hall) PutInPlayers(_ context.Context, records [][]byte) []error {
+	faults := make([]error, len(records))
+	for i, record := range records {
+		if h.room == len(h.taken) {
+			faults[i] = errFull
+			continue
+		}
+		h.taken = append(h.taken, string(record))
 	}
-	h.taken = append(h.taken, string(record))
-	return nil
+	return faults
 }
 
 // moveOf returns a step for clients from 1 on.

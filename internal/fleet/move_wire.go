@@ -9,7 +9,7 @@ import (
 
 // Bounds of a move.
 const (
-	mostMoving   = 32        // sessions in a message
+	mostMoving   = 16        // sessions in a message
 	maxMoving    = 512 << 10 // bytes of a session; the proxy's bound
 	maxMove      = 960 << 10 // bytes of a message; below the 1 MiB that NATS allows by default
 	maxMoveBatch = 640 << 10 // bytes of all sessions in a message, of which one may be larger

@@ -71,6 +71,8 @@ func (g *going) find(client stray.Key) (node string, ok bool) {
 type Emptied struct {
 	Moved int // sessions
 	Left  int // sessions that no node took, or that cannot move
+	// Standstill is the longest time for which a session was between two nodes.
+	Standstill time.Duration
 }
 
 // Empty moves all sessions to other nodes, or to the one that is named, until none is left. It then passes their
@@ -87,8 +89,9 @@ func (f *Fleet) Empty(ctx context.Context, node string) (done Emptied, err error
 	m := &mover{players: p, only: node, refused: make(map[stray.Key]time.Time), load: f.load()}
 	for {
 		var moved int
-		moved, done.Left, err = m.round(ctx)
-		done.Moved += moved
+		moved, err = m.round(ctx)
+		done.Moved, done.Standstill = done.Moved+moved, m.standstill
+		done.Left = p.left()
 		if done.Left == 0 || !pause(ctx, moveAgain) {
 			break
 		}
@@ -99,6 +102,17 @@ func (f *Fleet) Empty(ctx context.Context, node string) (done Emptied, err error
 		}
 	}
 	return done, err
+}
+
+// left returns the number of sessions of this node, or one if a loop does not answer.
+func (p *players) left() int {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	n, err := p.proxy.PlayersLeft(ctx)
+	if err != nil {
+		return 1
+	}
+	return n
 }
 
 // pause waits, and reports whether ctx is not done.
@@ -128,32 +142,33 @@ type mover struct {
 	only    string                  // the node that gets all; empty: any
 	load    map[string]int          // sessions of each node
 	refused map[stray.Key]time.Time // sessions that no node has taken
+
+	standstill time.Duration // the longest time of a batch
 }
 
 // refusedTime is how long a session stays that no node has taken.
 const refusedTime = 2 * time.Second
 
 // round moves sessions until no further one can move now.
-func (m *mover) round(ctx context.Context) (moved, left int, err error) {
+func (m *mover) round(ctx context.Context) (moved int, err error) {
 	deaf := make(map[string]bool)
 	choose := func(client stray.Key) bool { return time.Since(m.refused[client]) > refusedTime }
 	gone := func(client stray.Key) { m.going.set(client, limbo) }
 	for ctx.Err() == nil {
 		if len(m.targets("", deaf)) == 0 {
-			_, left, err = m.proxy.TakeOutPlayers(0, choose, gone)
-			return moved, left, errors.Join(errNoNode, err)
+			return moved, errNoNode
 		}
-		all, rest, err := m.proxy.TakeOutPlayers(mostMoving, choose, gone)
-		left = rest
+		began := time.Now()
+		all, err := m.proxy.TakeOutPlayers(mostMoving, choose, gone)
 		if len(all) == 0 || err != nil {
 			m.keep(all)
-			return moved, left, err
+			return moved, err
 		}
-		n := m.batch(all, deaf)
-		moved, left = moved+n, left+len(all)-n
+		moved += m.batch(all, deaf)
 		m.release()
+		m.standstill = max(m.standstill, time.Since(began))
 	}
-	return moved, left, ctx.Err()
+	return moved, ctx.Err()
 }
 
 // targets returns the nodes that may take sessions: first the one where the client's datagrams arrive, then those with
@@ -200,11 +215,15 @@ func (m *mover) batch(all []stray.Session, deaf map[string]bool) (moved int) {
 
 // keep takes sessions in again that have not moved.
 func (m *mover) keep(all []stray.Session) {
-	for _, s := range all {
-		if err := m.proxy.PutInPlayer(context.Background(), s.Record); err != nil {
+	records := make([][]byte, len(all))
+	for i, s := range all {
+		records[i] = s.Record
+	}
+	for i, err := range m.proxy.PutInPlayers(context.Background(), records) {
+		if err != nil {
 			m.log.Error().Err(err).Msg("session lost: it cannot be taken in again")
 		}
-		m.going.remove(s.Client)
+		m.going.remove(all[i].Client)
 	}
 }
 

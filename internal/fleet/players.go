@@ -30,11 +30,13 @@ type Players interface {
 	SendAnswers(node string, all []stray.Datagram)
 
 	// TakeOutPlayers takes sessions out for other nodes, at most a number of them. gone is called for each one at once.
-	TakeOutPlayers(most int, choose func(stray.Key) bool, gone func(stray.Key)) (all []stray.Session, left int, err error)
-	// CheckPlayer returns why a session cannot be taken in, or nil.
-	CheckPlayer(ctx context.Context, record []byte) error
-	// PutInPlayer takes a session in.
-	PutInPlayer(ctx context.Context, record []byte) error
+	TakeOutPlayers(most int, choose func(stray.Key) bool, gone func(stray.Key)) ([]stray.Session, error)
+	// PlayersLeft returns the number of sessions.
+	PlayersLeft(ctx context.Context) (int, error)
+	// CheckPlayers returns for each session why it cannot be taken in, or nil.
+	CheckPlayers(ctx context.Context, records [][]byte) []error
+	// PutInPlayers takes sessions in. The result has an error for each one that it does not take.
+	PutInPlayers(ctx context.Context, records [][]byte) []error
 }
 
 // Times of messages about players.
