@@ -175,6 +175,7 @@ func TestKubernetesAgones(t *testing.T) {
 	first, second := startGoServer(t), startGoServer(t)
 	p := runTidegate(t, following("bedrock", fmt.Sprintf("[upstream.agones]\nfleet = \"arena\"\ncapacity = \"players\"\n"+
 		"kubeconfig = %q", k.kubeconfig(t, "games", token))), 2)
+	p.discovered(t, 0, time.Now())
 	k.apply(t, agonesOfGames+"/arena-1", gameServer("arena-1", "Ready", first.port))
 	p.discovered(t, 1, time.Now())
 	stays := startGoClient(t, p.ports[udp])

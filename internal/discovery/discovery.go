@@ -27,7 +27,10 @@ type Source interface {
 // Watch calls found with the servers of all sources together whenever they change, until ctx is done. It returns at
 // once. Calls of found do not overlap.
 func Watch(ctx context.Context, sources []Source, log zerolog.Logger, found func([]upstream.Target)) {
-	w := &watch{found: found, log: log, lists: make([][]upstream.Target, len(sources)), failed: make([]bool, len(sources))}
+	w := &watch{
+		found: found, log: log, lists: make([][]upstream.Target, len(sources)), told: make([]bool, len(sources)),
+		failed: make([]bool, len(sources)),
+	}
 	for i, source := range sources {
 		go source.run(ctx, func(list []upstream.Target, err error) { w.tell(ctx, i, source, list, err) })
 	}
@@ -63,6 +66,7 @@ type watch struct {
 
 	mu     sync.Mutex // guards the fields below, and calls of found
 	lists  [][]upstream.Target
+	told   []bool // once without an error
 	failed []bool
 }
 
@@ -83,10 +87,13 @@ func (w *watch) tell(ctx context.Context, i int, source Source, list []upstream.
 	w.failed[i] = false
 	slices.SortFunc(list, func(a, b upstream.Target) int { return a.Addr.Compare(b.Addr) })
 	list = slices.CompactFunc(list, func(a, b upstream.Target) bool { return a.Addr == b.Addr })
-	if slices.Equal(list, w.lists[i]) {
-		return
+	changed := !slices.Equal(list, w.lists[i])
+	if changed || !w.told[i] { // the first list may be empty, which an operator wants to know
+		w.log.Info().Stringer("source", source).Int("servers", len(list)).Msg("servers discovered")
 	}
-	w.lists[i] = list
-	w.log.Info().Stringer("source", source).Int("servers", len(list)).Msg("servers discovered")
-	w.found(slices.Concat(w.lists...))
+	w.told[i] = true
+	if changed {
+		w.lists[i] = list
+		w.found(slices.Concat(w.lists...))
+	}
 }

@@ -5,9 +5,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rs/zerolog"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/json"
 
+	"tidegate/internal/testkit/await"
 	"tidegate/internal/testkit/kubeapi"
 	"tidegate/internal/upstream"
 )
@@ -68,6 +70,15 @@ func TestGameServers(t *testing.T) {
 	want(t, found, second)
 	s.Remove("b") // a fleet without servers is no failure
 	want(t, found)
+}
+
+// TestEmptyFleetIsLogged checks that the log names the first list of a source, also an empty one.
+func TestEmptyFleetIsLogged(t *testing.T) {
+	s := kubeapi.Serve(t, "agones.dev/v1", "games", "gameservers", "GameServer")
+	var log lines
+	source := GameServers(Cluster{Kubeconfig: s.Kubeconfig("games")}, ofArena())
+	Watch(t.Context(), []Source{source}, zerolog.New(&log), func(list []upstream.Target) { t.Errorf("found %v", list) })
+	await.Until(t, "logged", func() bool { return log.count(`"servers":0,"message":"servers discovered"`) == 1 })
 }
 
 // TestGameServerStates checks which states take new sessions.
