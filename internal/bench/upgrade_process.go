@@ -151,17 +151,18 @@ func (b *upgradeBench) upgrade(r *Upgraded) error {
 	if err := old.Process.Signal(upgradeSignal); err != nil {
 		return err
 	}
-	ended := make(chan error, 2) // for await, and for this function
+	ended, gone := make(chan error, 2), make(chan struct{}) // two errors: for await, and for this function
 	go func() {
 		err := old.Wait()
 		ended <- err
 		ended <- err
+		close(gone)
 	}()
 	line, err := b.await(lineHanded, ended)
 	if err != nil {
 		process.KillGroup(b.group)
 		b.group = 0
-		<-ended
+		<-gone
 		return err
 	}
 	began := time.Now()
