@@ -61,8 +61,9 @@ func parsePlayerSet(b []byte) (*playerSet, error) {
 	if len(b) < fixed || b[0] != setForm || b[1] > setKnown || len(b) < fixed+int(b[2]) {
 		return nil, errSet
 	}
-	m := &playerSet{begins: b[1]&setBegins != 0, ends: b[1]&setEnds != 0, instance: string(b[3 : 3+b[2]])}
-	rest := b[3+b[2]:]
+	name := 3 + int(b[2]) // its end; as a byte it could wrap around
+	m := &playerSet{begins: b[1]&setBegins != 0, ends: b[1]&setEnds != 0, instance: string(b[3:name])}
+	rest := b[name:]
 	m.number = binary.BigEndian.Uint64(rest)
 	opened, keys := int(binary.BigEndian.Uint32(rest[8:])), rest[12:]
 	if !isWord(m.instance) || m.number == 0 || len(keys)%8 != 0 || len(keys)/8 > maxSetKeys || opened > len(keys)/8 {

@@ -25,7 +25,8 @@ func TestPlayerSet(t *testing.T) {
 	for name, b := range map[string][]byte{
 		"nothing": nil, "another form": at(0, 9), "unknown flags": at(1, 8), "a long name": at(2, 255), "no name": at(2, 0),
 		"number 0": at(count-1, 0), "more than there are": at(count+3, 4), "half a key": good[:len(good)-1],
-		"too many": append(good, make([]byte, 8*maxSetKeys)...),
+		"a name that wraps around": append([]byte{setForm, 0, 253}, make([]byte, 300)...),
+		"too many":                 append(good, make([]byte, 8*maxSetKeys)...),
 	} {
 		if got, err := parsePlayerSet(b); !errors.Is(err, errSet) {
 			t.Errorf("%s: %+v, %v", name, got, err)
