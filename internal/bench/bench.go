@@ -17,6 +17,7 @@ import (
 // Options configure a measurement.
 type Options struct {
 	Sessions int           // clients, each at its own address
+	Idle     int           // further relayed sessions without traffic, in Upgrade
 	Grow     int           // Tidegate's setups are measured with this number of clients too, in the same rounds; 0: not
 	Size     int           // bytes of each datagram or message, at least minSize
 	Ticks    int           // a second, in Ticks
@@ -63,6 +64,8 @@ func (o *Options) check() error {
 	switch {
 	case o.Sessions < 1 || o.Sessions > maxSessions:
 		return fmt.Errorf("%d sessions: %w: want 1 to %d", o.Sessions, ErrOptions, maxSessions)
+	case o.Idle < 0 || o.Idle > maxSessions:
+		return fmt.Errorf("%d idle sessions: %w: want 0 to %d", o.Idle, ErrOptions, maxSessions)
 	case o.Grow != 0 && (o.Grow <= o.Sessions || o.Grow > maxSessions):
 		return fmt.Errorf("growth from %d sessions to %d: %w: want more, and at most %d", o.Sessions, o.Grow, ErrOptions,
 			maxSessions)

@@ -25,6 +25,7 @@ func TestInvalidOptions(t *testing.T) {
 		says string
 	}{
 		{Options{Size: 200, Rounds: 1, Window: time.Second}, "0 sessions"},
+		{Options{Sessions: 9, Idle: -1, Size: 200, Rounds: 1, Window: time.Second}, "-1 idle sessions"},
 		{Options{Sessions: 9, Grow: 9, Size: 200, Rounds: 1, Window: time.Second}, "from 9 sessions to 9"},
 		{Options{Sessions: 1, Size: 15, Rounds: 1, Window: time.Second}, "datagrams of 15 bytes"},
 		{Options{Sessions: 1, Size: 200, Window: time.Second}, "0 rounds"},

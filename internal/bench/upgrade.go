@@ -20,6 +20,7 @@ import (
 // Upgraded is the result of Upgrade.
 type Upgraded struct {
 	Sessions  int      `json:"sessions"`
+	Idle      int      `json:"idle"` // further relayed sessions without traffic
 	Protocols []string `json:"protocols"`
 	Rate      int      `json:"rate"`      // messages a second of all clients
 	RUDPRate  int      `json:"rudp_rate"` // packets a second of an RUDP session
@@ -112,6 +113,17 @@ func Upgrade(o *Options) (*Upgraded, error) {
 	if err := b.start(listeners, rate, strangers, relayed.addr()); err != nil {
 		return nil, err
 	}
+	if o.Idle > 0 {
+		idle, err := newDatagramLoad(o.Idle, o.Size, strangers)
+		if err != nil {
+			return nil, err
+		}
+		defer idle.close()
+		idle.ctx = o.Context
+		if err := idle.open(); err != nil {
+			return nil, err
+		}
+	}
 	if err := b.join(listeners); err != nil {
 		return nil, err
 	}
@@ -134,7 +146,7 @@ func startGames(of []codec.Protocol) (all []upgradeListener, err error) {
 
 func (b *upgradeBench) measure(listeners []upgradeListener, strangers netip.AddrPort) (*Upgraded, error) {
 	r := &Upgraded{
-		Sessions: b.Sessions, Rate: b.Rate, RUDPRate: int(rudpRate(b.Sessions)), Machine: process.Machine(),
+		Sessions: b.Sessions, Idle: b.Idle, Rate: b.Rate, RUDPRate: int(rudpRate(b.Sessions)), Machine: process.Machine(),
 	}
 	for _, l := range listeners {
 		name := l.protocol.Spec().Name
@@ -199,8 +211,8 @@ func (b *upgradeBench) playMeasured(r *Upgraded) error {
 
 // Print writes the result as a table.
 func (r *Upgraded) Print(w io.Writer) error {
-	fmt.Fprintf(w, "upgrade: %d sessions of %v, %d messages/s, RUDP at %d Hz; %s\n\n", r.Sessions, r.Protocols, r.Rate,
-		r.RUDPRate, r.Machine)
+	fmt.Fprintf(w, "upgrade: %d sessions of %v, %d idle ones, %d messages/s, RUDP at %d Hz; %s\n\n", r.Sessions, r.Protocols,
+		r.Idle, r.Rate, r.RUDPRate, r.Machine)
 	table.Print(w, 0, figureColumns("figure", "value"), [][]string{
 		{"sessions ended before the upgrade", fmt.Sprint(r.Earlier)},
 		{"sessions ended in the upgrade", fmt.Sprint(r.Ended)},

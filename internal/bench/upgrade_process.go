@@ -31,7 +31,7 @@ func (b *upgradeBench) start(listeners []upgradeListener, rudpRate uint8, strang
 		return err
 	}
 	upstream := setup{"upgrade", "", "off"}
-	if b.Sessions > 5000 { // one descriptor for each is too many for some machines
+	if b.Sessions+b.Idle > 5000 { // one descriptor for each is too many for some machines
 		upstream.upstream = anyIP
 	}
 	text := relayConfig(b.Options, upstream, strangers, echo)

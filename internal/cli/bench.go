@@ -147,6 +147,7 @@ func benchUpgradeCommand() *cli.Command {
 		Usage:       "measure an upgrade under load, with sessions of all protocols",
 		Description: examples("tidegate bench upgrade --sessions 100 --window 1s"),
 		Flags: []cli.Flag{benchSessions, benchSize, benchRate,
+			&cli.IntFlag{Name: "idle", Usage: "keep `N` further relayed sessions without traffic"},
 			durationFlag(cli.GenericFlag{Name: "window", Usage: "play for `TIME` before and after"}, 3*time.Second), jsonFlag},
 		Action: func(c *cli.Context) error { return measure(c, bench.Upgrade) },
 	})
@@ -186,7 +187,7 @@ func measure[R interface{ Print(io.Writer) error }](c *cli.Context, scenario fun
 		return err
 	}
 	o := &bench.Options{
-		Sessions: c.Int("sessions"), Grow: c.Int("grow"), Size: c.Int("size"), Rate: c.Int("rate"), Flight: c.Int("flight"),
+		Sessions: c.Int("sessions"), Idle: c.Int("idle"), Grow: c.Int("grow"), Size: c.Int("size"), Rate: c.Int("rate"), Flight: c.Int("flight"),
 		Burst: c.Int("burst"), Window: durationOf(c, "window"), Rounds: c.Int("rounds"), Vs: c.StringSlice("vs"),
 		Ticks: c.Int("ticks"), State: c.Int("state"),
 		Delay: durationOf(c, "delay"), Path: durationOf(c, "path"), Loss: loss, Tidegate: []string{self},
