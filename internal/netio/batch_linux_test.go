@@ -111,6 +111,54 @@ func TestRoundsAreBounded(t *testing.T) {
 	}
 }
 
+// bySocket is a Handler that counts the datagrams of shared sockets and of others.
+type bySocket struct{ shared, listened int }
+
+func (c *bySocket) Datagram(s Socket, _ netip.AddrPort, _ []byte) {
+	if _, ok := s.(*virtualSocket); ok {
+		c.shared++
+	} else {
+		c.listened++
+	}
+}
+
+func (c *bySocket) Failed(Socket, error) {}
+
+// TestSharedSocketKeepsUp checks that a busy loop reads as many answers of servers, which come at one shared socket, as
+// datagrams of the clients of several listeners.
+func TestSharedSocketKeepsUp(t *testing.T) {
+	const listeners, turns = 4, 6
+	large := SocketOptions{ReceiveBuffer: 8 << 20}
+	p, peers := newEpollPoller(t), newEpollPoller(t)
+	server := listen(t, peers, SocketOptions{})
+	upstream, err := p.Dial(server.Addr(), SocketOptions{
+		Sources: netip.MustParsePrefix("127.9.0.0/24"), ReceiveBuffer: large.ReceiveBuffer,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	send := func(from Socket, to netip.AddrPort, n int) {
+		for range n {
+			peers.Send(from, to, []byte("x"))
+		}
+		peers.Flush()
+	}
+	send(server, upstream.Addr(), listeners*turns*turnDatagrams)
+	for range listeners {
+		send(dial(t, peers, listen(t, p, large).Addr()), netip.AddrPort{}, turns*turnDatagrams)
+	}
+	var c bySocket
+	for i := range turns {
+		turn(t, p, &c)
+		if behind := c.listened - c.shared; i > 0 && behind > listeners*turnDatagrams {
+			t.Fatalf("after %d turns, %d answers and %d datagrams of clients are read", i+1, c.shared, c.listened)
+		}
+	}
+	if want := listeners * turns * turnDatagrams; c.listened != want {
+		t.Errorf("%d datagrams of clients are read, want %d", c.listened, want)
+	}
+}
+
 // TestFlushOfALongQueue checks that a queue beyond the size of one system call leaves in several.
 func TestFlushOfALongQueue(t *testing.T) {
 	p := newEpollPoller(t)

@@ -33,6 +33,8 @@ type epollPoller struct {
 	delay        moderation
 	failures     failures
 	readNotifier ReadNotifier // of this Receive
+	load         turnLoad     // of this Receive
+	loadBefore   turnLoad     // of the one before
 	unread       bool         // this Receive may have left input of a listener
 	turn         uint32       // number of Waits
 	idle         bool         // the last Wait found nothing at first

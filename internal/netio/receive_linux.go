@@ -13,6 +13,7 @@ const notifyEvery = 16
 
 func (p *epollPoller) Receive(h Handler) {
 	p.unread = len(p.ready) == readyBatch
+	p.load, p.loadBefore = turnLoad{}, p.load
 	p.readNotifier = readNotifierOf(h)
 	// The handler may close sockets and open others with the same descriptor, so ready holds sockets, not descriptors.
 	for i, r := range p.ready {
@@ -39,12 +40,30 @@ func (s *epollSocket) handle(events uint32, h Handler) {
 	if shared, ok := s.demux.(*sharedSocket); ok && events&unix.EPOLLERR != 0 {
 		shared.readErrorQueue()
 	}
-	if s.dialed() {
-		s.poller.receive(s, s.expectedMessages(), 1, h)
-	} else {
-		s.poller.pollMode.read(s, s.poller.receive(s, listenBatch, turnDatagrams, h))
+	p := s.poller
+	switch {
+	case s.dialed():
+		p.receive(s, s.expectedMessages(), 1, h)
+	case sharedOf(s) != nil:
+		p.load.shared++
+		p.pollMode.read(s, p.receive(s, listenBatch, p.loadBefore.share(), h))
+	default:
+		n := p.receive(s, listenBatch, turnDatagrams, h)
+		p.load.listened += n
+		p.pollMode.read(s, n)
 	}
 }
+
+// turnLoad is the input of a turn.
+type turnLoad struct {
+	listened int // datagrams at listening sockets
+	shared   int // shared sockets with input
+}
+
+// share returns the number of datagrams to read from a shared socket. The servers' answers to the clients of all
+// listeners come there. If it were that of one listener, a busy loop would leave most answers unread, and read clients
+// that repeat themselves for want of them.
+func (l turnLoad) share() int { return max(turnDatagrams, l.listened/max(l.shared, 1)) }
 
 // expectedMessages returns the number of messages to ask of a ready dialed socket. Usually one has come, and letting
 // the kernel find no second one costs half a datagram. If the socket was ready in the previous turn too, it had more.
