@@ -166,7 +166,7 @@ chart: ## check the Helm chart
 		--set replicas=2,podDisruptionBudget.enabled=true \
 		--set 'topologySpreadConstraints[0].maxSkew=1,topologySpreadConstraints[0].topologyKey=kubernetes.io/hostname'
 	$(HELM) template games packaging/helm/tidegate --set admin.token=0123456789abcdef,discovery.endpoints=true \
-		--set replicas=3,fleet.enabled=true,fleet.secret=0123456789abcdef
+		-f examples/kubernetes/fleet-values.yaml
 	! $(HELM) template games packaging/helm/tidegate --set admin.token=short 2>/dev/null
 	! $(HELM) template games packaging/helm/tidegate --set admin.token=0123456789abcdef,replica=2 2>/dev/null
 	! $(HELM) template games packaging/helm/tidegate --set admin.token=0123456789abcdef,fleet.enabled=true 2>/dev/null

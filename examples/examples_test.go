@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"tidegate/codec"
 	"tidegate/internal/cli"
 	"tidegate/internal/endpoint"
@@ -46,6 +48,7 @@ func TestCheck(t *testing.T) {
 var performances = map[string]func(t *testing.T){
 	"access.toml":        testAccess,
 	"addresses.toml":     testAddresses,
+	"agones.toml":        testAgones,
 	"any-game.toml":      testRelay,
 	"attack.toml":        testAttack,
 	"disconnect.toml":    testDisconnect,
@@ -251,6 +254,29 @@ func testKubernetes(t *testing.T) {
 	s := perform(t, "kubernetes.toml", `port = "game"`, account)
 	s.servers["pod"] = pod
 	s.until(t, "discovered", func() bool { return strings.Contains(s.command(t, "upstreams", "list"), pod.addr.String()) })
+	s.join(t, "public", "riptide-2.2")
+}
+
+// testAgones finds a GameServer of the fleet by a small API server in place of the cluster's.
+func testAgones(t *testing.T) {
+	server := serve(t, "riptide-2.2", loopback)
+	api := kubeapi.Serve(t, "agones.dev/v1", "games", "gameservers", "GameServer")
+	api.Put(&unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "agones.dev/v1", "kind": "GameServer",
+		"metadata": map[string]any{"name": "arena-1", "labels": map[string]any{"agones.dev/fleet": "arena"}},
+		"spec":     map[string]any{"ports": []any{map[string]any{"name": "game", "protocol": "UDP"}}},
+		"status": map[string]any{
+			"state": "Ready", "address": server.addr.Addr().String(),
+			"ports":    []any{map[string]any{"name": "game", "port": int64(server.addr.Port())}},
+			"counters": map[string]any{"players": map[string]any{"capacity": int64(8)}},
+		},
+	}})
+	account := fmt.Sprintf("port = \"game\"\nkubeconfig = %q", api.Kubeconfig("games"))
+	s := perform(t, "agones.toml", `port = "game"`, account)
+	s.servers["arena-1"] = server
+	s.until(t, "discovered", func() bool {
+		return strings.Contains(s.command(t, "upstreams", "list"), server.addr.String())
+	})
 	s.join(t, "public", "riptide-2.2")
 }
 

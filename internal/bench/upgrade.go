@@ -211,8 +211,8 @@ func (b *upgradeBench) playMeasured(r *Upgraded) error {
 
 // Print writes the result as a table.
 func (r *Upgraded) Print(w io.Writer) error {
-	fmt.Fprintf(w, "upgrade: %d sessions of %v, %d idle ones, %d messages/s, RUDP at %d Hz; %s\n\n", r.Sessions, r.Protocols,
-		r.Idle, r.Rate, r.RUDPRate, r.Machine)
+	fmt.Fprintf(w, "upgrade: %d sessions of %v, %d idle ones, %d messages/s, RUDP at %d Hz; %s\n\n", r.Sessions,
+		r.Protocols, r.Idle, r.Rate, r.RUDPRate, r.Machine)
 	table.Print(w, 0, figureColumns("figure", "value"), [][]string{
 		{"sessions ended before the upgrade", fmt.Sprint(r.Earlier)},
 		{"sessions ended in the upgrade", fmt.Sprint(r.Ended)},

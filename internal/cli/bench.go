@@ -187,8 +187,9 @@ func measure[R interface{ Print(io.Writer) error }](c *cli.Context, scenario fun
 		return err
 	}
 	o := &bench.Options{
-		Sessions: c.Int("sessions"), Idle: c.Int("idle"), Grow: c.Int("grow"), Size: c.Int("size"), Rate: c.Int("rate"), Flight: c.Int("flight"),
-		Burst: c.Int("burst"), Window: durationOf(c, "window"), Rounds: c.Int("rounds"), Vs: c.StringSlice("vs"),
+		Sessions: c.Int("sessions"), Idle: c.Int("idle"), Grow: c.Int("grow"), Size: c.Int("size"), Rate: c.Int("rate"),
+		Flight: c.Int("flight"),
+		Burst:  c.Int("burst"), Window: durationOf(c, "window"), Rounds: c.Int("rounds"), Vs: c.StringSlice("vs"),
 		Ticks: c.Int("ticks"), State: c.Int("state"),
 		Delay: durationOf(c, "delay"), Path: durationOf(c, "path"), Loss: loss, Tidegate: []string{self},
 		From: c.String("from"), To: c.String("to"), Profiles: c.String("profile"),
