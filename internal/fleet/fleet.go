@@ -41,38 +41,6 @@ type Options struct {
 	ReportEvery time.Duration // at least, between two reports of the counts; 0: a quarter of a second
 }
 
-// Status is the state of a Fleet.
-type Status struct {
-	Connected bool          // to a NATS server
-	Current   bool          // the bans and drains in force are those of the buckets
-	Server    string        // the NATS server
-	Error     string        // of the last attempt to share; empty: none
-	Records   int           // networks with a ban or a removal
-	Drained   int           // game servers
-	Waiting   int           // changes of this node that the buckets do not have yet
-	Beyond    int           // bans and drains of this node for which the fleet has no room
-	Received  uint64        // records of other nodes
-	Sent      uint64        // records of this node
-	Invalid   uint64        // records that were ignored because they are not valid
-	Conflicts uint64        // changes of this node that met another change of the same network or server
-	Lag       time.Duration // from the last change at another node until it was in force here, by both clocks
-
-	Nodes   int // other nodes whose counts are known
-	Reports Reports
-	Players PlayerStatus
-	// MessagesIn and MessagesOut are the messages of NATS, of all kinds, with their bytes.
-	MessagesIn, MessagesOut, BytesIn, BytesOut uint64
-}
-
-// Reports counts the reports of sessions.
-type Reports struct {
-	Received, Sent, Invalid uint64
-
-	NoRoom uint64        // reports of other nodes that were ignored because they are too many
-	Beyond int           // servers of this node for which its reports have no room
-	Lag    time.Duration // of the last report with other counts than before, by both clocks
-}
-
 // Fleet is a node's part in a fleet. Status is safe for concurrent use.
 type Fleet struct {
 	Options
