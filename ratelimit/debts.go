@@ -1,0 +1,89 @@
+package ratelimit
+
+import "time"
+
+// Bounds of Debts.
+const (
+	maxDebts = 4096      // accounts: some 400 KiB; what further ones have used elsewhere does not count
+	maxBurst = time.Hour // that is believed of a node, so that no sum overflows
+)
+
+// Debts are the parts of budgets that sources have used at the other nodes of a fleet. This node charges them to the
+// sources' Buckets, bit by bit. With n nodes, the charges take at most n-1 nths of a burst and of the rate. So a source
+// that stays within the nth part of a limit never loses anything, even if the other nodes lie. It is not safe for
+// concurrent use.
+type Debts struct {
+	all map[Account]*debt
+}
+
+// debt is what an account owes.
+type debt struct {
+	owed time.Duration
+	paid Bucket // bounds the charges
+}
+
+// Peers are the nodes that share their limits.
+type Peers struct {
+	Nodes int           // with this one
+	Every time.Duration // between two reports of a node
+}
+
+// others returns the number of other nodes: at least the one that has made the debt.
+func (p Peers) others() time.Duration { return time.Duration(max(p.Nodes-1, 1)) }
+
+// Least returns what an account must have used between two reports to be worth reporting. If all nodes keep less to
+// themselves, they exceed the limit by an eighth at most.
+func (p Peers) Least() time.Duration { return p.Every / 8 / (p.others() + 1) }
+
+// Add adds what one node has reported of an account since its last report. The rate is that of the account's limit. A
+// node can use no more than a burst and what the rate passes meanwhile; more is not believed.
+func (d *Debts) Add(s Spending, r Rate, p Peers) {
+	one := d.all[s.Account]
+	if one == nil {
+		if len(d.all) >= maxDebts {
+			return
+		}
+		if d.all == nil {
+			d.all = make(map[Account]*debt)
+		}
+		one = new(debt)
+		d.all[s.Account] = one
+	}
+	most := min(r.price(r.Burst), maxBurst) + 2*p.Every // one report may be late
+	one.owed = min(one.owed+min(s.Used, most), p.others()*most)
+}
+
+// Pay charges each account's Bucket as much of the debt as may be charged now. find returns the rate of an account's
+// limit, and its Bucket, or nil if the source has none now. ok is false if there is no such limit.
+func (d *Debts) Pay(now time.Duration, p Peers, find func(Account) (b *Bucket, r Rate, ok bool)) {
+	for a, one := range d.all {
+		b, r, ok := find(a)
+		if !ok {
+			delete(d.all, a)
+			continue
+		}
+		charge := one.pay(now, max(r.price(r.Burst), p.Every), p.others())
+		if b != nil {
+			b.charge(now, charge)
+		}
+		if one.owed == 0 && time.Duration(one.paid) <= now {
+			delete(d.all, a)
+		}
+	}
+}
+
+// pay takes the part of the debt that may be charged now. With n others, all charges of any time t are at most n parts
+// of n+1 of depth and t.
+func (d *debt) pay(now, depth, others time.Duration) (charge time.Duration) {
+	since := max(time.Duration(d.paid), now)
+	charge = min(d.owed, max(0, now+depth-since)/(others+1)*others)
+	d.owed -= charge
+	d.paid = Bucket(since + charge/others*(others+1))
+	return charge
+}
+
+// Len returns the number of accounts with a debt.
+func (d *Debts) Len() int { return len(d.all) }
+
+// charge takes the price of events that have passed elsewhere, also from an empty Bucket.
+func (b *Bucket) charge(now, price time.Duration) { *b = Bucket(max(time.Duration(*b), now) + price) }
