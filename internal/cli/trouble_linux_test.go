@@ -111,11 +111,12 @@ servers = ["` + server + `"]
 }
 
 // TestUpgradeInTrouble upgrades while all of these are under way: reloads, captures, joins, a flood of strangers, and a
-// player whose server is lost. No player notices. What the operator sees is what docs/operate/running.md says.
+// player whose server is lost. Players of all protocols play. No player notices. What the operator sees is what
+// docs/operate/running.md says.
 func TestUpgradeInTrouble(t *testing.T) {
-	lost, second := &lostServer{t: t}, freeAddress(t)
+	lost, second, others := &lostServer{t: t}, freeAddress(t), newGames(t)
 	lost.serve("127.0.0.1:0")
-	p := startProcess(t, bridgeConfig(echoServer(t))+heldListener(second, lost.addr))
+	p := startProcess(t, bridgeConfig(echoServer(t))+heldListener(second, lost.addr)+others.configuration())
 	player, err := gork.DialTimeout(second, await.Patience)
 	must(t, err)
 	t.Cleanup(func() { _ = player.Close() })
@@ -130,6 +131,7 @@ func TestUpgradeInTrouble(t *testing.T) {
 	lost.lose()
 	comesTo("held")
 	talk := p.talking(t, 4)
+	others.begin(t, p)
 
 	under := &troubles{stopped: make(chan struct{})}
 	var answers sync.Map // of reloads
@@ -158,6 +160,7 @@ func TestUpgradeInTrouble(t *testing.T) {
 		before := sent.Load()
 		pid = p.upgraded(t, pid)
 		talk.goesOn(t)
+		others.goOn(t, p)
 		t.Logf("%d datagrams of the flood during the upgrade", sent.Load()-before)
 		if got := <-captured; !strings.HasPrefix(got, "1 ") || !strings.Contains(got, "the proxy ended during the capture") {
 			t.Errorf("the capture's command ends with %s", got)
@@ -172,6 +175,7 @@ func TestUpgradeInTrouble(t *testing.T) {
 		}
 		return true
 	})
+	others.end(t)
 	talk.end(t)
 	comesTo("held")
 	lost.serve(lost.addr)
