@@ -16,6 +16,9 @@ import (
 // ErrNoHandover reports a backend whose sockets cannot go to another process.
 var ErrNoHandover = errors.New("only the epoll backend can hand sockets over")
 
+// ErrLeaving reports a Server whose sessions move to other nodes: no successor can go on with that.
+var ErrLeaving = errors.New("this process moves its sessions to the fleet, and then ends")
+
 // Files returns copies of the listening sockets, loop by loop, for a successor's Options.Inherited. They include
 // removed listeners, since their sessions still use them. The caller closes the files.
 func (s *Server) Files() (files []*os.File, err error) {
@@ -53,6 +56,9 @@ func (l *loop) files(attended map[place]bool) (files []*os.File, err error) {
 	sockets, ok := l.poller.(netio.Handover)
 	if !ok {
 		return nil, ErrNoHandover
+	}
+	if l.relay.leaving {
+		return nil, ErrLeaving
 	}
 	for _, d := range slices.Concat(l.relay.listeners, l.relay.retired.list) {
 		file, err := sockets.File(d.socket)
@@ -119,7 +125,10 @@ func (s *Server) Freeze() (*Frozen, error) {
 		}
 		select {
 		case frozen := <-stopped:
-			f.loops = append(f.loops, frozen)
+			if f.loops = append(f.loops, frozen); frozen.relay.leaving { // since Files
+				f.Thaw()
+				return nil, ErrLeaving
+			}
 		case <-l.done:
 			f.Thaw()
 			return nil, ErrEnded

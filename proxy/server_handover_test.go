@@ -4,6 +4,7 @@ package proxy_test
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/netip"
 	"sync"
@@ -203,6 +204,24 @@ func TestThaw(t *testing.T) {
 			close(stop)
 			talking.Wait()
 		})
+	}
+}
+
+// TestNoHandOverWhileLeaving refuses an upgrade of a node that moves its sessions to others. The loops go on.
+func TestNoHandOverWhileLeaving(t *testing.T) {
+	server, _ := gorkServer(t)
+	now := start(t, netio.Auto, 2, bedrock(), bedrock(), server)
+	if err := now.server.Leave(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := now.server.Files(); !errors.Is(err, proxy.ErrLeaving) {
+		t.Errorf("Files: %v", err)
+	}
+	if _, err := now.server.Freeze(); !errors.Is(err, proxy.ErrLeaving) {
+		t.Errorf("Freeze: %v", err)
+	}
+	if n, err := now.server.PlayersLeft(t.Context()); n != 0 || err != nil {
+		t.Errorf("%d sessions, %v", n, err)
 	}
 }
 
