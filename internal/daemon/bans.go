@@ -58,6 +58,27 @@ func (k *banSync) unwritten() []banfile.Record {
 	return records
 }
 
+// inheritChanges imposes and lifts the bans that a predecessor without a ban file has imposed and lifted since.
+func (k *banSync) inheritChanges(before, now []banfile.Record) {
+	known := make(map[string]banfile.Record, len(before))
+	for _, one := range before {
+		known[one.Prefix] = one
+	}
+	var fresh []banfile.Record
+	for _, one := range now {
+		if known[one.Prefix] != one {
+			fresh = append(fresh, one)
+		}
+		delete(known, one.Prefix)
+	}
+	for _, one := range known {
+		if ban, err := one.Ban(); err == nil { // else it was never imposed
+			k.bans.Remove(ban.Prefix)
+		}
+	}
+	k.inherit(fresh)
+}
+
 // inherit imposes the bans of a predecessor without a ban file.
 func (k *banSync) inherit(records []banfile.Record) {
 	for i := range records {

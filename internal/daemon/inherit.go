@@ -23,6 +23,7 @@ import (
 //	successor: "have", once it could go on
 //	process:   "go"
 //	successor: "running", and reads the sockets
+//	process:   "late" with its last belongings, and ends
 //
 // Until "running" the process can go on with everything. It then kills the successor first. Afterwards it ends, and
 // the end of the pair tells the successor that this has happened. If the process dies before "go", a successor that has
@@ -46,6 +47,7 @@ const (
 	wordHave     = "have"
 	wordGo       = "go"
 	wordRunning  = "running"
+	wordLate     = "late"
 )
 
 // handover is the body of the first message. Its JSON names are fixed: releases of different versions exchange it.
@@ -61,6 +63,16 @@ type handover struct {
 	// Earlier are configurations before, and Retired the addresses of their removed listeners with sessions.
 	Earlier []string         `json:"earlier,omitempty"`
 	Retired []netip.AddrPort `json:"retired,omitempty"`
+	belongings
+	// Activated means that the service manager has the listening sockets too.
+	Activated bool `json:"activated,omitempty"`
+
+	late *belongings // at the end of the predecessor; nil: not received
+}
+
+// belongings are the state beside the loops that changes while a process runs: an operator may change it until the
+// process ends.
+type belongings struct {
 	// Drained are the servers that operators have drained, by upstream. Without it operators would have to drain them
 	// again.
 	Drained map[string][]netip.AddrPort `json:"drained,omitempty"`
@@ -69,8 +81,6 @@ type handover struct {
 	// Fleet has the changes that the fleet does not know yet. Without it the fleet would ban and drain again what an
 	// operator has ended while NATS was away.
 	Fleet fleet.Pending `json:"fleet,omitzero"`
-	// Activated means that the service manager has the listening sockets too.
-	Activated bool `json:"activated,omitempty"`
 }
 
 // inheritance is the state that a process inherits at its start.

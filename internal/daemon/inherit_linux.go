@@ -220,14 +220,19 @@ func monotonic() int64 {
 	return ts.Nano()
 }
 
-// awaitEnd returns when the predecessor has ended, after predecessorTime at the latest.
+// awaitEnd receives the last belongings. It returns when the predecessor has ended, after predecessorTime at most.
 func (p *predecessor) awaitEnd() {
 	give := time.Now().Add(predecessorTime)
 	p.within(predecessorTime)
 	for {
-		if _, _, err := p.read(); err != nil {
+		m, err := p.receiveAny()
+		if err != nil {
 			break
 		}
+		if last := new(belongings); m.Kind == wordLate && json.Unmarshal(m.body, last) == nil {
+			p.late = last
+		}
+		m.discard()
 	}
 	p.awaitExit(give)
 	p.close()

@@ -169,6 +169,7 @@ func (s *service) takeOver() error {
 // configuration. Clients are served meanwhile.
 func (s *service) settleIn(drain func(), upgrades *upgrader) {
 	s.from.predecessor.awaitEnd()
+	s.inheritChanges()
 	s.server.TakeKernel()
 	if err := s.openAdmin(drain, upgrades); err != nil { // clients depend on this process
 		s.log.Error().Err(err).Msg("admin server not started")
@@ -179,6 +180,25 @@ func (s *service) settleIn(drain func(), upgrades *upgrader) {
 	if len(s.earlier) > 0 || s.fresh.Text() != s.config.Text() {
 		_ = s.reloads.reload("upgrade") // reload logs the error
 	}
+}
+
+// inheritChanges follows the predecessor in what operators have changed since its first message.
+func (s *service) inheritChanges() {
+	_ = s.bans.sync() // sync logs the error
+	p := s.from.predecessor
+	if p.late == nil {
+		return
+	}
+	s.bans.inheritChanges(p.Bans, p.late.Bans)
+	s.server.InheritDrains(p.late.Drained)
+	for upstream, servers := range p.Drained {
+		for _, server := range servers {
+			if !slices.Contains(p.late.Drained[upstream], server) {
+				_ = s.server.UndrainServer(upstream, server) // it may be gone
+			}
+		}
+	}
+	p.belongings = *p.late
 }
 
 // prepare does everything that can fail because of a wrong configuration or another process.

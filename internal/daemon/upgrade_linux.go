@@ -140,8 +140,7 @@ func (u *upgrader) introduce(s *successor, listeners []*os.File) error {
 	body, err := json.Marshal(handover{
 		Format: HandoverFormat, Version: Version(), Loops: u.loops, Records: record.Versions(),
 		Secrets: setup.CurrentSecrets(), Config: current, Earlier: earlier, Retired: u.server.Retired(),
-		Drained: u.server.Drained(), Bans: u.bans.unwritten(), Activated: u.from.activated,
-		Fleet: u.pending(),
+		Activated: u.from.activated, belongings: u.belongings(),
 	})
 	if err != nil {
 		return err
@@ -166,6 +165,11 @@ func (u *upgrader) introduce(s *successor, listeners []*os.File) error {
 	ready.release()
 	AtStep("successor is ready")
 	return nil
+}
+
+// belongings returns what the process has beside its loops.
+func (u *upgrader) belongings() belongings {
+	return belongings{Drained: u.server.Drained(), Bans: u.bans.unwritten(), Fleet: u.pending()}
 }
 
 // handOver stands still, gives the successor everything, and lets it go on. After an error this process goes on: the
@@ -194,6 +198,9 @@ func (u *upgrader) handOver(s *successor) error {
 	AtStep("successor runs")
 	manager.succeededBy(s.process.Process.Pid) // before this process ends: until then, the successor sends no message
 	time.Sleep(catchUpTime)
+	if body, err := json.Marshal(u.belongings()); err == nil {
+		_ = s.send(message{Kind: wordLate, body: body}) // else the successor has those of the first message
+	}
 	frozen.Leave()
 	u.reloads.stop() // after Leave, for which a reload may wait
 	return nil

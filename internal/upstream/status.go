@@ -150,7 +150,9 @@ func (p *Pool) InheritDrains(now time.Time, drained []netip.AddrPort) {
 // applyInheritedDrain drains a newly listed server if InheritDrains named it.
 func (p *Pool) applyInheritedDrain(s *Server) {
 	if at, ok := p.inherited[s.Addr]; ok {
-		s.drainedAt = at
+		if s.drainedAt.IsZero() {
+			s.drainedAt = at
+		}
 		delete(p.inherited, s.Addr)
 	}
 }
