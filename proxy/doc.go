@@ -40,13 +40,14 @@
 //   - checker.go, pinger.go, closing.go: servers are checked, asked for texts, and left with a goodbye
 //   - export.go, import.go, import_relay.go, restore.go, pending.go: sessions as records, for a successor
 //   - travel.go, arrivals.go: a session that moves to another Server
-//   - players.go, server_players.go, server_leave.go: clients whose datagrams arrive at another node of a fleet, and
-//     sessions that move there
+//   - players.go, server_players.go, server_leave.go, server_spending.go: clients whose datagrams arrive at another
+//     node of a fleet, sessions that move there, and limits of all nodes
 //
 // Parts of the Relay. They know no Relay:
 //
 //   - outlet.go, tap.go, spool.go, blackbox.go: sent datagrams, and copies of datagrams for captures and recordings
-//   - guard.go, filter.go, limits.go, meter.go, held.go: questions about input; rules, limits, counts and held memory
+//   - guard.go, filter.go, limits.go, meter.go, held.go, spending.go: questions about input; rules, limits, counts,
+//     held memory, and limits across a fleet
 //   - waiting.go, known.go, presence.go, forward.go, pressure.go: sessions without a server, clients that are no
 //     strangers, names of clients, kernel offload, and a side that is too fast
 //   - sample.go, drops.go, backlog.go, journal.go, loglimiter.go: figures, drops, overload, and log lines

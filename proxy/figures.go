@@ -43,6 +43,7 @@ func (r *Relay) tables() (n stats.Tables) {
 	n[stats.TableClosing], n[stats.TableWaiting] = len(r.closing.list), r.waiting.len()
 	n[stats.TableLimited] = len(r.guard.addresses) + len(r.guard.networks)
 	n[stats.TableHolders], n[stats.TablePaths] = len(r.held.addresses), len(r.paths.byKey)
+	n[stats.TableDebts] = r.guard.spending.debts.Len()
 	for _, p := range r.paths.blocked {
 		n[stats.TableParked] += p.parked.len()
 	}

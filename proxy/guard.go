@@ -20,6 +20,7 @@ type guard struct {
 	filters  filters
 	limits   limits
 	seen     *ratelimit.SeenFilter // sources that asked for a session while the guard was crowded
+	spending spending
 
 	all, none node // counts of all sessions; of none
 	addresses map[netip.Addr]*node
@@ -60,6 +61,9 @@ func (g *guard) mayAsk(now time.Time, d *listener, from netip.AddrPort, size int
 	if l := g.strangerWithin(now, rules, from, size); l != nil {
 		g.drops.add(now, dropped{stats.DropHandshakes, d, from, size, l.why})
 		return false
+	}
+	if proved {
+		g.spent(rules, from.Addr(), size, false)
 	}
 	return true
 }

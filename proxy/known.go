@@ -56,21 +56,23 @@ func (p *session) proved() bool {
 }
 
 // reviewTrust checks whether the client has answered by now. heard says that the client was connected, and its
-// connection has just accepted a datagram from it. A protocol without proof has no better sign.
-func (t sessionTable) reviewTrust(e *entry, k *known, heard bool) {
+// connection has just accepted a datagram from it. A protocol without proof has no better sign. The result is true if
+// the client has answered just now.
+func (t sessionTable) reviewTrust(e *entry, k *known, heard bool) bool {
 	p := &e.Value
 	proved := p.proved()
 	if proved {
 		p.trust.unbound = true
 	}
 	if p.trust.answered || !proved && !heard && (!p.client.up || p.trust.mayBeSilent()) {
-		return
+		return false
 	}
 	p.trust.answered = true
 	p.trust.unbound = p.trust.unbound || !p.trust.mayBeSilent() && !p.trust.guessed
 	t.Prove(e)
 	k.add(p.listener, e.Key.Client)
 	t.settleDown(e)
+	return true
 }
 
 // settleDown marks a session as established in the table once both sides are connected and the client has answered.

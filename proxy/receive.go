@@ -111,7 +111,9 @@ func (r *Relay) fromTerminated(now time.Time, e *entry, s netio.Socket, datagram
 	r.settleSides(now, e, clientSide)
 	if err == nil {
 		r.accepted(now, e, len(datagram))
-		r.table.reviewTrust(e, &r.known, connected)
+		if r.table.reviewTrust(e, &r.known, connected) {
+			r.guard.spentLate(e, len(datagram))
+		}
 	}
 }
 

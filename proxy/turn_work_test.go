@@ -128,6 +128,7 @@ var constantWork = map[stats.Work]string{
 	stats.WorkReceive: "bounded by the batches of netio", stats.WorkDue: "bounded by mostDue and by walks",
 	stats.WorkWrite: "of the sessions that the other work has marked", stats.WorkSend: "of datagrams that were written",
 	stats.WorkSample: "its renewal is a walk", stats.WorkFigures: "totals of listeners",
+	stats.WorkLimits:   "sources with debts, of which there are few",
 	stats.WorkHandover: "it stands still for a successor",
 	stats.WorkKernel:   "filters of listeners", stats.WorkListeners: "sockets of listeners",
 }

@@ -75,7 +75,10 @@ func (r *Relay) accepted(now time.Time, e *entry, size int) {
 	if l := r.guard.exceeded(now, r.guard.limits.accepted, &e.Value.meter, size); l != nil {
 		r.drops.add(now, dropped{stats.DropRate, e.Value.listener, e.Key.Client, size, l.why})
 		r.applyVerdict(now, e, l.Verdict, l.String())
+		return
 	}
+	r.guard.spentBy(e, r.guard.limits.datagrams, size)
+	r.guard.spentBy(e, r.guard.limits.accepted, size)
 }
 
 // mayCross judges a message from one side of a session, before it goes to the other side. The bytes of head begin it
@@ -97,6 +100,7 @@ func (r *Relay) mayCross(now time.Time, e *entry, from filter.Direction, m *code
 	}
 	l := r.guard.exceeded(now, r.guard.limits.messages, &p.meter, len(m.Payload))
 	if l == nil {
+		r.guard.spentBy(e, r.guard.limits.messages, len(m.Payload))
 		return true
 	}
 	r.drops.count(now, dropped{stats.DropRate, p.listener, e.Key.Client, len(m.Payload), l.why})

@@ -13,7 +13,8 @@ const (
 // that stays within the nth part of a limit never loses anything, even if the other nodes lie. It is not safe for
 // concurrent use.
 type Debts struct {
-	all map[Account]*debt
+	all  map[Account]*debt
+	last time.Duration // when they were charged
 }
 
 // debt is what an account owes.
@@ -54,7 +55,8 @@ func (d *Debts) Add(s Spending, r Rate, p Peers) {
 }
 
 // Pay charges each account's Bucket as much of the debt as may be charged now. find returns the rate of an account's
-// limit, and its Bucket, or nil if the source has none now. ok is false if there is no such limit.
+// limit, and its Bucket, or nil if the source has none now. Then the debt is paid by time, as a Bucket refills, and the
+// rest waits for the source. ok is false if there is no such limit.
 func (d *Debts) Pay(now time.Duration, p Peers, find func(Account) (b *Bucket, r Rate, ok bool)) {
 	for a, one := range d.all {
 		b, r, ok := find(a)
@@ -62,14 +64,16 @@ func (d *Debts) Pay(now time.Duration, p Peers, find func(Account) (b *Bucket, r
 			delete(d.all, a)
 			continue
 		}
-		charge := one.pay(now, max(r.price(r.Burst), p.Every), p.others())
 		if b != nil {
-			b.charge(now, charge)
+			b.charge(now, one.pay(now, max(r.price(r.Burst), p.Every), p.others()))
+		} else {
+			one.owed = max(0, one.owed-(now-d.last))
 		}
 		if one.owed == 0 && time.Duration(one.paid) <= now {
 			delete(d.all, a)
 		}
 	}
+	d.last = now
 }
 
 // pay takes the part of the debt that may be charged now. With n others, all charges of any time t are at most n parts

@@ -119,8 +119,35 @@ func TestDebtsAreBounded(t *testing.T) {
 		t.Errorf("%d debts of no limit", d.Len())
 	}
 	d.Add(Spending{victim, time.Second}, rate, three)
-	d.Pay(0, three, one(nil, rate)) // the source has no bucket now
-	if d.Pay(time.Minute, Peers{Nodes: 1, Every: time.Second}, one(nil, rate)); d.Len() != 0 {
+	if d.Pay(time.Minute, Peers{Nodes: 1, Every: time.Second}, one(new(Bucket), rate)); d.Len() != 1 {
+		t.Error("a debt is forgotten at once")
+	}
+	if d.Pay(2*time.Minute, Peers{Nodes: 1, Every: time.Second}, one(new(Bucket), rate)); d.Len() != 0 {
 		t.Error("a debt stays after its nodes have gone")
+	}
+}
+
+// TestDebtsWait charges a source that comes to a node after it has used its budget at others. Meanwhile the debt gets
+// smaller, as the source's budget at the other node grows.
+func TestDebtsWait(t *testing.T) {
+	rate := Rate{PerSecond: 10, Burst: 40}
+	for wait, want := range map[time.Duration]int{0: 40 - 20, time.Second: 40 - 10, 3 * time.Second: 40} {
+		var d Debts
+		now := time.Hour
+		d.Pay(now, three, one(nil, rate))
+		d.Add(Spending{victim, 2 * time.Second}, rate, three)
+		for end := now + wait; now < end; {
+			now += time.Second / 2
+			d.Pay(now, three, one(nil, rate))
+		}
+		var b Bucket
+		d.Pay(now, three, one(&b, rate))
+		passed := 0
+		for b.Take(now, rate, 1) {
+			passed++
+		}
+		if passed != want {
+			t.Errorf("after %v, %d pass, want %d", wait, passed, want)
+		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/nats-io/jwt/v2"
 	"github.com/nats-io/nats-server/v2/server"
@@ -100,10 +101,13 @@ func TestCredentials(t *testing.T) {
 		own := new(games)
 		own.set(3)
 		url := fmt.Sprintf("nats://127.0.0.1:%d", port)
-		return Options{Node: node, Servers: []string{url}, Credentials: credentials, Games: own}, own
+		return Options{
+			Node: node, Servers: []string{url}, Credentials: credentials, Games: own, Budgets: new(limited),
+			SpendingEvery: 50 * time.Millisecond,
+		}, own
 	}
 	documented := account.credentials("$JS.API.>", "_INBOX.>", "$KV.tidegate_test_bans.>", "$KV.tidegate_test_servers.>",
-		"tidegate.test.counts.>")
+		"tidegate.test.counts.>", "tidegate.test.budgets.>")
 	options, left := of("a", documented)
 	a := join(t, options)
 	a.awaitCurrent(t)
@@ -116,6 +120,10 @@ func TestCredentials(t *testing.T) {
 	right.awaitDrains(t, b, gameAt(1))
 	left.awaitElsewhere(t, a, 3)
 	right.awaitElsewhere(t, b, 3)
+	a.Budgets.(*limited).use(usedBy(address(2), time.Second))
+	b.Budgets.(*limited).awaitCharge(t, address(2), time.Second)
+	b.Budgets.(*limited).use(usedBy(address(3), time.Second))
+	a.Budgets.(*limited).awaitCharge(t, address(3), time.Second)
 
 	stranger := newIssuer(t, nkeys.CreateAccount)
 	for i, credentials := range []string{account.credentials("_INBOX.>"), stranger.credentials(">"), ""} {

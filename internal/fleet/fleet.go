@@ -1,10 +1,11 @@
-// Package fleet shares the bans, the drains and the counts of sessions of several Tidegates by NATS. It is the only
-// package that knows NATS. A node works on from its own state while NATS is away.
+// Package fleet shares the bans, the drains, the counts of sessions and the limits of several Tidegates by NATS. It is
+// the only package that knows NATS. A node works on from its own state while NATS is away.
 //
 // Start with Start. ledger.go merges bans, and record.go is their form in the bucket. drains.go merges drains, and
 // drain_record.go is their form. counts.go exchanges counts, account.go adds them up, and report.go is their form.
 // players.go follows players whose path leads to another node: whereabouts.go knows which node has them, player_set.go
-// is the form in which nodes tell that, and outboxes.go has the datagrams that are passed on.
+// is the form in which nodes tell that, and outboxes.go has the datagrams that are passed on. budgets.go exchanges what
+// sources have used of limits, and spending.go is the form.
 // bucket.go talks to NATS, and embedded.go runs a NATS server in this process.
 package fleet
 
@@ -35,10 +36,12 @@ type Options struct {
 	Bans     *ratelimit.Bans
 	Games    GameServers // nil: drains and counts are not shared
 	Players  Players     // nil: players are not followed
+	Budgets  Budgets     // nil: limits are not shared
 	Pending  Pending     // of a predecessor
 	Log      zerolog.Logger
 
-	ReportEvery time.Duration // at least, between two reports of the counts; 0: a quarter of a second
+	ReportEvery   time.Duration // at least, between two reports of the counts; 0: a quarter of a second
+	SpendingEvery time.Duration // between two reports of limits; 0: a second
 }
 
 // Fleet is a node's part in a fleet. Status is safe for concurrent use.
@@ -55,6 +58,7 @@ type Fleet struct {
 	drains  *drains         // nil: not shared
 	counts  *counts         // nil: not shared
 	players *players        // nil: not followed
+	budgets *budgets        // nil: not shared
 	server  *embedded       // nil: none
 
 	mu         sync.Mutex
@@ -86,6 +90,9 @@ func Start(o Options) (f *Fleet, stop func(), err error) {
 	}
 	if o.Players != nil {
 		f.players = newPlayers(&f.Options)
+	}
+	if o.Budgets != nil {
+		f.budgets = newBudgets(&f.Options, f.counts.nodes)
 	}
 	f.inherit(time.Now(), o.Pending)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -142,6 +149,7 @@ func (f *Fleet) run(ctx context.Context, options []nats.Option) {
 	defer f.drains.start(ctx, connection, &f.Options)()
 	defer f.counts.start(ctx, connection)()
 	defer f.players.start(ctx, connection)()
+	defer f.budgets.start(ctx, connection)()
 	for ctx.Err() == nil {
 		err := errLost
 		if connection.IsConnected() {

@@ -28,6 +28,7 @@ type Status struct {
 	Nodes   int // other nodes whose counts are known
 	Reports Reports
 	Players PlayerStatus
+	Budgets BudgetStatus
 	// MessagesIn and MessagesOut are the messages of NATS, of all kinds, with their bytes.
 	MessagesIn, MessagesOut, BytesIn, BytesOut uint64
 }
@@ -53,6 +54,7 @@ func (f *Fleet) Status() Status {
 	f.drains.addTo(&s)
 	f.counts.addTo(&s)
 	f.players.addTo(&s)
+	f.budgets.addTo(&s)
 	return s
 }
 
@@ -69,6 +71,16 @@ func (c *counts) addTo(s *Status) {
 	s.Nodes = len(c.account.nodes)
 	of := &c.status
 	s.Reports = Reports{of.received, of.sent, of.invalid, of.noRoom, of.beyond, of.lag}
+}
+
+// nodes returns the number of nodes whose counts are known, with this one.
+func (c *counts) nodes() int {
+	if c == nil {
+		return 1
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.account.nodes) + 1
 }
 
 // list returns the accounts of all nodes, by name.

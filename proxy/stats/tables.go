@@ -13,13 +13,15 @@ const (
 	TablePaths                 // ways to servers
 	TableParked                // relayed datagrams that wait for their way
 	TableWaiting               // sessions that wait for a server
+	TableDebts                 // addresses and networks that have used limits at other nodes of a fleet
 	TablePresence              // clients that have named themselves
 	TablePlaces                // addresses and networks whose sessions are counted
 	TableCount
 )
 
 var tableNames = [TableCount]string{
-	"sessions", "timers", "closing", "limited", "holders", "paths", "parked", "waiting", "presence", "places",
+	"sessions", "timers", "closing", "limited", "holders", "paths", "parked", "waiting", "debts",
+	"presence", "places",
 }
 
 // String returns the table's name, as in metrics.

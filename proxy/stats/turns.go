@@ -24,6 +24,7 @@ const (
 	WorkFigures               // totals copied
 	WorkHandover              // sockets given to a successor
 	WorkKernel                // filters in the kernel renewed
+	WorkLimits                // amounts of limits exchanged with the fleet
 	WorkList                  // sessions listed or found
 	WorkListeners             // listeners opened and closed
 	WorkMove                  // sessions moved to other servers
@@ -34,8 +35,8 @@ const (
 )
 
 var workNames = [Works]string{
-	"receive", "due", "write", "send", "sample", "bans", "capture", "drain", "figures", "handover", "kernel", "list",
-	"listeners", "move", "reload", "rules", "why",
+	"receive", "due", "write", "send", "sample", "bans", "capture", "drain", "figures", "handover", "kernel", "limits",
+	"list", "listeners", "move", "reload", "rules", "why",
 }
 
 // String returns the name, as in metrics.
