@@ -234,7 +234,10 @@ func newFake(token string) *fake {
 			return []FleetBan{{Prefix: "192.0.2.0/24", Since: time.Now(), Node: "ams1"}}, nil
 		},
 		Fleet: func() Fleet {
-			return Fleet{On: true, Name: "eu", Node: "ams1", Connected: true, Lag: 0.5, Players: FleetPlayers{On: true}}
+			return Fleet{
+				On: true, Name: "eu", Node: "ams1", Connected: true, Lag: 0.5, Players: FleetPlayers{On: true},
+				Limits: FleetLimits{On: true},
+			}
 		},
 		StartUpgrade: func() error { return nil }, Upgrades: func() Upgrade { return Upgrade{Error: "no such file"} },
 	})

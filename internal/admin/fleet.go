@@ -30,6 +30,7 @@ type Fleet struct {
 	Nodes    int           `json:"nodes"` // other nodes whose counts are known
 	Reports  FleetReports  `json:"reports"`
 	Players  FleetPlayers  `json:"players"`
+	Limits   FleetLimits   `json:"limits"`
 	Messages FleetMessages `json:"messages"`
 }
 
@@ -58,6 +59,17 @@ type FleetPlayers struct {
 	Beyond  uint64 `json:"beyond"`   // players of this node for which its messages have no room
 	Left    uint64 `json:"left"`     // sessions that have moved to other nodes
 	Came    uint64 `json:"came"`     // sessions that other nodes have moved here
+}
+
+// FleetLimits is the JSON of the limits per address and per network that a node shares.
+type FleetLimits struct {
+	On       bool   `json:"on"`       // false: fleet.limits is off, and the rest has no meaning
+	Sent     uint64 `json:"sent"`     // reports of this node
+	Received uint64 `json:"received"` // reports of other nodes
+	Invalid  uint64 `json:"invalid"`  // reports that were ignored because they are not valid
+	NoRoom   uint64 `json:"no_room"`  // reports that were ignored, whole or in part, because there are too many
+	Told     uint64 `json:"told"`     // amounts of addresses and networks in this node's reports
+	Charged  uint64 `json:"charged"`  // amounts of addresses and networks that were charged for other nodes
 }
 
 // FleetMessages is the JSON of all messages between this node and NATS.
@@ -203,6 +215,8 @@ var (
 	fleetLost      = counter("fleet_player_messages_ignored_total", "Ignored messages about players, by reason.", "reason")
 	fleetMoves     = counter("fleet_moves_total", "Sessions that have moved between nodes, by direction.", "direction")
 	fleetUntold    = gauge("fleet_untold_players", "Players of this node for which its messages have no room.")
+	fleetSpending  = counter("fleet_limit_reports_total", "Reports of the use of limits, by fate.", "fate")
+	fleetAmounts   = counter("fleet_limit_amounts_total", "Amounts that sources have used of limits, by fate.", "fate")
 	fleetMessages  = counter("fleet_messages_total", "Messages of NATS.", "direction")
 	fleetBytes     = counter("fleet_bytes_total", "Bytes in messages of NATS.", "direction")
 )
@@ -230,6 +244,7 @@ func (out metricsOf) fleet(f Fleet) {
 	out.count(fleetReports, f.Reports.Invalid, "invalid")
 	out.count(fleetReports, f.Reports.NoRoom, "no_room")
 	out.fleetPlayers(&f.Players)
+	out.fleetLimits(&f.Limits)
 	out.count(fleetMessages, f.Messages.In, "in")
 	out.count(fleetMessages, f.Messages.Out, "out")
 	out.count(fleetBytes, f.Messages.BytesIn, "in")
@@ -251,4 +266,16 @@ func (out metricsOf) fleetPlayers(p *FleetPlayers) {
 	out.count(fleetMoves, p.Came, "came")
 	out.count(fleetLost, p.Invalid, "invalid")
 	out.count(fleetLost, p.NoRoom, "no_room")
+}
+
+func (out metricsOf) fleetLimits(l *FleetLimits) {
+	if !l.On {
+		return
+	}
+	out.count(fleetSpending, l.Sent, "sent")
+	out.count(fleetSpending, l.Received, "received")
+	out.count(fleetSpending, l.Invalid, "invalid")
+	out.count(fleetSpending, l.NoRoom, "no_room")
+	out.count(fleetAmounts, l.Told, "told")
+	out.count(fleetAmounts, l.Charged, "charged")
 }

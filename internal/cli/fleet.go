@@ -195,6 +195,10 @@ func printFleet(c *cli.Context, f *admin.Fleet) {
 			p.Known, p.Nodes, p.Passed, p.Taken, p.Answers, p.Late, p.TooMany)
 		line("moves", "%d sessions to other nodes, %d from other nodes", p.Left, p.Came)
 	}
+	if l := &f.Limits; l.On {
+		line("limits", "%d reports received, %d sent, %d not valid, %d without room; amounts: %d charged, %d told",
+			l.Received, l.Sent, l.Invalid, l.NoRoom, l.Charged, l.Told)
+	}
 	line("messages", "%d in, %d out", f.Messages.In, f.Messages.Out)
 }
 
@@ -213,14 +217,23 @@ func explainFleet(f *config.Fleet) string {
 		}
 	}
 	return fmt.Sprintf("fleet: %s, node %s, by %s, state in %s\n", f.Name, f.NodeName(), by, copies(f.Copies())) +
-		"fleet: shared are bans, drains of servers and counts of sessions; sessions, limits and health are each node's " +
-		"own\nfleet: max_sessions holds for all nodes; a node knows the counts of others after " +
+		"fleet: shared are bans, drains of servers and counts of sessions; sessions and health are each node's own\n" +
+		explainFleetLimits(f) + "fleet: max_sessions holds for all nodes; a node knows the counts of others after " +
 		f.ReportEvery.String() + ", and forgets those of a silent node after 10 s\n" +
 		"fleet: if NATS is away, or " + lost +
 		", bans and drains stay in force; new ones hold at their node and are merged later\n" +
 		"fleet: meanwhile max_sessions holds at each node alone\n" +
 		"fleet: if this node restarts meanwhile, it begins with its ban file, and without drains\n" +
 		"fleet: if the buckets are lost, the nodes write them again from their own state\n" + explainFollow(f)
+}
+
+// explainFleetLimits describes which limits hold for all nodes.
+func explainFleetLimits(f *config.Fleet) string {
+	if !f.Limits {
+		return "fleet: limits hold at each node alone; with fleet.limits, those per address and per network are shared\n"
+	}
+	return "fleet: limits per address and per network hold for all nodes together, about, for clients that have proved " +
+		"their address; others hold at each node alone\n"
 }
 
 // explainFollow describes how players are followed.

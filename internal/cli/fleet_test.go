@@ -22,6 +22,13 @@ func TestCheckExplainsFleet(t *testing.T) {
 			t.Errorf("want %q in\n%s", want, text)
 		}
 	}
+	for on, want := range map[bool]string{
+		false: "limits hold at each node alone", true: "limits per address and per network hold for all nodes together",
+	} {
+		if f.Limits = on; !strings.Contains(explainFleet(&f), "fleet: "+want) {
+			t.Errorf("limits = %v: want %q in\n%s", on, want, explainFleet(&f))
+		}
+	}
 	f.Servers, f.Embedded, f.Peers = nil, true, []string{"a:1", "b:1", "c:1"}
 	if text := explainFleet(&f); !strings.Contains(text, "fewer than 2 of the nodes run") {
 		t.Errorf("embedded:\n%s", text)

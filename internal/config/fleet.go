@@ -30,6 +30,7 @@ type Fleet struct {
 	Store       string   `toml:"store"`    // folder of the embedded server
 	ReportEvery Duration `toml:"report_every"`
 	Follow      bool     `toml:"follow"` // players whose path leads to another node keep their sessions
+	Limits      bool     `toml:"limits"` // limits per address and network hold for all nodes together
 }
 
 func defaultFleet() Fleet {

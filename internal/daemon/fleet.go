@@ -78,6 +78,9 @@ func startFleet(c *config.Config, bans *ratelimit.Bans, games fleet.GameServers,
 	if players, ok := games.(fleet.Players); ok && c.Fleet.Follow {
 		o.Players = players
 	}
+	if limits, ok := games.(fleet.Budgets); ok && c.Fleet.Limits {
+		o.Budgets = limits
+	}
 	if c.Fleet.Embedded {
 		listen := c.Fleet.ListenAddress()
 		o.Embedded = &fleet.Embedded{
@@ -197,7 +200,7 @@ func (s *service) fleetState() admin.Fleet {
 			NoRoom: state.Reports.NoRoom, Beyond: state.Reports.Beyond,
 			Lag: state.Reports.Lag.Round(time.Microsecond).Seconds(),
 		},
-		Players: admin.FleetPlayers(state.Players),
+		Players: admin.FleetPlayers(state.Players), Limits: admin.FleetLimits(state.Budgets),
 		Messages: admin.FleetMessages{
 			In: state.MessagesIn, Out: state.MessagesOut, BytesIn: state.BytesIn, BytesOut: state.BytesOut,
 		},
