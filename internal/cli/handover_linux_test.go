@@ -49,6 +49,9 @@ func TestUpgradeWhoseSuccessorDies(t *testing.T) {
 		must(t, p.cmd.Process.Signal(syscall.SIGUSR2))
 		line := p.await(t, "upgrade failed; this process continues")
 		t.Logf("%s: the operator sees %v", step, line["error"])
+		if text, _ := line["error"].(string); !strings.HasSuffix(text, "the other process has ended: signal: killed") {
+			t.Errorf("%s: the operator sees %q", step, text)
+		}
 		talk.goesOn(t)
 	}
 	must(t, os.Rename(path, path+".before"))
@@ -74,12 +77,13 @@ func startWith(t *testing.T, variable string) *process {
 // in any crash, and the successor serves new players. Later no player notices.
 func TestUpgradeWhosePredecessorDies(t *testing.T) {
 	for step, keeps := range map[string]bool{
-		"process copies the sessions":   false,
-		"process stands still":          false,
-		"process sent the sessions":     false,
-		"process sent all":              true,
-		"process lets the successor go": true,
-		"successor runs":                true,
+		"process has its successor ready": false,
+		"process copies the sessions":     false,
+		"process stands still":            false,
+		"process sent the sessions":       false,
+		"process sent all":                true,
+		"process lets the successor go":   true,
+		"successor runs":                  true,
 	} {
 		t.Run(step, func(t *testing.T) {
 			t.Parallel()

@@ -116,6 +116,17 @@ func (c *conversation) send(m message) error {
 
 func (c *conversation) write(packet, attached []byte) error {
 	_, _, err := c.conn.WriteMsgUnix(packet, attached, nil)
+	return orEnded(err)
+}
+
+// errEnded reports that the other process has ended, or has closed its end.
+var errEnded = errors.New("the other process has ended")
+
+// orEnded returns errEnded for the errors by which the kernel tells it.
+func orEnded(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET) {
+		return errEnded
+	}
 	return err
 }
 
@@ -200,7 +211,7 @@ func (c *conversation) read() (packet []byte, attached []int, err error) {
 	packet, oob := make([]byte, packetRoom), make([]byte, unix.CmsgSpace(4*perPacket))
 	n, oobn, flags, _, err := c.conn.ReadMsgUnix(packet, oob)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, orEnded(err)
 	}
 	controls, err := unix.ParseSocketControlMessage(oob[:oobn])
 	for i := range controls {
@@ -209,7 +220,7 @@ func (c *conversation) read() (packet []byte, attached []int, err error) {
 	}
 	switch {
 	case err == nil && n == 0:
-		err = io.EOF
+		err = errEnded
 	case err == nil && flags&(unix.MSG_TRUNC|unix.MSG_CTRUNC) != 0:
 		err = errors.New("a packet of the other process is cut off: too large, or too few descriptors are free")
 	}

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"time"
 
@@ -111,7 +110,7 @@ func (p *predecessor) takeOver(server *proxy.Server) (all proxy.Imported, err er
 
 // alone returns nil if the predecessor has died. Its sockets are this process's alone then.
 func (p *predecessor) alone(err error) error {
-	if errors.Is(err, io.EOF) || errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET) {
+	if errors.Is(err, errEnded) {
 		return nil
 	}
 	return err

@@ -103,6 +103,9 @@ func (u *upgrader) succeed() (s *successor, err error) {
 	}
 	if err != nil {
 		s.kill()
+		if errors.Is(err, errEnded) {
+			err = fmt.Errorf("%w: %v", err, s.process.ProcessState)
+		}
 		return nil, err
 	}
 	go func() { _ = s.process.Wait() }() // the successor runs on its own now
@@ -163,7 +166,7 @@ func (u *upgrader) introduce(s *successor, listeners []*os.File) error {
 	}
 	s.version, s.keeps = string(ready.body), ready.Keeps
 	ready.release()
-	AtStep("successor is ready")
+	AtStep("process has its successor ready")
 	return nil
 }
 
