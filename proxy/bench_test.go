@@ -1,6 +1,8 @@
 package proxy
 
 import (
+	"runtime"
+	"sync/atomic"
 	"testing"
 
 	"tidegate/codec"
@@ -28,4 +30,27 @@ func BenchmarkRelay(b *testing.B) {
 			}
 		})
 	}
+}
+
+// BenchmarkLoops is BenchmarkRelay on each core at once, each with a Relay of its own, as loops have them. -cpu 1,2
+// shows what loops cost each other: they share bans, budgets and counts of memory. Sockets are not in it.
+func BenchmarkLoops(b *testing.B) {
+	message := codec.Message{Mode: codec.ReliableOrdered, Payload: append([]byte{0x86, 1, 0}, make([]byte, 197)...)}
+	var pipes []*pipe
+	for range runtime.GOMAXPROCS(0) {
+		p := newPipe(b, raknet6(), raknet6())
+		if len(pipes) > 0 {
+			first, r := pipes[0].world.proxy.relay, p.world.proxy.relay
+			r.guard.bans, r.sockets.allowance, r.held.shared = first.guard.bans, first.sockets.allowance, first.held.shared
+		}
+		pipes = append(pipes, p)
+	}
+	var taken atomic.Int32
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		p := pipes[taken.Add(1)-1]
+		for pb.Next() {
+			p.round(message)
+		}
+	})
 }

@@ -30,6 +30,7 @@ type Options struct {
 	Rounds   int           // measurements of each subject; their medians count
 	Vs       []string      // names of subjects beside Tidegate
 	Delay    time.Duration // Tidegate's max_batch_delay
+	Loops    int           // Tidegate's loops, on one core; 0: one
 	Path     time.Duration // that a datagram takes between clients and subject, each way, in Join
 	Loss     float64       // share of datagrams that this path loses, each way
 	Tidegate []string      // command that runs Tidegate, before "run -c FILE"
@@ -50,6 +51,8 @@ const (
 	maxFlight = 1 << 14
 	maxBurst  = 100
 )
+
+const maxLoops = 64
 
 // Bounds of the path of Join.
 const (
@@ -77,6 +80,8 @@ func (o *Options) check() error {
 	case o.Path < 0 || o.Path > maxPath || !(o.Loss >= 0 && o.Loss <= maxPathLoss):
 		return fmt.Errorf("a path of %v that loses %v: %w: want at most %v and %v", o.Path, o.Loss, ErrOptions, maxPath,
 			maxPathLoss)
+	case o.Loops < 0 || o.Loops > maxLoops:
+		return fmt.Errorf("%d loops: %w: want at most %d", o.Loops, ErrOptions, maxLoops)
 	case o.Rounds < 1 || o.Window < 100*time.Millisecond:
 		return fmt.Errorf("%d rounds of %v: %w: want at least 1 of 100ms", o.Rounds, o.Window, ErrOptions)
 	}

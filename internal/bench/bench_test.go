@@ -31,6 +31,7 @@ func TestInvalidOptions(t *testing.T) {
 		{Options{Sessions: 1, Size: 200, Window: time.Second}, "0 rounds"},
 		{Options{Sessions: 1, Size: 200, Rounds: 1, Window: time.Second, Flight: maxFlight + 1}, "16385 messages in flight"},
 		{Options{Sessions: 1, Size: 200, Rounds: 1, Window: time.Second, Burst: -1}, "-1 at once"},
+		{Options{Sessions: 1, Size: 200, Rounds: 1, Window: time.Second, Loops: 65}, "65 loops"},
 		{Options{Sessions: 1, Size: 200, Rounds: 1, Window: time.Second, Vs: []string{"apache"}}, `"apache"`},
 		{Options{Sessions: 1, Size: 200, Rounds: 1, Window: time.Second, Path: time.Minute}, "a path of 1m0s"},
 		{Options{Sessions: 1, Size: 200, Rounds: 1, Window: time.Second, Loss: math.NaN()}, "that loses NaN"},

@@ -22,6 +22,49 @@ func startNginx(_ *Options, echo netip.AddrPort, dir string) (*subject, error) {
 		fmt.Sprintf("server { listen %s udp rcvbuf=2m; proxy_pass %s; proxy_timeout 10m; }", addr, echo)))
 }
 
+// startEnvoy runs Envoy's UDP proxy with one worker. The bound of sessions is above its default of 1,024.
+func startEnvoy(_ *Options, echo netip.AddrPort, dir string) (*subject, error) {
+	addr, err := process.FreeAddr(process.Loopback)
+	if err != nil {
+		return nil, err
+	}
+	file, err := process.WriteFile(dir, "envoy.yaml", fmt.Sprintf(envoyConfig, addr.Addr(), addr.Port(), echo.Addr(),
+		echo.Port()))
+	if err != nil {
+		return nil, err
+	}
+	return subjectOf(process.Start("envoy", addr, "envoy", "-c", file, "--concurrency", "1", "--disable-hot-restart",
+		"--log-level", "error"))
+}
+
+const envoyConfig = `static_resources:
+  listeners:
+  - name: game
+    address: {socket_address: {protocol: UDP, address: %v, port_value: %d}}
+    listener_filters:
+    - name: envoy.filters.udp_listener.udp_proxy
+      typed_config:
+        "@type": type.googleapis.com/envoy.extensions.filters.udp.udp_proxy.v3.UdpProxyConfig
+        stat_prefix: game
+        idle_timeout: 600s
+        matcher:
+          on_no_match:
+            action:
+              name: route
+              typed_config:
+                "@type": type.googleapis.com/envoy.extensions.filters.udp.udp_proxy.v3.Route
+                cluster: game
+  clusters:
+  - name: game
+    type: STATIC
+    circuit_breakers: {thresholds: [{max_connections: 100000}]}
+    load_assignment:
+      cluster_name: game
+      endpoints:
+      - lb_endpoints:
+        - endpoint: {address: {socket_address: {protocol: UDP, address: %v, port_value: %d}}}
+`
+
 // startSocat runs socat, which forks for every client.
 func startSocat(_ *Options, echo netip.AddrPort, _ string) (*subject, error) {
 	addr, err := process.FreeAddr(process.Loopback)

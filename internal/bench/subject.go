@@ -46,6 +46,7 @@ func (s *subject) stop() {
 // others are the kinds of subjects beside Tidegate.
 var others = []kind{
 	{"nginx", startNginx, program("nginx")},
+	{"envoy", startEnvoy, program("envoy")},
 	{"socat", startSocat, program("socat")},
 	{"c", startC, program("cc")},
 	{"traefik", startTraefik, program("go")},

@@ -42,8 +42,8 @@ servers = [%q]
 %s`, listen, to, w.upstream)
 }
 
-// common returns the rest of each configuration: room for all sessions, one loop, and no rate limits, which a client
-// at full speed or 10,000 joining clients would reach. All other keys have their defaults.
+// common returns the rest of each configuration: room for all sessions, Options.Loops, and no rate limits, which a
+// client at full speed or 10,000 joining clients would reach. All other keys have their defaults.
 func common(o *Options, w setup, admin netip.AddrPort) string {
 	text := fmt.Sprintf(`
 [limits]
@@ -58,11 +58,11 @@ trusted_networks = ["127.0.0.0/8"]
 [kernel]
 forward = %q
 [loop]
-count = 1
+count = %d
 max_batch_delay = %q
 [admin]
 listen = %q
-`, w.forward, o.Delay, admin)
+`, w.forward, max(o.Loops, 1), o.Delay, admin)
 	for _, limit := range [][2]string{
 		{"packets", "session"}, {"bytes", "session"}, {"handshakes", "address"}, {"handshakes", "network"},
 		{"handshakes", "overall"}, {"reliable_messages", "session"},

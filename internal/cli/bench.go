@@ -48,6 +48,8 @@ var (
 	benchBurst = &cli.IntFlag{Name: "burst", Usage: "let each client send `N` messages at once", DefaultText: "one"}
 	benchRate  = &cli.IntFlag{Name: "rate", Usage: "let clients send `N` messages a second on a fixed timetable",
 		DefaultText: "as many as return"}
+	benchLoops = &cli.IntFlag{Name: "loops", Usage: "run Tidegate with `N` loops, which share its core",
+		DefaultText: "one"}
 	benchProfile = &cli.StringFlag{Name: "profile", Usage: "write profiles for go tool pprof into `FOLDER`"}
 )
 
@@ -70,7 +72,8 @@ func benchForwardCommand() *cli.Command {
 		Name:        "forward",
 		Usage:       "measure datagrams that pass unchanged (mode = \"relay\")",
 		Description: examples("tidegate bench forward --sessions 10 --rounds 1 --window 200ms"),
-		Flags: append([]cli.Flag{benchSessions, benchGrow, benchSize, benchRate, benchVs, benchDelay(), benchProfile},
+		Flags: append([]cli.Flag{benchSessions, benchGrow, benchSize, benchRate, benchVs, benchDelay(),
+			benchLoops, benchProfile},
 			benchFlags()...),
 		Action: func(c *cli.Context) error { return measure(c, bench.Forward) },
 	})
@@ -82,7 +85,7 @@ func benchBridgeCommand() *cli.Command {
 		Usage:       "measure messages between two connections, also with a proxy on go-raknet",
 		Description: examples("tidegate bench bridge --from riptide-2.2 --sessions 10 --rounds 1 --window 200ms"),
 		Flags: append(append([]cli.Flag{benchSessions, benchSize, benchRate, benchFlight, benchBurst, benchDelay(),
-			benchProfile},
+			benchLoops, benchProfile},
 			benchProtocols("bedrock", "bedrock")...), benchFlags()...),
 		Action: func(c *cli.Context) error { return measure(c, bench.Bridge) },
 	})
@@ -191,7 +194,8 @@ func measure[R interface{ Print(io.Writer) error }](c *cli.Context, scenario fun
 		Flight: c.Int("flight"),
 		Burst:  c.Int("burst"), Window: durationOf(c, "window"), Rounds: c.Int("rounds"), Vs: c.StringSlice("vs"),
 		Ticks: c.Int("ticks"), State: c.Int("state"),
-		Delay: durationOf(c, "delay"), Path: durationOf(c, "path"), Loss: loss, Tidegate: []string{self},
+		Delay: durationOf(c, "delay"), Loops: c.Int("loops"),
+		Path: durationOf(c, "path"), Loss: loss, Tidegate: []string{self},
 		From: c.String("from"), To: c.String("to"), Profiles: c.String("profile"),
 		Context: c.Context, Progress: func(text string) { fmt.Fprintln(c.App.ErrWriter, text) },
 	}
