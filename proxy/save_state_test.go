@@ -56,6 +56,7 @@ guard.networks       carried  as long as a network has a session
 guard.none           anew     always empty
 guard.seen           lost     under pressure, a client asks twice more
 guard.settings       anew     the configuration
+guard.spending       lost     other nodes report again within a second, and this one counts anew
 guard.start          anew     records have moments
 guard.table          anew     a part of the Relay
 held                 anew     counted again by the next Flush
