@@ -193,30 +193,78 @@ func TestFleetLimitsSpareOthers(t *testing.T) {
 	}
 }
 
-// TestForgersSpendNoBudgetOfTheFleet asserts that only clients count that have proved their address: not strangers, not
-// half-open sessions, and not datagrams that a connection refuses.
-func TestForgersSpendNoBudgetOfTheFleet(t *testing.T) {
-	bounds := append(handshakeLimits(),
+// sharedLimits are limits of each kind that nodes share.
+func sharedLimits() []ratelimit.Limit {
+	return append(handshakeLimits(),
 		limit(ratelimit.Packets, ratelimit.PerAddress, 1000, 1000, ratelimit.Drop),
 		limit(ratelimit.Bytes, ratelimit.PerNetwork, 1<<20, 1<<20, ratelimit.Drop),
 		limit(ratelimit.ReliableMessages, ratelimit.PerAddress, 1000, 1000, ratelimit.Disconnect))
+}
+
+// newSharingWorld makes a world that shares its limits, and a function that returns their use since its last call.
+func newSharingWorld(t *testing.T, p codec.Protocol, route *Route) (*world,
+	func() map[ratelimit.Account]time.Duration) {
+	w := newWorldWith(t, 1, simnet.Weather{Latency: 5 * time.Millisecond}, p, route, func(s *Settings) {
+		s.Bounds, s.Networks = sharedLimits(), ratelimit.Networks{V4: 24, V6: 64}
+	})
+	r := w.proxy.relay
+	uses := func() map[ratelimit.Account]time.Duration {
+		sums := make(map[ratelimit.Account]time.Duration)
+		for _, s := range r.guard.report(ratelimit.Peers{Nodes: 2, Every: 1}, r.identities.next) {
+			sums[s.Account] = s.Used
+		}
+		return sums
+	}
+	uses()
+	return w, uses
+}
+
+// TestPlayersWithoutProofSpendAtTheirNode lets players join and talk whose protocol or route has no proof of their
+// address. None of their use is reported.
+func TestPlayersWithoutProofSpendAtTheirNode(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		protocol codec.Protocol
+		mode     Mode
+	}{
+		{"enet without numbers that a forger cannot guess", enet.New(enet.Options{}), ModeTerminate},
+		{"the client IDs of a Riptide server", riptide22(), ModeTerminate},
+		{"a relayed session", raknet6(), ModeRelay},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			route := defaultRoute(c.protocol)
+			route.Mode = c.mode
+			w, uses := newSharingWorld(t, c.protocol, route)
+			p := w.connect(codec.Hello{})
+			w.Run(time.Second)
+			mode := codec.Reliable
+			if !c.protocol.Spec().Modes.Has(mode) {
+				mode = codec.ReliableOrdered
+			}
+			for range 20 {
+				m := codec.Message{Payload: append([]byte{0x86}, make([]byte, 500)...), Mode: mode}
+				m.HasID = c.protocol.Spec().IDs == codec.IDBeside
+				w.send(&p.peer, m)
+				w.Run(20 * time.Millisecond)
+			}
+			if got := uses(); len(got) != 0 {
+				t.Errorf("reported are %v", got)
+			}
+		})
+	}
+}
+
+// TestForgersSpendNoBudgetOfTheFleet asserts that only clients count that have proved their address: not strangers, not
+// half-open sessions, and not datagrams that a connection refuses.
+func TestForgersSpendNoBudgetOfTheFleet(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		protocol codec.Protocol
 		late     bool
 	}{{"raknet", raknet6(), false}, {"enet", enet.New(enet.Options{Seed: [32]byte{1}}), true}} {
 		t.Run(c.name, func(t *testing.T) {
-			w := newWorldWith(t, 1, simnet.Weather{Latency: 5 * time.Millisecond}, c.protocol, defaultRoute(c.protocol),
-				func(s *Settings) { s.Bounds, s.Networks = bounds, ratelimit.Networks{V4: 24, V6: 64} })
-			r, all := w.proxy.relay, ratelimit.Peers{Nodes: 2, Every: 1}
-			uses := func() map[ratelimit.Account]time.Duration {
-				sums := make(map[ratelimit.Account]time.Duration)
-				for _, s := range r.guard.report(all, r.identities.next) {
-					sums[s.Account] = s.Used
-				}
-				return sums
-			}
-			uses()
+			w, uses := newSharingWorld(t, c.protocol, defaultRoute(c.protocol))
+			r := w.proxy.relay
 			deaf := w.join(codec.Hello{})
 			w.SetPath(listenerAddr, deaf.addr, simnet.Weather{Loss: 1})
 			for i := range 50 {
@@ -258,7 +306,7 @@ func TestForgersSpendNoBudgetOfTheFleet(t *testing.T) {
 				t.Errorf("20 messages have used %v", got)
 			}
 			charged := got[packets]
-			r.guard.charge(w.Now(), []ratelimit.Spending{{Account: packets, Used: charged}}, all)
+			r.guard.charge(w.Now(), []ratelimit.Spending{{Account: packets, Used: charged}}, ratelimit.Peers{Nodes: 2})
 			if b := r.guard.addresses[p.addr.Addr()].buckets[ratelimit.Packets]; time.Duration(b) < charged {
 				t.Errorf("%v is charged of %v", time.Duration(b), charged)
 			}
