@@ -49,14 +49,17 @@ func (p *process) reloaded(t *testing.T, configuration string) {
 	}
 }
 
-// upgraded replaces a process, and returns the new process's number.
+// upgraded replaces a process, and returns the new process's number. No session may be lost.
 func (p *process) upgraded(t *testing.T, pid int) (successor int) {
 	t.Helper()
 	if err := syscall.Kill(pid, syscall.SIGUSR2); err != nil {
 		t.Fatal(err)
 	}
 	const handedOver = "handed over; this process ends"
-	lines := p.awaitAll(t, handedOver, "tidegate is running")
+	lines := p.awaitAll(t, handedOver, "took over", "tidegate is running")
+	if lost := lines["took over"]["lost"]; lost != nil {
+		t.Errorf("%v sessions are lost: %v", lost, lines["took over"]["error"])
+	}
 	successor = int(lines[handedOver]["successor"].(float64))
 	t.Cleanup(func() { _ = syscall.Kill(successor, syscall.SIGKILL) })
 	return successor

@@ -107,4 +107,5 @@ func readPart(state []byte) (part *savedPart, rest []byte, err error) {
 const (
 	numbered = iota // then the number
 	virtual         // then the number and the key
+	ended           // a stream whose descriptor is closed: then its address and its peer's
 )

@@ -2,6 +2,7 @@ package netio
 
 import (
 	"encoding/binary"
+	"net/netip"
 
 	"golang.org/x/sys/unix"
 )
@@ -151,6 +152,9 @@ func (s *epollStream) saved() savedStream {
 func (p *epollPoller) AppendName(b []byte, s Socket) []byte {
 	switch s := s.(type) {
 	case *epollStream:
+		if s.fd < 0 || p.sockets[s.fd] != watched(s) { // its number may be another socket's by now
+			return appendAddress(appendAddress(append(b, ended), s.addr), s.peer)
+		}
 		return binary.AppendUvarint(append(b, numbered), uint64(s.fd))
 	case *epollSocket:
 		return binary.AppendUvarint(append(b, numbered), uint64(s.fd))
@@ -160,6 +164,12 @@ func (p *epollPoller) AppendName(b []byte, s Socket) []byte {
 		return append(append(append(b, k.at[:]...), k.peer[:]...), k.port[:]...)
 	}
 	return b
+}
+
+// appendAddress appends an address after its length.
+func appendAddress(b []byte, a netip.AddrPort) []byte {
+	text, _ := a.MarshalBinary() // never fails
+	return append(binary.AppendUvarint(b, uint64(len(text))), text...)
 }
 
 func (p *epollPoller) Leave() {

@@ -226,6 +226,41 @@ func TestHandoverOfStreams(t *testing.T) {
 	}
 }
 
+// TestHandoverOfEndedStream names a stream that its peer has closed. The name is of no other socket, though another one
+// has the descriptor's number by now.
+func TestHandoverOfEndedStream(t *testing.T) {
+	old := newLoop(t, netio.Options{Backend: netio.Epoll})
+	o := netio.StreamOptions{}
+	listener := old.listenStream(o)
+	listener.SetOwner("listener")
+	leaves := netConn(t, listener.Addr())
+	write(t, leaves, framed("hello"))
+	old.untilReceived(1)
+	ended := old.received[0].socket
+	number := old.Poller.(netio.Handover).AppendName(nil, ended)
+	must(t, leaves.Close())
+	old.untilFailed(1)
+	next := netConn(t, listener.Addr())
+	write(t, next, framed("hello"))
+	old.untilReceived(2)
+	live := old.received[1].socket
+	if string(old.Poller.(netio.Handover).AppendName(nil, live)) != string(number) {
+		t.Fatal("the descriptor's number was not used again")
+	}
+	following := old.successor(map[netio.Socket]any{listener: o}, &ended, &live)
+	if ended == live {
+		t.Fatal("the ended stream became the live one")
+	}
+	following.send(ended, netip.AddrPort{}, "to nobody")
+	ended.Close()
+	write(t, next, framed("still here"))
+	following.untilReceived(1)
+	again := following.Poller.(netio.Handover)
+	if s, _ := again.Named(again.AppendName(nil, ended)); s == nil || s.Peer() != ended.Peer() {
+		t.Errorf("the next successor gets %v", s)
+	}
+}
+
 // TestHandoverOfDrops checks that the kernel's drops at a socket count once, for the process that listened then.
 func TestHandoverOfDrops(t *testing.T) {
 	const sent = 100

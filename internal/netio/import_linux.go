@@ -252,6 +252,9 @@ func (p *epollPoller) Named(b []byte) (s Socket, rest []byte) {
 	if len(b) == 0 {
 		return nil, nil
 	}
+	if b[0] == ended {
+		return p.endedStream(b[1:])
+	}
 	number, n := binary.Uvarint(b[1:])
 	if n <= 0 || number >= uint64(len(p.imported.sockets)) {
 		return nil, nil
@@ -277,6 +280,20 @@ func (p *epollPoller) Named(b []byte) (s Socket, rest []byte) {
 		return nil, rest
 	}
 	return nil, nil
+}
+
+// endedStream returns a stream that has ended, with the addresses at the beginning of b. Its session may still say
+// goodbye to the other side.
+func (p *epollPoller) endedStream(b []byte) (s Socket, rest []byte) {
+	e := &epollStream{poller: p, fd: -1, endpoint: endpoint{closed: true}}
+	for _, to := range []*netip.AddrPort{&e.addr, &e.peer} {
+		size, n := binary.Uvarint(b)
+		if n <= 0 || size > uint64(len(b)-n) || to.UnmarshalBinary(b[n:n+int(size)]) != nil {
+			return nil, nil
+		}
+		b = b[n+int(size):]
+	}
+	return e, b
 }
 
 // memberOf returns the member with a key, which it adds if there is none. It returns nil for a key of no member.
