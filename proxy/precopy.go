@@ -61,15 +61,13 @@ func (c *precopy) has(p *session) bool { return p.copied != 0 && p.copied == c.r
 // begin begins the batch of a pass, in the memory of the pass before.
 func (c *precopy) begin(now time.Time) { c.batch, c.began, c.count = c.batch[:0], now, 0 }
 
-// copyCalm is a visit that adds a calm session to the batch, unless the batches have it. A session on the list for the
-// next Flush is about to change.
+// copyCalm is a visit that adds a calm session to the batch, unless the batches have it.
 func copyCalm(r *Relay, now time.Time, e *entry) int {
 	p, c := &e.Value, &r.precopy
 	switch {
 	case c.round == 0:
 		return enough
-	case p.isRelayed(), c.has(p), p.isPending(), p.dirty, p.waits, !p.isCalm(), !p.client.up, !p.upstream.up,
-		!r.table.IsEstablished(e), p.path != nil && p.path.parked.len() > 0:
+	case c.has(p), !r.table.IsEstablished(e), p.path != nil && p.path.parked.len() > 0, !p.mayBeCopied():
 		return looked
 	}
 	x := exporter{relay: r, now: now, naming: c.naming}
@@ -82,11 +80,20 @@ func copyCalm(r *Relay, now time.Time, e *entry) int {
 	return copying
 }
 
+// mayBeCopied reports whether the session is likely to stay as it is. One on the list for the next Flush is about to
+// change, and the kernel counts the datagrams of a shortcut.
+func (p *session) mayBeCopied() bool {
+	if p.isRelayed() {
+		return p.shortcut == nil
+	}
+	return !p.isPending() && !p.dirty && !p.waits && p.isCalm() && p.client.up && p.upstream.up
+}
+
 // keeps reports whether the present round has copied the session, and its record would be the same now. The place of a
 // session in a server's line changes with the sessions before it.
 func (x *exporter) keeps(e *entry) bool {
 	p := &e.Value
-	return x.copied && !p.isRelayed() && x.relay.precopy.has(p) && len(x.closing[e]) == 0 && x.places[e] == 0 &&
+	return x.copied && x.relay.precopy.has(p) && len(x.closing[e]) == 0 && x.places[e] == 0 &&
 		(p.path == nil || p.path.parked.len() == 0)
 }
 
@@ -255,7 +262,7 @@ func (s *Server) TakeCopies(b CopiedSessions) error {
 func (i *importer) copied(b []byte, at time.Time, names []byte, sockets []netio.Socket, found bool) {
 	one := &sessionCopy{candidate: newCandidate(at, sockets), names: bytes.Clone(names)}
 	v := &one.savedSession
-	if record.Read(b, v) != nil || v.Is(sessionKind, savedVersion) != nil || !v.Calm || v.Body == nil {
+	if record.Read(b, v) != nil || v.Is(sessionKind, savedVersion) != nil || v.Calm != (v.Body != nil) {
 		return
 	}
 	if i.copies == nil {
@@ -263,6 +270,10 @@ func (i *importer) copied(b []byte, at time.Time, names []byte, sockets []netio.
 	}
 	i.copies[v.Serial] = one
 	if !found || one.check(i) != nil {
+		return
+	}
+	if v.Body == nil {
+		one.ready = true
 		return
 	}
 	t, err := restoreCalm(i.relay, at, one.session, v.Body)

@@ -3,6 +3,7 @@ package proxy
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"math/rand/v2"
 	"reflect"
 	"testing"
@@ -174,6 +175,55 @@ func TestPrecopy(t *testing.T) {
 	}
 	if c := &r.counters; c.Opened != sessions || c.Closed != 0 || pendingOf(r) != 0 {
 		t.Errorf("%d sessions opened, %d closed, %d pending", c.Opened, c.Closed, pendingOf(r))
+	}
+}
+
+// TestPrecopyOfRelayedSessions asserts that each input of a relayed session makes its copy void, and no other one. The
+// importer has all sessions as they were.
+func TestPrecopyOfRelayedSessions(t *testing.T) {
+	for name, input := range map[string]func(*mass, *entry){
+		"nothing": func(*mass, *entry) {},
+		"the client's datagram": func(m *mass, e *entry) {
+			m.relay.Receive(m.now, m.listener, e.Key.Client, []byte{0x84, 1})
+		},
+		"the server's datagram": func(m *mass, e *entry) {
+			m.relay.Receive(m.now, e.Value.socket, e.Value.server.Addr, []byte{1})
+		},
+		"an empty datagram": func(m *mass, e *entry) {
+			m.relay.Receive(m.now, e.Value.socket, e.Value.server.Addr, nil)
+		},
+		"news of a closed port":  func(m *mass, e *entry) { m.relay.Failed(m.now, e.Value.socket, errors.New("refused")) },
+		"a look at the deadline": func(m *mass, e *entry) { m.relay.expireRelayed(m.now, e) },
+	} {
+		t.Run(name, func(t *testing.T) { copyRelayed(t, input) })
+	}
+}
+
+func copyRelayed(t *testing.T, input func(*mass, *entry)) {
+	const sessions = 6
+	m := newMass(t, sessions, raknet.New(raknet.Options{}), ModeRelay, func(*Settings) {})
+	old := m.relay
+	old.precopy.start(nil)
+	w := &world{t: t, copies: []CopiedSessions{copyPass(old, m.now)}}
+	if old.precopy.count != sessions {
+		t.Fatalf("a pass copies %d sessions, want %d", old.precopy.count, sessions)
+	}
+	m.now = m.now.Add(time.Second)
+	for e := range old.table.All {
+		input(m, e)
+		break
+	}
+	if w.checkCopies(old); w.unchanged < sessions-1 {
+		t.Errorf("only %d of %d copies are valid", w.unchanged, sessions)
+	}
+	shared, records := exportAll(old, m.now)
+	r := m.successor(t)
+	importAll(t, r, m.now, shared, records, w.copies...)
+	_, again := exportAll(r, m.now)
+	for i := range records {
+		if !bytes.Equal(again[i].bytes, records[i].bytes) {
+			t.Error("the importer has another session")
+		}
 	}
 }
 

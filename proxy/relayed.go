@@ -67,7 +67,7 @@ func (r *Relay) dialRelayed(now time.Time, e *entry, failed *upstream.Server) bo
 // passUp forwards a client's datagram to its server.
 func (r *Relay) passUp(now time.Time, e *entry, datagram []byte) {
 	p := &e.Value
-	p.heard, p.via = now, p.listener.via(p.via)
+	p.heard, p.via, p.copied = now, p.listener.via(p.via), 0
 	r.drops.has(stats.FateTaken)
 	if p.answered && !p.established {
 		r.establishRelayed(now, e)
@@ -82,7 +82,7 @@ func (r *Relay) passUp(now time.Time, e *entry, datagram []byte) {
 // passDown forwards a server's datagram to its client.
 func (r *Relay) passDown(now time.Time, e *entry, datagram []byte) {
 	p := &e.Value
-	p.refused = 0
+	p.refused, p.copied = 0, 0
 	datagram = p.preamble.heard(datagram)
 	if len(datagram) == 0 {
 		r.drops.add(now, dropped{stats.DropEmpty, p.listener, p.server.Addr, 0, nil})
@@ -150,6 +150,7 @@ func (r *Relay) refusedRelayed(now time.Time, e *entry) {
 	p := &e.Value
 	r.offload.review(now, e)
 	p.refused++
+	p.copied = 0
 	switch {
 	case p.answered && p.refused < refusals:
 		return

@@ -46,6 +46,7 @@ type session struct {
 	refused     uint8  // refusals by the server's host since its last datagram
 	established bool   // both sides were connected once; if relayed, the client has heard answers
 	answered    bool   // the server has answered, if relayed. It is here so that relayed needs no padding.
+	copied      uint8  // the round of the pre-copy that has written the session as it is; 0: none
 
 	*terminated // nil if relayed
 	relayed
@@ -86,7 +87,6 @@ type terminated struct {
 	searches  bool // routers may not fragment datagrams to server yet
 	why       codec.Reason
 	blame     stats.Party // the party that ended it
-	copied    uint8       // the round of the pre-copy that has written the session as it is; 0: none
 }
 
 // relayed is the part of a session in ModeRelay. Datagrams of the client and the server pass unchanged. The session
