@@ -45,9 +45,15 @@ type Upgraded struct {
 	// measurement has not started. Zero if unknown.
 	Busy   float64 `json:"machine_busy_percent"`
 	Others float64 `json:"machine_busy_with_others_percent"`
+	// TooBusy means that clients waited for more than longestUsual, or lost their sessions, before the upgrade.
+	TooBusy bool `json:"too_busy"`
 	// Each has the results by protocol.
 	Each []UpgradedProtocol `json:"by_protocol"`
 }
+
+// longestUsual is the longest wait in ms before an upgrade that says something of the program. On loopback, longer ones
+// come from a machine that cannot carry the load.
+const longestUsual = 10
 
 // upgradeBench is a running measurement.
 type upgradeBench struct {
@@ -185,6 +191,7 @@ func (b *upgradeBench) measure(listeners []upgradeListener, strangers netip.Addr
 	for _, e := range r.Each {
 		r.Earlier, r.Ended, r.Lost = r.Earlier+e.Earlier, r.Ended+e.Ended, r.Lost+e.Lost
 	}
+	r.TooBusy = r.Earlier > 0 || r.Usual > longestUsual
 	r.After, err = b.newcomers(strangers)
 	return r, err
 }
@@ -241,6 +248,10 @@ func (r *Upgraded) Print(w io.Writer) error {
 		"in"), rows)
 	for i := range r.Each {
 		r.Each[i].printReasons(w)
+	}
+	if r.TooBusy {
+		fmt.Fprintf(w, "before the upgrade, clients waited for %.1f ms, and %d sessions ended: the machine is too busy; "+
+			"do not use these figures\n", r.Usual, r.Earlier)
 	}
 	return nil
 }

@@ -89,3 +89,15 @@ func TestReadLog(t *testing.T) {
 		t.Errorf("kept %d lines more, want the handover, an error and a line that is no JSON", len(b.lines))
 	}
 }
+
+// TestBusyMachine asserts that a reader learns of figures that only say something of the machine.
+func TestBusyMachine(t *testing.T) {
+	for _, busy := range []bool{true, false} {
+		var b strings.Builder
+		r := Upgraded{Usual: 12, Earlier: 3, TooBusy: busy}
+		const want = "clients waited for 12.0 ms, and 3 sessions ended: the machine is too busy"
+		if err := r.Print(&b); err != nil || strings.Contains(b.String(), want) != busy {
+			t.Errorf("busy %v: %v\n%s", busy, err, &b)
+		}
+	}
+}
