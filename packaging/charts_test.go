@@ -2,41 +2,67 @@ package packaging
 
 import (
 	"os"
-	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
 
-// figure is a label of a bar in a chart.
-var figure = regexp.MustCompile(`>([0-9]{1,3}(?:,[0-9]{3})*)</text>`)
+// label is a number in a chart: of an axis, or beside a bar.
+var label = regexp.MustCompile(`>([0-9]{1,3}(?:,[0-9]{3})*)</text>`)
 
-// TestCharts asserts that the charts have figures of the tables: `make charts` draws them again after a change.
+// TestCharts asserts that each bar has the figure of its row: `make charts` draws the charts again after a change. The
+// bars of a column follow each other, the lowest first.
 func TestCharts(t *testing.T) {
-	tables, err := os.ReadFile("../docs/benchmarks/peers.md")
+	for _, c := range []struct {
+		chart, table string
+		rows         []string // the lowest bar first
+		columns      []int
+	}{
+		{"bench-relay", "peers.md", []string{
+			"Traefik", "nginx", "tidegate, a socket each", "tidegate, `source_prefix`", "C program of the same design",
+			"tidegate, in the kernel",
+		}, []int{3}},
+		{"bench-bridge", "peers.md", []string{
+			"1,000 sessions, 256 messages under way", "10 sessions", "1 session, as many as come back",
+		}, []int{1, 3}},
+	} {
+		var found []string
+		for _, match := range label.FindAllStringSubmatch(read(t, "../docs/pictures/"+c.chart+".svg"), -1) {
+			found = append(found, match[1])
+		}
+		table := read(t, "../docs/benchmarks/"+c.table)
+		for _, column := range c.columns {
+			var want []string
+			for _, row := range c.rows {
+				_, line, ok := strings.Cut(table, "\n| "+row+" |")
+				if !ok {
+					t.Fatalf("%s has no row %q", c.table, row)
+				}
+				want = append(want, strings.TrimSpace(strings.Split(line, "|")[column-1]))
+			}
+			if !hasRun(found, want) {
+				t.Errorf("%s has the numbers %v, and column %d of its table is %v", c.chart, found, column, want)
+			}
+		}
+	}
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	b, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	charts, err := filepath.Glob("../docs/pictures/bench-*.svg")
-	if err != nil || len(charts) != 2 {
-		t.Fatalf("charts %v, %v", charts, err)
-	}
-	for _, path := range charts {
-		b, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		found := 0
-		for _, label := range figure.FindAllStringSubmatch(string(b), -1) {
-			if label[1] == "0" { // of the axis
-				continue
-			}
-			if found++; !strings.Contains(string(tables), "| "+label[1]+" ") {
-				t.Errorf("%s has %s, and no table has it", path, label[1])
-			}
-		}
-		if found != 6 {
-			t.Errorf("%s has %d figures, want 6", path, found)
+	return string(b)
+}
+
+// hasRun reports whether all has the elements of run one after the other.
+func hasRun(all, run []string) bool {
+	for i := range len(all) - len(run) + 1 {
+		if slices.Equal(all[i:i+len(run)], run) {
+			return true
 		}
 	}
+	return false
 }

@@ -121,7 +121,7 @@ func number(cell string) (float64, error) {
 
 // Colors that read on light and on dark pages.
 var (
-	ink     = color.NRGBA{0x80, 0x80, 0x80, 0xff}
+	ink     = color.NRGBA{0x76, 0x76, 0x76, 0xff}
 	palette = []color.Color{color.NRGBA{0x2f, 0x81, 0xf7, 0xff}, color.NRGBA{0xd2, 0x99, 0x22, 0xff}}
 )
 
@@ -161,7 +161,8 @@ func (c *chart) draw(docs string) error {
 // empty returns the chart without bars. The first row is at the top.
 func (c *chart) empty() *plot.Plot {
 	p := plot.New()
-	p.BackgroundColor = color.Transparent
+	p.BackgroundColor = nil // the page's
+	p.X.Tick.Marker = ticks{}
 	p.Title.Text, p.X.Label.Text = c.title, c.axis
 	p.Title.Padding, p.X.Min = vg.Points(8), 0
 	for _, style := range []*text.Style{
@@ -239,6 +240,20 @@ func (c *chart) colour(row, column int) int {
 
 // roomy adds spaces after a label, which is placed by its left end: a reader's font may be wider than ours.
 func roomy(label string) string { return label + strings.Repeat(" ", 1+len(label)/5) }
+
+// ticks are the usual marks of an axis, with their numbers as in the tables.
+type ticks struct{ plot.DefaultTicks }
+
+// Ticks implements plot.Ticker.
+func (t ticks) Ticks(least, most float64) []plot.Tick {
+	all := t.DefaultTicks.Ticks(least, most)
+	for i := range all {
+		if all[i].Label != "" {
+			all[i].Label = thousands(int(all[i].Value))
+		}
+	}
+	return all
+}
 
 // thousands writes a number as the tables do.
 func thousands(n int) string {
