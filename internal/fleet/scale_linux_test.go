@@ -12,7 +12,11 @@ import (
 	"tidegate/internal/testkit/await"
 )
 
-var manyNodes = flag.Int("nodes", 5, "nodes of TestManyNodes; docs/scale.md has the figures for 100")
+// Settings of TestManyNodes. docs/scale.md has its figures.
+var (
+	manyNodes   = flag.Int("nodes", 5, "number of nodes")
+	manyReports = flag.Duration("report-every", 0, "time between two reports of a node; 0: the default")
+)
 
 // Size of the fleet in TestManyNodes.
 const (
@@ -41,7 +45,7 @@ func TestManyNodes(t *testing.T) {
 	}
 	for i := range nodes {
 		own[i] = new(games)
-		nodes[i] = join(t, Options{Node: fmt.Sprintf("node%d", i), Servers: url, Games: own[i]})
+		nodes[i] = join(t, Options{Node: fmt.Sprintf("node%d", i), Servers: url, Games: own[i], ReportEvery: *manyReports})
 	}
 	change(0)
 	for i, n := range nodes {
