@@ -168,13 +168,14 @@ func (i *importer) next(names, b []byte, from netio.Handover, own []netio.Socket
 	if err != nil {
 		return own, err
 	}
-	if one.isReady(i) {
+	own, found := namedSockets(own, from, one.names)
+	switch {
+	case !found:
+		return own, errNoSocket
+	case one.isReady(i) && slices.Equal(own, one.given):
 		return own, one.finish(i, nil)
 	}
-	own, found := namedSockets(own, from, one.names)
-	if !found {
-		return own, errNoSocket
-	}
+	// A name that was read before the standstill may have been another socket's: numbers of descriptors are used again.
 	return own, one.again(i, own)
 }
 

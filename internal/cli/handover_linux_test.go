@@ -113,11 +113,14 @@ func TestUpgradeWhosePredecessorDies(t *testing.T) {
 	}
 }
 
-// TestUpgradesInARow replaces the process twenty times while players come, talk and go.
+// TestUpgradesInARow replaces the process twenty times while players of all protocols come, talk and go.
 func TestUpgradesInARow(t *testing.T) {
 	t.Parallel()
-	p := startProcess(t, bridgeConfig(echoServer(t)))
+	others := newGames(t)
+	p := startProcess(t, bridgeConfig(echoServer(t))+others.configuration()+manyFromOneAddress)
 	talk := p.talking(t, 8)
+	others.begin(t, p)
+	visits := others.visit(t)
 	pid := p.cmd.Process.Pid
 	for range 20 {
 		visitor := p.plays(t)
@@ -131,6 +134,9 @@ func TestUpgradesInARow(t *testing.T) {
 		_ = visitor.Close()
 		pid = next
 	}
+	visits.stop(t, 20)
+	others.goOn(t, p)
+	others.end(t)
 	talk.end(t)
 	must(t, syscall.Kill(pid, syscall.SIGTERM))
 }
