@@ -17,12 +17,14 @@ type echo struct {
 	done    chan struct{}
 }
 
-func startEcho() (*echo, error) {
+func startEcho() (*echo, error) { return startEchoAt(process.Loopback) }
+
+func startEchoAt(at netip.Addr) (*echo, error) {
 	poller, err := netio.New(netio.Options{})
 	if err != nil {
 		return nil, err
 	}
-	socket, err := poller.Listen(netip.AddrPortFrom(process.Loopback, 0), netio.SocketOptions{ReceiveBuffer: 8 << 20})
+	socket, err := poller.Listen(netip.AddrPortFrom(at, 0), netio.SocketOptions{ReceiveBuffer: 8 << 20})
 	if err != nil {
 		_ = poller.Close() // the earlier error matters more
 		return nil, err

@@ -42,7 +42,11 @@ func newDatagramLoad(clients, size int, to netip.AddrPort) (*datagramLoad, error
 	}
 	l := &datagramLoad{traffic: newTraffic(datagramsInFlight), poller: poller, size: size}
 	for i := range clients {
-		s, err := poller.Dial(to, clientSocket(uint64(i)))
+		options := clientSocket(uint64(i))
+		if !to.Addr().IsLoopback() { // only loopback has so many addresses
+			options.Sources, options.ReceiveBuffer, options.SendBuffer = netip.Prefix{}, 0, 0
+		}
+		s, err := poller.Dial(to, options)
 		if err != nil {
 			_ = poller.Close() // the earlier error matters more
 			return nil, fmt.Errorf("client %d: %w", i, err)

@@ -2,8 +2,11 @@ package bench
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed"
+	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -64,6 +67,44 @@ const envoyConfig = `static_resources:
       - lb_endpoints:
         - endpoint: {address: {socket_address: {protocol: UDP, address: %v, port_value: %d}}}
 `
+
+// startQuilkin runs Quilkin 0.10 with one worker and no filters. It refuses clients with a loopback address. So clients
+// and a game server of its own are at another address of the machine.
+func startQuilkin(*Options, netip.AddrPort, string) (*subject, error) {
+	own, err := ownAddress()
+	if err != nil {
+		return nil, err
+	}
+	game, err := startEchoAt(own)
+	if err != nil {
+		return nil, err
+	}
+	addr, err := process.FreeAddr(own)
+	if err != nil {
+		game.stop()
+		return nil, err
+	}
+	s, err := subjectOf(process.Start("quilkin", addr, "quilkin", "--admin.enabled=false", "--service.udp",
+		fmt.Sprintf("--service.udp.port=%d", addr.Port()), "--service.udp.workers=1",
+		fmt.Sprintf("--provider.static.endpoints=%v", game.addr())))
+	if err != nil {
+		game.stop()
+		return nil, err
+	}
+	s.close = game.stop
+	return s, nil
+}
+
+// ownAddress returns an IPv4 address of the machine that is no loopback address.
+func ownAddress() (netip.Addr, error) {
+	all, err := net.InterfaceAddrs()
+	for _, one := range all {
+		if p, err := netip.ParsePrefix(one.String()); err == nil && p.Addr().Is4() && p.Addr().IsGlobalUnicast() {
+			return p.Addr(), nil
+		}
+	}
+	return netip.Addr{}, cmp.Or(err, errors.New("this machine has only loopback addresses"))
+}
 
 // startSocat runs socat, which forks for every client.
 func startSocat(_ *Options, echo netip.AddrPort, _ string) (*subject, error) {

@@ -47,6 +47,7 @@ func (s *subject) stop() {
 var others = []kind{
 	{"nginx", startNginx, program("nginx")},
 	{"envoy", startEnvoy, program("envoy")},
+	{"quilkin", startQuilkin, program("quilkin")},
 	{"socat", startSocat, program("socat")},
 	{"c", startC, program("cc")},
 	{"traefik", startTraefik, program("go")},

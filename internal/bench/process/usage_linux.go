@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -109,6 +110,9 @@ const UDPSockets = "/proc/thread-self/net/udp"
 
 // listening reports whether a UDP socket is bound to a port. It does not bind the port itself, not even for a moment.
 func listening(port uint16) bool {
-	b, err := os.ReadFile(UDPSockets)
-	return err == nil && bytes.Contains(b, fmt.Appendf(nil, ":%04X 00000000:0000", port))
+	has := func(table, peer string) bool {
+		b, err := os.ReadFile(table)
+		return err == nil && bytes.Contains(b, fmt.Appendf(nil, ":%04X %s", port, peer))
+	}
+	return has(UDPSockets, "00000000:0000") || has(UDPSockets+"6", strings.Repeat("0", 32)+":0000")
 }
