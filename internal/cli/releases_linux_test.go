@@ -19,8 +19,9 @@ const (
 	laterRelease   = "0.2.0"
 )
 
-// firstHandover is the commit that stands for the release before, as long as no release has a tag.
-const firstHandover = "ea142ad"
+// handoverSource is the file that came with the first release that can hand over sessions in the present format. As
+// long as no release has a tag, the commit that added it stands for the release before.
+const handoverSource = "proxy/precopy.go"
 
 // laterSources are changes of the source that a later release may make: further fields in all records and in the first
 // message of an upgrade.
@@ -76,19 +77,22 @@ func buildLater(t *testing.T, path string) {
 	build(t, root, laterRelease, path, "-overlay", file)
 }
 
-// buildEarlier builds the release before at a path: the newest tag before this commit, or firstHandover. A clone
-// without history has neither. Then it returns false.
+// buildEarlier builds the release before at a path: the newest tag before this commit, or the commit that added
+// handoverSource. A source without history has neither. Then it returns false.
 func buildEarlier(t *testing.T, path string) bool {
 	t.Helper()
-	commit := firstHandover
-	if tag, err := exec.Command("git", "describe", "--tags", "--abbrev=0", "HEAD^").Output(); err == nil {
-		commit = string(bytes.TrimSpace(tag))
+	commit, err := exec.Command("git", "describe", "--tags", "--abbrev=0", "HEAD^").Output()
+	if err != nil {
+		commit, err = exec.Command("git", "log", "--diff-filter=A", "--format=%H", "-1", "--", handoverSource).Output()
+	}
+	if commit = bytes.TrimSpace(commit); err != nil || len(commit) == 0 {
+		t.Logf("no history with an earlier release: %v", err)
+		return false
 	}
 	dir := t.TempDir()
 	archive := filepath.Join(dir, "source.tar")
-	if out, err := exec.Command("git", "archive", "-o", archive, commit).CombinedOutput(); err != nil {
-		t.Logf("no source of an earlier release: %v: %s", err, out)
-		return false
+	if out, err := exec.Command("git", "archive", "-o", archive, string(commit)).CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v: %s", commit, err, out)
 	}
 	source := filepath.Join(dir, "source")
 	must(t, os.Mkdir(source, 0o700))
