@@ -417,6 +417,7 @@ func TestHostileFleetMessages(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
+	a.until("subscribed", func() bool { return one.fleet.Status().Current }) // its subscriptions come before
 	forged := stray.Datagram{Listener: 1, Client: one.addr, Bytes: []byte("x")}
 	batch, _ := stray.Append(stray.Begin(nil, "unknown"), &forged, true)
 	for n, m := range []struct {
