@@ -29,6 +29,9 @@ const (
 	// leastGain ends a pre-copy: the last pass has written more sessions than the one before, less one of so many. On a
 	// busy machine with 10,000 sessions, each pass writes about two thirds of the sessions of the one before.
 	leastGain = 8
+	// mostBehind ends a pre-copy: a loop has read so many clients' datagrams since its sockets were last empty. Further
+	// copies would take time that it does not have. Peers would repeat themselves, and sessions would end.
+	mostBehind = 2000
 )
 
 // precopy is the state of a Relay's pre-copy.
@@ -148,13 +151,25 @@ func (s *Server) Precopy(ctx context.Context, to Heir) (err error) {
 			}
 			copied, total = copied+n, total+of
 		}
-		if copied <= total/fewChanged || pass > 0 && copied > before-before/leastGain {
-			break // a further pass would find as many
+		if copied <= total/fewChanged || pass > 0 && copied > before-before/leastGain || s.isBehind(ctx) {
+			break // a further pass would find as many, or there is no time for it
 		}
 		before = copied
 	}
 	s.precopied.Store(true)
 	return nil
+}
+
+// isBehind reports whether a loop reads less than comes.
+func (s *Server) isBehind(ctx context.Context) bool {
+	behind := false
+	for _, l := range s.loops {
+		check := func(r *Relay, _ time.Time) { behind = behind || r.backlog.read > mostBehind }
+		if l.consult(ctx, stats.WorkHandover, check) != nil {
+			return true // Freeze finds out why
+		}
+	}
+	return behind
 }
 
 // endPrecopy frees the memory of a pre-copy that has failed.
