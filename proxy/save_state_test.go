@@ -83,7 +83,7 @@ pools                carried
 precopy              anew     the new Relay has copied nothing
 presence             anew     from the sessions
 retired              carried
-routes               carried  those that the configuration no longer has, too
+routes               carried  with routes that a reload has removed
 rulesEnforced        lost     the successor looks at all rules when it begins
 samples.born         anew     records have moments
 samples.tallies      carried

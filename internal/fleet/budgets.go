@@ -70,19 +70,11 @@ func (b *budgets) start(ctx context.Context, connection *nats.Conn) (wait func()
 	if b == nil {
 		return func() {}
 	}
-	subscription, err := connection.Subscribe(b.prefix+">", b.hear) // the library repeats it after each reconnect
+	wait, err := hearReports(connection, b.prefix, b.hear, func() { b.run(ctx, connection) })
 	if err != nil {
 		b.log.Error().Err(err).Msg("limits not shared until a restart")
-		return func() {}
 	}
-	_ = subscription.SetPendingLimits(maxPending, maxUnread) // it fails only for a subscription that has ended
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		b.run(ctx, connection)
-		_ = subscription.Unsubscribe() // the connection ends next
-	}()
-	return func() { <-ended }
+	return wait
 }
 
 // hear keeps what another node has reported until it is charged. The library calls it, one report after the other.

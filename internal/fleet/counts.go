@@ -72,19 +72,28 @@ func (c *counts) start(ctx context.Context, connection *nats.Conn) (wait func())
 	if c == nil {
 		return func() {}
 	}
-	subscription, err := connection.Subscribe(c.prefix+">", c.hear) // the library repeats it after each reconnect
+	wait, err := hearReports(connection, c.prefix, c.hear, func() { c.run(ctx, connection) })
 	if err != nil {
 		c.log.Error().Err(err).Msg("counts of sessions not shared until a restart")
-		return func() {}
+	}
+	return wait
+}
+
+// hearReports calls hear for each report of a node, as long as run runs. The function that it returns waits for run's
+// end. After an error, run is not called.
+func hearReports(connection *nats.Conn, prefix string, hear nats.MsgHandler, run func()) (wait func(), err error) {
+	subscription, err := connection.Subscribe(prefix+">", hear) // the library repeats it after each reconnect
+	if err != nil {
+		return func() {}, err
 	}
 	_ = subscription.SetPendingLimits(maxPending, maxUnread) // it fails only for a subscription that has ended
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		c.run(ctx, connection)
+		run()
 		_ = subscription.Unsubscribe() // the connection ends next
 	}()
-	return func() { <-ended }
+	return func() { <-ended }, nil
 }
 
 // hear keeps the newest report of each node until it is read. The library calls it.

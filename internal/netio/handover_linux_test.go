@@ -251,7 +251,7 @@ func TestHandoverOfEndedStream(t *testing.T) {
 	if ended == live {
 		t.Fatal("the ended stream became the live one")
 	}
-	following.send(ended, netip.AddrPort{}, "to nobody")
+	following.send(ended, netip.AddrPort{}, "to a client that has left")
 	ended.Close()
 	write(t, next, framed("still here"))
 	following.untilReceived(1)
