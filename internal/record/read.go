@@ -8,6 +8,7 @@ import (
 	"math"
 	"reflect"
 	"unicode/utf8"
+	"unsafe"
 )
 
 // Faults of a record.
@@ -125,30 +126,31 @@ func (r *reader) skip() error {
 	return nil
 }
 
-func readBool(r *reader, v reflect.Value) error {
+func readBool(r *reader, v *bool) error {
 	_, first, _, err := r.head()
 	switch {
 	case err != nil:
 		return err
 	case first == cborTrue || first == cborFalse || first == cborNull:
-		v.SetBool(first == cborTrue)
+		*v = first == cborTrue
 		return nil
 	}
 	return errForm
 }
 
-func readUint(r *reader, v reflect.Value) error {
+func readUint[T uint | uint8 | uint16 | uint32 | uint64](r *reader, v *T) error {
 	n, _, err := r.is(majorUint)
-	if err == nil && v.OverflowUint(n) {
-		err = errRange
+	switch {
+	case err != nil:
+		return err
+	case uint64(T(n)) != n:
+		return errRange
 	}
-	if err == nil {
-		v.SetUint(n)
-	}
-	return err
+	*v = T(n)
+	return nil
 }
 
-func readInt(r *reader, v reflect.Value) error {
+func readInt[T int | int8 | int16 | int32 | int64](r *reader, v *T) error {
 	major, first, n, err := r.head()
 	switch {
 	case err != nil:
@@ -162,22 +164,22 @@ func readInt(r *reader, v reflect.Value) error {
 	if major == majorNegative {
 		whole = -1 - whole
 	}
-	if n > math.MaxInt64 || v.OverflowInt(whole) {
+	if n > math.MaxInt64 || int64(T(whole)) != whole {
 		return errRange
 	}
-	v.SetInt(whole)
+	*v = T(whole)
 	return nil
 }
 
-func readFloat(r *reader, v reflect.Value) error {
+func readFloat(r *reader, v *float64) error {
 	_, first, n, err := r.head()
 	switch {
 	case err != nil:
 		return err
 	case first == cborFloat64:
-		v.SetFloat(math.Float64frombits(n))
+		*v = math.Float64frombits(n)
 	case first == cborFloat32:
-		v.SetFloat(float64(math.Float32frombits(uint32(n))))
+		*v = float64(math.Float32frombits(uint32(n)))
 	case first != cborNull:
 		return errForm
 	}
@@ -196,41 +198,40 @@ func (r *reader) text() (s string, err error) {
 	return string(b), err
 }
 
-func readText(r *reader, v reflect.Value) error {
-	s, err := r.text()
-	v.SetString(s)
+func readText(r *reader, v *string) (err error) {
+	*v, err = r.text()
 	return err
 }
 
-func readBytes(r *reader, v reflect.Value) error {
+func readBytes(r *reader, v *[]byte) error {
 	n, null, err := r.is(majorBytes)
 	if err != nil || null {
 		return err
 	}
 	b, err := r.cut(n)
 	if err == nil {
-		v.SetBytes(append(make([]byte, 0, n), b...))
+		*v = append(make([]byte, 0, n), b...)
 	}
 	return err
 }
 
-// readArray reads an array of bytes. It must have their number.
-func readArray(r *reader, v reflect.Value) error {
+// array reads an array of bytes. It must have their number.
+func (r *reader) array(v []byte) error {
 	n, null, err := r.is(majorBytes)
 	if err != nil || null {
 		return err
 	}
 	b, err := r.cut(n)
-	if err == nil && len(b) != v.Len() {
+	if err == nil && len(b) != len(v) {
 		err = errForm
 	}
 	if err == nil {
-		copy(v.Bytes(), b)
+		copy(v, b)
 	}
 	return err
 }
 
-func readBinary(r *reader, v reflect.Value) error {
+func readBinary(r *reader, v encoding.BinaryUnmarshaler) error {
 	n, null, err := r.is(majorBytes)
 	if err != nil || null {
 		return err
@@ -239,97 +240,61 @@ func readBinary(r *reader, v reflect.Value) error {
 	if err != nil {
 		return err
 	}
-	return v.Addr().Interface().(encoding.BinaryUnmarshaler).UnmarshalBinary(b)
+	return v.UnmarshalBinary(b)
 }
 
-func pointerReader(t reflect.Type, element *coder) func(*reader, reflect.Value) error {
-	return func(r *reader, v reflect.Value) error {
-		if len(r.b) > 0 && r.b[0] == cborNull {
-			r.b = r.b[1:]
-			return nil
-		}
-		v.Set(reflect.New(t.Elem()))
-		return element.read(r, v.Elem())
+// list begins a list, which readAll reads.
+func (r *reader) list() (n int, null bool, err error) {
+	many, null, err := r.is(majorList)
+	if err == nil && !null {
+		err = r.enter(many, MaxElements)
 	}
+	return int(many), null, err
 }
 
-func listReader(t reflect.Type, element *coder) func(*reader, reflect.Value) error {
-	return func(r *reader, v reflect.Value) error {
-		n, null, err := r.is(majorList)
-		if err != nil || null {
+// readAll reads the n elements of a list that has begun. Each has the given size.
+func (c *coder) readAll(r *reader, first unsafe.Pointer, n int, size uintptr) error {
+	for i := range uintptr(n) {
+		if err := c.read(r, unsafe.Add(first, i*size)); err != nil {
 			return err
 		}
-		if err := r.enter(n, MaxElements); err != nil {
-			return err
-		}
-		all := reflect.MakeSlice(t, int(n), int(n))
-		for i := range int(n) {
-			if err := element.read(r, all.Index(i)); err != nil {
-				return err
-			}
-		}
-		r.depth--
-		v.Set(all)
-		return nil
 	}
+	r.depth--
+	return nil
 }
 
-// arrayReader returns the function that reads an array. All elements must be there.
-func arrayReader(element *coder) func(*reader, reflect.Value) error {
-	return func(r *reader, v reflect.Value) error {
-		n, null, err := r.is(majorList)
-		if err != nil || null {
-			return err
-		}
-		if n != uint64(v.Len()) {
-			return errForm
-		}
-		if err := r.enter(n, MaxElements); err != nil {
-			return err
-		}
-		for i := range int(n) {
-			if err := element.read(r, v.Index(i)); err != nil {
-				return err
-			}
-		}
-		r.depth--
-		return nil
+// readMap reads a map with texts as keys.
+func (c *coder) readMap(r *reader, v reflect.Value) error {
+	n, null, err := r.is(majorMap)
+	if err != nil || null {
+		return err
 	}
-}
-
-// mapReader returns the function that reads a map with texts as keys.
-func mapReader(t reflect.Type, element *coder) func(*reader, reflect.Value) error {
-	return func(r *reader, v reflect.Value) error {
-		n, null, err := r.is(majorMap)
-		if err != nil || null {
-			return err
-		}
-		if err := r.enter(n, maxFields); err != nil {
-			return err
-		}
-		all := reflect.MakeMapWithSize(t, int(n))
-		for range n {
-			key, err := r.text()
-			if err != nil {
-				return err
-			}
-			k, of := reflect.ValueOf(key).Convert(t.Key()), reflect.New(t.Elem()).Elem()
-			if all.MapIndex(k).IsValid() {
-				return errTwice
-			}
-			if err := element.read(r, of); err != nil {
-				return err
-			}
-			all.SetMapIndex(k, of)
-		}
-		r.depth--
-		v.Set(all)
-		return nil
+	if err := r.enter(n, maxFields); err != nil {
+		return err
 	}
+	t := v.Type()
+	all := reflect.MakeMapWithSize(t, int(n))
+	for range n {
+		key, err := r.text()
+		if err != nil {
+			return err
+		}
+		k, of := reflect.ValueOf(key).Convert(t.Key()), reflect.New(t.Elem())
+		if all.MapIndex(k).IsValid() {
+			return errTwice
+		}
+		if err := c.read(r, of.UnsafePointer()); err != nil {
+			return err
+		}
+		all.SetMapIndex(k, of.Elem())
+	}
+	r.depth--
+	v.Set(all)
+	return nil
 }
 
 // read reads a struct from a map of its fields.
-func (s *structure) read(r *reader, v reflect.Value) error {
+func (s *structure) read(r *reader, v unsafe.Pointer) error {
 	n, null, err := r.is(majorMap)
 	if err != nil || null {
 		return err
@@ -364,16 +329,13 @@ func (s *structure) read(r *reader, v reflect.Value) error {
 }
 
 // readList reads a struct from the list of its fields.
-func (s *structure) readList(r *reader, v reflect.Value) error {
-	n, null, err := r.is(majorList)
+func (s *structure) readList(r *reader, v unsafe.Pointer) error {
+	n, null, err := r.list()
 	switch {
 	case err != nil || null:
 		return err
-	case n != uint64(len(s.fields)):
+	case n != len(s.fields):
 		return errForm
-	}
-	if err := r.enter(n, MaxElements); err != nil {
-		return err
 	}
 	for i := range s.fields {
 		if err := s.fields[i].read(r, s.fields[i].of(v)); err != nil {

@@ -33,7 +33,7 @@ type Head struct {
 // github.com/fxamacker/cbor, with the options keyasint and omitempty, or toarray for the struct.
 func Append(b []byte, v any) []byte {
 	of := reflect.ValueOf(v).Elem()
-	return coderOf(of.Type()).write(b, of)
+	return coderOf(of.Type()).write(b, of.Addr().UnsafePointer())
 }
 
 // Is returns an error unless the head is of a kind and version.
@@ -60,7 +60,7 @@ func Read(b []byte, v any) error {
 		return fmt.Errorf("%w: %d bytes, more than %d", ErrUnreadable, len(b), MaxLen)
 	}
 	of, r := reflect.ValueOf(v).Elem(), reader{b: b}
-	err := coderOf(of.Type()).read(&r, of)
+	err := coderOf(of.Type()).read(&r, of.Addr().UnsafePointer())
 	if err == nil && len(r.b) > 0 {
 		err = errForm
 	}

@@ -1,10 +1,12 @@
 package record
 
 import (
+	"bytes"
 	"encoding"
 	"encoding/binary"
 	"math"
 	"reflect"
+	"unsafe"
 )
 
 // Major types of CBOR (RFC 8949, section 3.1), in the upper three bits of an item's first byte.
@@ -50,50 +52,50 @@ func appendHead(b []byte, major byte, n uint64) []byte {
 	return binary.BigEndian.AppendUint64(append(b, major|argument64), n)
 }
 
-func writeBool(b []byte, v reflect.Value) []byte {
-	if v.Bool() {
+func writeBool(b []byte, v *bool) []byte {
+	if *v {
 		return append(b, cborTrue)
 	}
 	return append(b, cborFalse)
 }
 
-func writeUint(b []byte, v reflect.Value) []byte { return appendHead(b, majorUint, v.Uint()) }
+func writeUint[T uint | uint8 | uint16 | uint32 | uint64](b []byte, v *T) []byte {
+	return appendHead(b, majorUint, uint64(*v))
+}
 
-func writeInt(b []byte, v reflect.Value) []byte {
-	n := v.Int()
+func writeInt[T int | int8 | int16 | int32 | int64](b []byte, v *T) []byte {
+	n := int64(*v)
 	if n < 0 {
 		return appendHead(b, majorNegative, uint64(-1-n))
 	}
 	return appendHead(b, majorUint, uint64(n))
 }
 
-func writeFloat(b []byte, v reflect.Value) []byte {
-	return binary.BigEndian.AppendUint64(append(b, cborFloat64), math.Float64bits(v.Float()))
+func writeFloat(b []byte, v *float64) []byte {
+	return binary.BigEndian.AppendUint64(append(b, cborFloat64), math.Float64bits(*v))
 }
 
-func writeText(b []byte, v reflect.Value) []byte {
-	s := v.String()
+func writeText(b []byte, v *string) []byte { return appendText(b, *v) }
+
+func appendText(b []byte, s string) []byte {
 	return append(appendHead(b, majorText, uint64(len(s))), s...)
 }
 
-func writeBytes(b []byte, v reflect.Value) []byte {
-	if v.IsNil() {
+func writeBytes(b []byte, v *[]byte) []byte {
+	if *v == nil {
 		return append(b, cborNull)
 	}
-	from := v.Bytes()
-	return append(appendHead(b, majorBytes, uint64(len(from))), from...)
+	return appendBytes(b, *v)
 }
 
-// writeArray writes an array of bytes.
-func writeArray(b []byte, v reflect.Value) []byte {
-	from := v.Bytes()
+func appendBytes(b, from []byte) []byte {
 	return append(appendHead(b, majorBytes, uint64(len(from))), from...)
 }
 
 // writeBinary writes a value by its own method, as bytes.
-func writeBinary(b []byte, v reflect.Value) []byte {
+func writeBinary(b []byte, v encoding.BinaryAppender) []byte {
 	start := len(b)
-	b, err := v.Addr().Interface().(encoding.BinaryAppender).AppendBinary(append(b, 0)) // the head has one byte for most
+	b, err := v.AppendBinary(append(b, 0)) // the head has one byte for most
 	if err != nil {
 		panic(err) // addresses have no errors
 	}
@@ -102,51 +104,35 @@ func writeBinary(b []byte, v reflect.Value) []byte {
 		b[start] = majorBytes | byte(n)
 		return b
 	}
-	body := append([]byte(nil), b[start+1:]...)
-	return append(appendHead(b[:start], majorBytes, uint64(n)), body...)
+	return appendBytes(b[:start], bytes.Clone(b[start+1:]))
 }
 
-// listWriter returns the function that writes a slice or an array.
-func listWriter(element *coder) func([]byte, reflect.Value) []byte {
-	return func(b []byte, v reflect.Value) []byte {
-		if v.Kind() == reflect.Slice && v.IsNil() {
-			return append(b, cborNull)
-		}
-		n := v.Len()
-		b = appendHead(b, majorList, uint64(n))
-		for i := range n {
-			b = element.write(b, v.Index(i))
-		}
-		return b
+// writeAll writes the n elements of a list. Each has the given size.
+func (c *coder) writeAll(b []byte, first unsafe.Pointer, n int, size uintptr) []byte {
+	b = appendHead(b, majorList, uint64(n))
+	for i := range uintptr(n) {
+		b = c.write(b, unsafe.Add(first, i*size))
 	}
+	return b
 }
 
-func pointerWriter(element *coder) func([]byte, reflect.Value) []byte {
-	return func(b []byte, v reflect.Value) []byte {
-		if v.IsNil() {
-			return append(b, cborNull)
-		}
-		return element.write(b, v.Elem())
+// writeMap writes a map with texts as keys.
+func (c *coder) writeMap(b []byte, all reflect.Value) []byte {
+	if all.IsNil() {
+		return append(b, cborNull)
 	}
-}
-
-// mapWriter returns the function that writes a map with texts as keys.
-func mapWriter(element *coder) func([]byte, reflect.Value) []byte {
-	return func(b []byte, v reflect.Value) []byte {
-		if v.IsNil() {
-			return append(b, cborNull)
-		}
-		b = appendHead(b, majorMap, uint64(v.Len()))
-		for of := v.MapRange(); of.Next(); {
-			b = element.write(writeText(b, of.Key()), of.Value())
-		}
-		return b
+	b = appendHead(b, majorMap, uint64(all.Len()))
+	of := reflect.New(all.Type().Elem())
+	for each := all.MapRange(); each.Next(); {
+		of.Elem().SetIterValue(each)
+		b = c.write(appendText(b, each.Key().String()), of.UnsafePointer())
 	}
+	return b
 }
 
 // write writes a struct as a map of its fields that are not empty. The number of fields is known last, so its place has
 // the size that the largest number needs.
-func (s *structure) write(b []byte, v reflect.Value) []byte {
+func (s *structure) write(b []byte, v unsafe.Pointer) []byte {
 	at := len(b)
 	if len(s.fields) < smallest {
 		b = append(b, 0)
@@ -172,7 +158,7 @@ func (s *structure) write(b []byte, v reflect.Value) []byte {
 }
 
 // writeList writes a struct as the list of its fields.
-func (s *structure) writeList(b []byte, v reflect.Value) []byte {
+func (s *structure) writeList(b []byte, v unsafe.Pointer) []byte {
 	b = appendHead(b, majorList, uint64(len(s.fields)))
 	for i := range s.fields {
 		b = s.fields[i].write(b, s.fields[i].of(v))

@@ -4,6 +4,7 @@
 package prints
 
 import (
+	mathbits "math/bits"
 	"math/rand/v2"
 
 	"github.com/zeebo/xxh3"
@@ -95,9 +96,13 @@ func (p *Prints) Add(number int, print uint32, ahead int) {
 	p.rivals = append(p.rivals, rival{number, print})
 }
 
-func (p *Prints) slot(number int) *uint32 { return &p.list[number%len(p.list)] }
+// slot returns the place of a number. The length of the list is a power of two, so no slow division is needed.
+func (p *Prints) slot(number int) *uint32 { return &p.list[number&(len(p.list)-1)] }
 
-func (p *Prints) turn(number int) uint32 { return uint32(number/len(p.list)) % turns << bits }
+// turn says how often lower numbers fill the whole list, in the bits above a print.
+func (p *Prints) turn(number int) uint32 {
+	return uint32(number>>mathbits.TrailingZeros(uint(len(p.list)))) % turns << bits
+}
 
 // knows reports whether the list has a print of a number.
 func (p *Prints) knows(number int) bool {
