@@ -59,7 +59,7 @@ type flight struct {
 
 // flying is the part of a flight that is needed only while data is in flight.
 type flying struct {
-	ring     []sentDatagram
+	ring     []sentDatagram // by number; its size is a power of two
 	parts    []part
 	free     []uint32  // free slots of parts
 	resend   []partRef // first in, first out
@@ -276,12 +276,12 @@ func (f *flight) drop(r partRef) {
 	f.free = append(f.free, r.slot)
 }
 
-func (f *flight) at(n Seq24) *sentDatagram { return &f.ring[int(n)%len(f.ring)] }
+func (f *flight) at(n Seq24) *sentDatagram { return &f.ring[int(n)&(len(f.ring)-1)] }
 
 func (f *flight) grow() {
 	grown := make([]sentDatagram, max(4, 2*len(f.ring)))
 	for n := f.base; n != f.next; n = n.Add(1) {
-		grown[int(n)%len(grown)] = *f.at(n)
+		grown[int(n)&(len(grown)-1)] = *f.at(n)
 	}
 	f.ring = grown
 }

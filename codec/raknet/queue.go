@@ -35,13 +35,16 @@ func (q *queue) push(m *outgoing) {
 	if q.size == len(q.ring) {
 		grown := make([]*outgoing, max(4, 2*len(q.ring)))
 		for i := range q.size {
-			grown[i] = q.ring[(q.first+i)%len(q.ring)]
+			grown[i] = *q.at(i)
 		}
 		q.ring, q.first = grown, 0
 	}
-	q.ring[(q.first+q.size)%len(q.ring)] = m
+	*q.at(q.size) = m
 	q.size++
 }
+
+// at returns the place of message i, from the oldest one.
+func (q *queue) at(i int) **outgoing { return &q.ring[(q.first+i)&(len(q.ring)-1)] }
 
 // peek returns the oldest message, or nil.
 func (q *queue) peek() *outgoing {
@@ -54,6 +57,6 @@ func (q *queue) peek() *outgoing {
 // pop removes the message that peek returned.
 func (q *queue) pop() {
 	q.ring[q.first] = nil
-	q.first = (q.first + 1) % len(q.ring)
+	q.first = (q.first + 1) & (len(q.ring) - 1)
 	q.size--
 }

@@ -259,8 +259,10 @@ func (r *receiver) place(now time.Duration, m inbound, v verdict) {
 		return
 	}
 	r.channels.pass(&m)
-	r.channels.list[m.channel].stillAt = now
-	r.releaseHeld(m.channel)
+	ch := &r.channels.list[m.channel]
+	if ch.stillAt = now; len(ch.waiting) > 0 {
+		r.releaseHeld(m.channel)
+	}
 }
 
 // releaseHeld passes on the waiting messages of a channel whose turn has come.

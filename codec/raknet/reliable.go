@@ -55,9 +55,9 @@ func (w *reliableWindow) add(n Seq24, print uint32) {
 	for n.Sub(w.base) >= w.size() {
 		w.grow()
 	}
-	w.seen[int(n)%w.size()/64] |= 1 << (n % 64)
+	w.seen[int(n)&(w.size()-1)/64] |= 1 << (n % 64)
 	for w.has(w.base) {
-		w.seen[int(w.base)%w.size()/64] &^= 1 << (w.base % 64)
+		w.seen[int(w.base)&(w.size()-1)/64] &^= 1 << (w.base % 64)
 		w.base = w.base.Add(1)
 	}
 }
@@ -75,14 +75,14 @@ func (w *reliableWindow) release() {
 func (w *reliableWindow) size() int { return 64 * len(w.seen) }
 
 func (w *reliableWindow) has(n Seq24) bool {
-	return w.seen[int(n)%w.size()/64]&(1<<(n%64)) != 0
+	return w.seen[int(n)&(w.size()-1)/64]&(1<<(n%64)) != 0
 }
 
 func (w *reliableWindow) grow() {
 	grown := reliableWindow{seen: make([]uint64, max(1, 2*len(w.seen)))}
 	for i := range w.size() {
 		if n := w.base.Add(i); w.has(n) {
-			grown.seen[int(n)%grown.size()/64] |= 1 << (n % 64)
+			grown.seen[int(n)&(grown.size()-1)/64] |= 1 << (n % 64)
 		}
 	}
 	w.seen = grown.seen

@@ -158,7 +158,7 @@ func (m *outgoing) save() savedOutgoing {
 
 func (q *queue) save(place func(*outgoing) int) (places []int) {
 	for i := range q.size {
-		places = append(places, place(q.ring[(q.first+i)%len(q.ring)]))
+		places = append(places, place(*q.at(i)))
 	}
 	return places
 }
