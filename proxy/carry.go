@@ -9,34 +9,41 @@ import (
 	"tidegate/proxy/stats"
 )
 
-// received judges a message that a side has received, counts it, and carries it to the other side. The messages of an
-// envelope are judged and counted one by one, as if each had come alone. A session that ends reads no more of them.
+// received judges a message that a side has received, counts it, and carries it to the other side. It may change m.
 func (r *Relay) received(now time.Time, e *entry, from filter.Direction, m *codec.Message) {
-	p := &e.Value
-	to, d := &p.upstream, &p.bridge.ToServer
+	d := &e.Value.bridge.ToServer
 	if from == filter.FromUpstream {
-		to, d = &p.client, &p.bridge.ToClient
-		if p.hold != nil && m.Mode.IsReliable() {
-			p.hold.departure.heard = now
+		d = &e.Value.bridge.ToClient
+		if h := e.Value.hold; h != nil && m.Mode.IsReliable() {
+			h.departure.heard = now
 		}
 	}
-	var one codec.Message
-	parts := d.Parts(m)
-	for parts.Next(&one) {
-		r.countMessage(p, from, &one)
-		if p.ending {
-			r.drops.count(now, dropped{stats.DropClosing, p.listener, e.Key.Client, len(one.Payload), nil})
-			return
-		}
-		if r.mayCross(now, e, from, &one, parts.Head(&one)) {
-			r.carrier.Carry(now, &to.Sender, d, &one)
-			r.carried(now, e)
-		}
+	if d.Opens() {
+		openEnvelope(r, now, e, from, d, m)
+		return
 	}
-	if f, failed := d.Unread(&parts); failed {
-		r.countMessage(p, from, m)
-		r.failed(now, e, &f)
+	r.receivedOne(now, e, from, m, m.Payload)
+}
+
+// receivedOne does the work of received for a message without an envelope. head begins it on the wire. It reports false
+// if the session ends.
+func (r *Relay) receivedOne(now time.Time, e *entry, from filter.Direction, m *codec.Message, head []byte) bool {
+	p := &e.Value
+	r.countMessage(p, from, m)
+	if p.ending {
+		r.drops.count(now, dropped{stats.DropClosing, p.listener, e.Key.Client, len(m.Payload), nil})
+		return false
 	}
+	if !r.mayCross(now, e, from, m, head) {
+		return true
+	}
+	if from == filter.FromUpstream {
+		r.carrier.Carry(now, &p.client.Sender, &p.bridge.ToClient, m)
+	} else {
+		r.carrier.Carry(now, &p.upstream.Sender, &p.bridge.ToServer, m)
+	}
+	r.carried(now, e)
+	return true
 }
 
 // countMessage counts a message that a side has received.
@@ -68,7 +75,8 @@ func (r *Relay) sendJoined(now time.Time, e *entry) {
 
 // carried handles the carrier's failures with messages of a session.
 func (r *Relay) carried(now time.Time, e *entry) {
-	for f, ok := r.carrier.Failure(); ok; f, ok = r.carrier.Failure() {
+	for r.carrier.HasFailed() {
+		f := r.carrier.Failure()
 		r.failed(now, e, &f)
 	}
 }

@@ -40,6 +40,7 @@
 //   - checker.go, pinger.go, closing.go: servers are checked, asked for texts, and left with a goodbye
 //   - export.go, import.go, import_relay.go, restore.go, pending.go: sessions as records, for a successor
 //   - travel.go, arrivals.go: a session that moves to another Server
+//   - envelope.go: the messages of an envelope, one by one
 //   - players.go, server_players.go, server_leave.go, server_spending.go: clients whose datagrams arrive at another
 //     node of a fleet, sessions that move there, and limits of all nodes
 //

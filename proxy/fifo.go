@@ -1,7 +1,7 @@
 package proxy
 
-// fifo is a queue over a ring that grows. A removed element stays in its slot until push uses the slot again. So its
-// memory can be used again too. The zero value is empty.
+// fifo is a queue over a ring that grows. The size of the ring is a power of two. A removed element stays in its slot
+// until push uses the slot again. So its memory can be used again too. The zero value is empty.
 type fifo[T any] struct {
 	ring  []T
 	first int
@@ -18,13 +18,13 @@ func (q *fifo[T]) push() *T {
 		copy(larger[copied:], q.ring[:q.first])
 		q.ring, q.first = larger, 0
 	}
-	slot := &q.ring[(q.first+q.n)%len(q.ring)]
+	slot := &q.ring[(q.first+q.n)&(len(q.ring)-1)]
 	q.n++
 	return slot
 }
 
 // at returns the slot of element i, from the first one.
-func (q *fifo[T]) at(i int) *T { return &q.ring[(q.first+i)%len(q.ring)] }
+func (q *fifo[T]) at(i int) *T { return &q.ring[(q.first+i)&(len(q.ring)-1)] }
 
 // pop removes the first element and returns its slot, or nil if the queue is empty. The slot is the caller's until
 // the next push.
@@ -33,7 +33,7 @@ func (q *fifo[T]) pop() *T {
 		return nil
 	}
 	slot := &q.ring[q.first]
-	q.first = (q.first + 1) % len(q.ring)
+	q.first = (q.first + 1) & (len(q.ring) - 1)
 	q.n--
 	return slot
 }

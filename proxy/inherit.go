@@ -131,6 +131,7 @@ func (l *loop) adopt(state *LoopState, at time.Time) (all Imported, err error) {
 	entering := beginImport(l.relay, at)
 	if l.entering != nil {
 		entering.copies, l.entering = l.entering.copies, nil
+		l.relay.table.Reserve(len(entering.copies))
 	}
 	if err := entering.shared(state.Shared, notOpened); err != nil {
 		return all, err

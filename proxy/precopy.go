@@ -17,21 +17,23 @@ import (
 // session needs only its ID.
 
 const (
-	// copying is the cost of a visit that writes a session. It is below its share by time, 6 µs: a fast pass finds more
-	// sessions unchanged at its end. A turn writes about 340 sessions, in 2 ms.
-	copying = 3
+	// pieceCost bounds the visits of a piece of a pass, by their cost.
+	pieceCost = 1024
+	// copying is the cost of a visit that writes a session. So a piece has 128 of them, in 1 to 4 ms. The successor
+	// needs as long for them.
+	copying = 8
 	// mostPasses bounds the passes of a pre-copy.
 	mostPasses = 16
-	// passesTime ends a pre-copy after the pass that goes beyond it.
+	// passesTime bounds the time of a pre-copy.
 	passesTime = 5 * time.Second
 	// fewChanged ends a pre-copy: the last pass has written at most one of so many sessions.
 	fewChanged = 64
 	// leastGain ends a pre-copy: the last pass has written more sessions than the one before, less one of so many. On a
-	// busy machine with 10,000 sessions, each pass writes about two thirds of the sessions of the one before.
+	// busy machine with 10,000 sessions, each pass writes about half of the sessions of the one before.
 	leastGain = 8
-	// mostBehind ends a pre-copy: a loop has read so many clients' datagrams since its sockets were last empty. Further
-	// copies would take time that it does not have. Peers would repeat themselves, and sessions would end.
-	mostBehind = 2000
+	// restTime is the wait between two looks at a loop that is behind. To copy then would take time that it does not
+	// have: peers would repeat themselves, and sessions would end.
+	restTime = 2 * time.Millisecond
 )
 
 // precopy is the state of a Relay's pre-copy.
@@ -40,14 +42,16 @@ type precopy struct {
 	round uint8 // the present round; 0: none
 	// naming names the sockets. It is nil in tests.
 	naming netio.Handover
-	batch  []byte
+	pass   *walk     // under way; nil: none
+	batch  []byte    // of all pieces of the pass
 	room   []byte    // for a record
-	began  time.Time // time of the batch
-	count  int       // sessions in the batch
+	began  time.Time // time of the piece
+	count  int       // sessions in the piece
 }
 
 // start begins a round: sessions that earlier rounds have copied count as changed.
 func (c *precopy) start(sockets netio.Poller) {
+	c.end()
 	if c.last++; c.last == 0 {
 		c.last = 1
 	}
@@ -56,13 +60,34 @@ func (c *precopy) start(sockets netio.Poller) {
 }
 
 // stop ends the round. All sessions count as changed.
-func (c *precopy) stop() { *c = precopy{last: c.last} }
+func (c *precopy) stop() {
+	c.end()
+	*c = precopy{last: c.last}
+}
 
 // has reports whether the present round has copied the session, and the session is unchanged.
 func (c *precopy) has(p *session) bool { return p.copied != 0 && p.copied == c.round }
 
-// begin begins the batch of a pass, in the memory of the pass before.
-func (c *precopy) begin(now time.Time) { c.batch, c.began, c.count = c.batch[:0], now, 0 }
+// piece writes the next piece of a pass, or the first one of a new pass. It is valid until the next pass.
+func (c *precopy) piece(r *Relay, now time.Time) []byte {
+	if c.pass == nil {
+		c.pass, c.batch = &walk{at: r.table.Walk(), visit: copyCalm}, c.batch[:0]
+	}
+	before := len(c.batch)
+	c.began, c.count = now, 0
+	if c.pass.slice(r, now, pieceCost); c.pass.at.Ended() {
+		c.pass = nil
+	}
+	return c.batch[before:]
+}
+
+// end ends the pass.
+func (c *precopy) end() {
+	if c.pass != nil {
+		c.pass.at.Stop()
+		c.pass = nil
+	}
+}
 
 // copyCalm is a visit that adds a calm session to the batch, unless the batches have it.
 func copyCalm(r *Relay, now time.Time, e *entry) int {
@@ -137,39 +162,23 @@ func (s *Server) Precopy(ctx context.Context, to Heir) (err error) {
 			return err
 		}
 	}
-	began := time.Now()
-	for before, pass := 0, 0; pass < mostPasses && time.Since(began) < passesTime; pass++ {
-		copied, total := 0, 0
+	until := time.Now().Add(passesTime)
+	for before, turn := 0, 0; turn < mostPasses && time.Now().Before(until); turn++ {
+		copied, all := 0, 0
 		for i, l := range s.loops {
-			b, n, of, err := l.precopy(ctx)
-			if err == nil && (n > 0 || pass == 0) {
-				b.Loop = i
-				err = to.GiveSessions(b)
-			}
-			if err != nil {
+			p := pass{loop: l, number: i, gentle: turn == 0, until: until}
+			if err := p.run(ctx, to); err != nil {
 				return err
 			}
-			copied, total = copied+n, total+of
+			copied, all = copied+p.copied, all+p.all
 		}
-		if copied <= total/fewChanged || pass > 0 && copied > before-before/leastGain || s.isBehind(ctx) {
-			break // a further pass would find as many, or there is no time for it
+		if copied <= all/fewChanged || turn > 0 && copied > before-before/leastGain {
+			break // a further pass would find as many
 		}
 		before = copied
 	}
 	s.precopied.Store(true)
 	return nil
-}
-
-// isBehind reports whether a loop reads less than comes.
-func (s *Server) isBehind(ctx context.Context) bool {
-	behind := false
-	for _, l := range s.loops {
-		check := func(r *Relay, _ time.Time) { behind = behind || r.backlog.read > mostBehind }
-		if l.consult(ctx, stats.WorkHandover, check) != nil {
-			return true // Freeze finds out why
-		}
-	}
-	return behind
 }
 
 // endPrecopy frees the memory of a pre-copy that has failed.
@@ -201,20 +210,65 @@ func (l *loop) giveSockets(ctx context.Context, number int, to Heir) error {
 	return nil
 }
 
-// precopy makes a pass. It returns the number of copied sessions, and that of all.
-func (l *loop) precopy(ctx context.Context) (b CopiedSessions, copied, all int, err error) {
-	begin := func(r *Relay, now time.Time) { r.precopy.begin(now) }
-	if err = l.consult(ctx, stats.WorkHandover, begin); err != nil {
-		return b, 0, 0, err
+// pass is a pass of a pre-copy over the sessions of a loop.
+type pass struct {
+	*loop
+	number      int
+	gentle      bool      // the machine has half of the time for other work
+	until       time.Time // it ends, whether it has reached all sessions or not
+	copied, all int       // sessions so far, and all of the loop
+}
+
+// run makes the pass, in pieces. A piece is with the successor before the loop writes the next one, and the loop keeps
+// up with its sockets before that.
+func (p *pass) run(ctx context.Context, to Heir) error {
+	for first, more := true, true; more; first = false {
+		began, behind := time.Now(), false
+		b, n := CopiedSessions{Loop: p.number}, 0
+		err := p.consult(ctx, stats.WorkHandover, func(r *Relay, now time.Time) {
+			c := &r.precopy
+			b.Batch, b.At, n = c.piece(r, now), now, c.count
+			more, p.all, behind = c.pass != nil, r.table.Len(), r.backlog.behind()
+		})
+		if err == nil && (n > 0 || first) {
+			err = to.GiveSessions(b)
+		}
+		if p.copied += n; err != nil {
+			return err
+		}
+		rest := time.Duration(0)
+		if p.gentle {
+			rest = time.Since(began)
+		}
+		if err := p.rest(ctx, rest, behind); err != nil {
+			return err
+		}
+		if more && time.Now().After(p.until) {
+			return p.consult(ctx, stats.WorkHandover, func(r *Relay, _ time.Time) { r.precopy.end() })
+		}
 	}
-	if err = l.walk(ctx, stats.WorkHandover, copyCalm); err != nil {
-		return b, 0, 0, err
+	return nil
+}
+
+// rest waits for a time, and longer while the loop is behind.
+func (p *pass) rest(ctx context.Context, d time.Duration, behind bool) error {
+	if d == 0 && !behind {
+		return nil
 	}
-	err = l.consult(ctx, stats.WorkHandover, func(r *Relay, _ time.Time) {
-		c := &r.precopy
-		b.At, b.Batch, copied, all = c.began, c.batch, c.count, r.table.Len()
-	})
-	return b, copied, all, err
+	wake := time.NewTimer(d)
+	defer wake.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-wake.C:
+		}
+		err := p.consult(ctx, stats.WorkHandover, func(r *Relay, _ time.Time) { behind = r.backlog.behind() })
+		if err != nil || !behind || time.Now().After(p.until) {
+			return err
+		}
+		wake.Reset(restTime)
+	}
 }
 
 // sessionCopy is a session from a pre-copy.
@@ -268,7 +322,6 @@ func (s *Server) TakeCopies(b CopiedSessions) error {
 		l.entering.copied(rest, b.At.Add(min(time.Duration(after), time.Hour)), names, sockets, found)
 		rest = more
 	}
-	l.relay.table.Reserve(len(l.entering.copies))
 	return nil
 }
 

@@ -7,21 +7,28 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"tidegate/codec/raknet"
 	"tidegate/internal/netio"
 	"tidegate/internal/record"
+	"tidegate/proxy/stats"
 )
 
 // copyPass makes a pass of a pre-copy.
 func copyPass(r *Relay, now time.Time) CopiedSessions {
-	c := &r.precopy
-	c.begin(now)
-	for e := range r.table.All {
-		copyCalm(r, now, e)
+	c, b := &r.precopy, CopiedSessions{At: now}
+	for first := true; first || c.pass != nil; first = false {
+		b.Batch = append(b.Batch, c.piece(r, now)...)
 	}
-	return CopiedSessions{At: now, Batch: bytes.Clone(c.batch)}
+	return b
+}
+
+// sessions returns how many sessions a batch has.
+func (b CopiedSessions) sessions(t testing.TB) (n int) {
+	eachCopy(t, b.Batch, func([]byte) { n++ })
+	return n
 }
 
 // eachCopy calls f with each record of a batch, which has one moment.
@@ -128,7 +135,7 @@ func TestPrecopy(t *testing.T) {
 	pass := func(want int) {
 		t.Helper()
 		batches = append(batches, copyPass(old, m.now))
-		if got := old.precopy.count; got != want {
+		if got := batches[len(batches)-1].sessions(t); got != want {
 			t.Fatalf("a pass copies %d sessions, want %d", got, want)
 		}
 	}
@@ -205,8 +212,8 @@ func copyRelayed(t *testing.T, input func(*mass, *entry)) {
 	old := m.relay
 	old.precopy.start(nil)
 	w := &world{t: t, copies: []CopiedSessions{copyPass(old, m.now)}}
-	if old.precopy.count != sessions {
-		t.Fatalf("a pass copies %d sessions, want %d", old.precopy.count, sessions)
+	if n := w.copies[0].sessions(t); n != sessions {
+		t.Fatalf("a pass copies %d sessions, want %d", n, sessions)
 	}
 	m.now = m.now.Add(time.Second)
 	for e := range old.table.All {
@@ -295,7 +302,74 @@ func TestReloadEndsAPrecopy(t *testing.T) {
 			t.Fatal("a copy is valid after a reload")
 		}
 	}
-	if copyPass(r, m.now); r.precopy.count > 0 {
+	if copyPass(r, m.now).sessions(t) > 0 {
 		t.Error("the pre-copy goes on after a reload")
 	}
+}
+
+// heirOfPieces is a successor that only counts.
+type heirOfPieces struct{ pieces int }
+
+func (h *heirOfPieces) GiveSockets(GivenSockets) error { return nil }
+
+func (h *heirOfPieces) GiveSessions(CopiedSessions) error {
+	h.pieces++
+	return nil
+}
+
+// TestPassWaitsForItsLoop asserts that a pass goes on when its loop keeps up again, and ends in time if it does not.
+func TestPassWaitsForItsLoop(t *testing.T) {
+	for name, recovers := range map[string]bool{"recovers": true, "stays behind": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { passOfBusyLoop(t, recovers) })
+		})
+	}
+}
+
+func passOfBusyLoop(t *testing.T, recovers bool) {
+	const sessions = 3 * pieceCost / copying
+	m := newMass(t, sessions, raknet.New(raknet.Options{}), ModeRelay, func(*Settings) {})
+	l := newLoop(m.relay, wakeless{})
+	defer close(l.done)
+	go func() {
+		for {
+			select {
+			case c := <-l.mailbox:
+				c.do(l.relay, m.now)
+			case <-l.done:
+				return
+			}
+		}
+	}()
+	m.relay.precopy.start(nil)
+	m.relay.backlog = backlog{tells: true, read: someBacklog + 1}
+	began := time.Now()
+	p, heir := pass{loop: l, until: began.Add(passesTime)}, &heirOfPieces{}
+	ended := make(chan error)
+	go func() { ended <- p.run(t.Context(), heir) }()
+	<-time.After(passesTime / 2)
+	if heir.pieces != 1 {
+		t.Errorf("%d pieces while the loop is behind, want 1", heir.pieces)
+	}
+	if recovers {
+		l.ask(stats.WorkHandover, func(r *Relay, _ time.Time) { r.backlog.read = 0 })
+	}
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	pieces, within := 1, passesTime+2*restTime
+	if recovers {
+		pieces, within = 3, passesTime/2+2*restTime
+	}
+	if heir.pieces != pieces || p.copied != pieces*pieceCost/copying || p.all != sessions {
+		t.Errorf("%d pieces, want %d: %d of %d sessions", heir.pieces, pieces, p.copied, p.all)
+	}
+	if d := time.Since(began); d > within {
+		t.Errorf("the pass takes %v, want at most %v", d, within)
+	}
+	l.ask(stats.WorkHandover, func(r *Relay, _ time.Time) {
+		if r.precopy.pass != nil {
+			t.Error("the pass goes on after its end")
+		}
+	})
 }

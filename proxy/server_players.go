@@ -19,6 +19,11 @@ func (s *Server) JoinFleet(ctx context.Context, carrier stray.Carrier, secret st
 	return nil
 }
 
+// HoldForFleet gives the loops a way to other nodes before they run. It holds until JoinFleet.
+func (s *Server) HoldForFleet(carrier stray.Carrier, secret stray.Secret) {
+	s.players.join(carrier, secret)
+}
+
 // tellPlayer is a visit that makes a client known which was here before the fleet.
 func tellPlayer(r *Relay, _ time.Time, e *entry) int {
 	if d := e.Value.listener; e.Value.isKnown() && !d.stream && d.proxies == nil {

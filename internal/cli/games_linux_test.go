@@ -24,6 +24,7 @@ const gameClients = 2
 // listener of its own. The last players are in relayed sessions.
 type games struct {
 	kinds    []gameKind
+	players  int             // of each kind
 	sessions map[string]bool // by ID, of all players
 	stop     context.CancelFunc
 	ended    sync.WaitGroup
@@ -35,19 +36,20 @@ type games struct {
 type gameKind struct {
 	pair             demo.Pair
 	listener, server netip.AddrPort
+	reach            netip.AddrPort // where the players connect
 	isRelayed        bool
 }
 
 // newGames chooses the addresses of all games.
 func newGames(t *testing.T) *games {
 	t.Helper()
-	g := new(games)
+	g := &games{players: gameClients}
 	names := append(demo.Protocols(), "raknet")
 	ports := ownPorts(2 * len(names))
 	for i, name := range names {
 		pair, err := demo.NewPair(name, name)
 		must(t, err)
-		g.kinds = append(g.kinds, gameKind{pair, ports[2*i], ports[2*i+1], i == len(names)-1})
+		g.kinds = append(g.kinds, gameKind{pair, ports[2*i], ports[2*i+1], ports[2*i], i == len(names)-1})
 	}
 	return g
 }
@@ -89,7 +91,7 @@ func (g *games) begin(t *testing.T, p *process) {
 	t.Cleanup(g.stop)
 	for _, k := range g.kinds {
 		game, err := demo.NewGame(demo.GameOptions{
-			Pair: k.pair, Servers: []netip.AddrPort{k.server}, Proxy: k.listener, Clients: gameClients,
+			Pair: k.pair, Servers: []netip.AddrPort{k.server}, Proxy: k.reach, Clients: g.players,
 		})
 		must(t, err)
 		g.ended.Go(func() {
@@ -105,7 +107,7 @@ func (g *games) begin(t *testing.T, p *process) {
 	}
 	await.Nil(t, func() error {
 		heard, err := g.heard(t, p)
-		if want := gameClients * len(g.kinds); err == nil && len(heard) != want {
+		if want := g.players * len(g.kinds); err == nil && len(heard) != want {
 			err = fmt.Errorf("%d players have joined, want %d", len(heard), want)
 		}
 		g.sessions = make(map[string]bool)
@@ -175,7 +177,7 @@ func (g *games) end(t *testing.T) {
 	for _, r := range g.results {
 		t.Logf("%v: %d and %d of %d messages came back", r.Pair, r.Reliable.Returned, r.Unreliable.Returned,
 			r.Unreliable.Sent)
-		if r.Connected != gameClients || r.Lost > 0 || r.Changed > 0 || r.Reliable.Missing > 0 ||
+		if r.Connected != g.players || r.Lost > 0 || r.Changed > 0 || r.Reliable.Missing > 0 ||
 			r.Reliable.Duplicated > 0 {
 			t.Errorf("%v: %s", r.Pair, r.Summary())
 		}

@@ -23,6 +23,7 @@ import (
 //	successor: "have", once it could go on
 //	process:   "go"
 //	successor: "running", and reads the sockets
+//	process:   leaves its fleet, and sends "fleet" with its belongings so far: the successor joins
 //	process:   "late" with its last belongings, and ends
 //
 // Until "running" the process can go on with everything. It then kills the successor first. Afterwards it ends, and
@@ -47,6 +48,7 @@ const (
 	wordHave     = "have"
 	wordGo       = "go"
 	wordRunning  = "running"
+	wordFleet    = "fleet"
 	wordLate     = "late"
 )
 

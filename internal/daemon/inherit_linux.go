@@ -219,8 +219,9 @@ func monotonic() int64 {
 	return ts.Nano()
 }
 
-// awaitEnd receives the last belongings. It returns when the predecessor has ended, after predecessorTime at most.
-func (p *predecessor) awaitEnd() {
+// awaitEnd receives the last belongings, and calls leftFleet when the predecessor has left its fleet. It returns when
+// the predecessor has ended, after predecessorTime at most.
+func (p *predecessor) awaitEnd(leftFleet func()) {
 	give := time.Now().Add(predecessorTime)
 	p.within(predecessorTime)
 	for {
@@ -228,8 +229,11 @@ func (p *predecessor) awaitEnd() {
 		if err != nil {
 			break
 		}
-		if last := new(belongings); m.Kind == wordLate && json.Unmarshal(m.body, last) == nil {
+		if last := new(belongings); (m.Kind == wordLate || m.Kind == wordFleet) && json.Unmarshal(m.body, last) == nil {
 			p.late = last
+			if m.Kind == wordFleet {
+				leftFleet()
+			}
 		}
 		m.discard()
 	}

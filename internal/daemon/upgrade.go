@@ -24,6 +24,8 @@ type upgrader struct {
 	from    inheritance // of this process
 	program string      // path of the program file; empty: none
 	pending func() fleet.Pending
+	leave   func() // the fleet
+	left    bool   // the fleet
 
 	state   atomic.Pointer[admin.Upgrade] // nil: no upgrade was tried
 	running sync.Mutex                    // held during an upgrade

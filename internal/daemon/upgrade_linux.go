@@ -26,6 +26,8 @@ const (
 	// catchUpTime is the time in which a successor handles the datagrams that have waited. The end of this process frees
 	// much memory, which takes processor time from the successor. So the process ends later.
 	catchUpTime = 250 * time.Millisecond
+	// leaveTime is the longest wait for the end of this process's part in the fleet.
+	leaveTime = 2 * time.Second
 )
 
 // upgrades receives SIGUSR2 after CatchSignals.
@@ -172,7 +174,32 @@ func (u *upgrader) introduce(s *successor, listeners []*os.File) error {
 
 // belongings returns what the process has beside its loops.
 func (u *upgrader) belongings() belongings {
-	return belongings{Drained: u.server.Drained(), Bans: u.bans.unwritten(), Fleet: u.pending()}
+	b := belongings{Drained: u.server.Drained(), Bans: u.bans.unwritten()}
+	if !u.left {
+		b.Fleet = u.pending()
+	}
+	return b
+}
+
+// giveFleet leaves the fleet, and lets the successor join it: only one process can be a node. Players of other nodes
+// and players whose datagrams arrive there wait for that, so it comes before the end of this process.
+func (u *upgrader) giveFleet(s *successor) {
+	body, err := json.Marshal(u.belongings())
+	if err != nil {
+		return // the successor joins after the end of this process
+	}
+	left := make(chan struct{})
+	go func() {
+		defer close(left)
+		u.leave()
+	}()
+	select {
+	case <-left:
+	case <-time.After(leaveTime):
+		return
+	}
+	u.left = true
+	_ = s.send(message{Kind: wordFleet, body: body}) // it may have died
 }
 
 // handOver stands still, gives the successor everything, and lets it go on. After an error this process goes on: the
@@ -200,6 +227,7 @@ func (u *upgrader) handOver(s *successor) error {
 	s.stood = time.Since(began)
 	AtStep("successor runs")
 	manager.succeededBy(s.process.Process.Pid) // before this process ends: until then, the successor sends no message
+	u.giveFleet(s)
 	time.Sleep(catchUpTime)
 	if body, err := json.Marshal(u.belongings()); err == nil {
 		_ = s.send(message{Kind: wordLate, body: body}) // else the successor has those of the first message

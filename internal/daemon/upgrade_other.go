@@ -34,4 +34,4 @@ func (*predecessor) takeOver(*proxy.Server) (all proxy.Imported, err error) {
 
 func (*predecessor) refuse(error) {}
 
-func (*predecessor) awaitEnd() {}
+func (*predecessor) awaitEnd(func()) {}

@@ -12,7 +12,7 @@ import (
 // each call.
 type Carrier struct {
 	counters *stats.Counters
-	scratch  []byte // the number of failures that the owner has taken
+	scratch  []byte
 	failures []Failure
 	taken    int  // of failures
 	ended    bool // a failure of this call ends the session: the Carrier sends nothing more
@@ -21,28 +21,6 @@ type Carrier struct {
 // NewCarrier returns a Carrier that counts in the given counters.
 func NewCarrier(counters *stats.Counters) Carrier { return Carrier{counters: counters} }
 
-// Failure is a message that was not sent.
-type Failure struct {
-	Why  stats.Drop
-	Size int
-	Err  error
-	// Ends says that the session must end. The message's promise cannot be kept, and its Direction does not allow a
-	// weaker one.
-	Ends bool
-}
-
-// Failure takes the oldest failure. It reports false if there is none left.
-func (c *Carrier) Failure() (f Failure, ok bool) {
-	if c.taken == len(c.failures) {
-		c.failures, c.taken = c.failures[:0], 0
-		return Failure{}, false
-	}
-	c.taken++
-	return c.failures[c.taken-1], true
-}
-
-func (c *Carrier) fail(f Failure) { c.failures = append(c.failures, f) }
-
 // Carry sends one message from one side on to the other. A message in an envelope must be unwrapped first (Parts).
 func (c *Carrier) Carry(now time.Time, to *Sender, d *Direction, m *codec.Message) {
 	c.ended = false
@@ -50,7 +28,9 @@ func (c *Carrier) Carry(now time.Time, to *Sender, d *Direction, m *codec.Messag
 		c.fail(Failure{Why: stats.DropClosing, Size: len(m.Payload)})
 		return
 	}
-	m.Receipt = 0
+	if m.Receipt != 0 { // a store would delay the copy of m that follows
+		m.Receipt = 0
+	}
 	if d.open != nil || d.translator == nil || c.translate(d, m) {
 		c.wrap(now, to, d, m)
 	}
@@ -111,7 +91,9 @@ func (c *Carrier) send(now time.Time, to *Sender, d *Direction, m *codec.Message
 			return
 		}
 	}
-	m.Mode = step.mode
+	if m.Mode != step.mode { // as in Carry
+		m.Mode = step.mode
+	}
 	err, care := codec.ErrFull, to.careFor(step.care, want)
 	if care == careNone || to.kept.keep(m, care, want != codec.Reliable, d.queue) {
 		err = to.send(now, m)

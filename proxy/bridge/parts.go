@@ -26,6 +26,9 @@ type Parts struct {
 	err      error
 }
 
+// Opens reports whether received messages are in envelopes. All others are their only part.
+func (d *Direction) Opens() bool { return d.open != nil }
+
 // Parts returns the messages in m, which was received on the near side.
 func (d *Direction) Parts(m *codec.Message) Parts { return partsOf(d.open, m) }
 
