@@ -52,7 +52,7 @@ type FleetPlayers struct {
 	Passed  uint64 `json:"passed"`   // datagrams that were passed on to the nodes with the players' sessions
 	Taken   uint64 `json:"taken"`    // datagrams of this node's players that other nodes have passed on
 	Answers uint64 `json:"answers"`  // other nodes' answers that were sent to their players
-	Late    uint64 `json:"late"`     // datagrams that were dropped because too many waited for a node
+	Late    uint64 `json:"late"`     // datagrams that were dropped because too many waited, or NATS was away
 	TooMany uint64 `json:"too_many"` // datagrams that were dropped because of the bounds of passing on
 	Invalid uint64 `json:"invalid"`  // messages that were ignored because they are not valid
 	NoRoom  uint64 `json:"no_room"`  // messages that were ignored, whole or in part, because there are too many players

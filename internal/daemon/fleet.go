@@ -18,19 +18,31 @@ import (
 	"tidegate/ratelimit"
 )
 
-// openFleet joins the fleet of the configuration, until the service closes. A successor does so after its predecessor
-// has ended: only one process can have an embedded server's port and folder.
-func (s *service) openFleet() error {
-	var pending fleet.Pending
-	if p := s.from.predecessor; p != nil {
-		pending = p.Fleet
-	}
-	joined, stop, err := startFleet(s.config, s.bans.bans, fleetGames{s.server}, pending, s.log)
+// openFleet joins the fleet of the configuration, until the service closes or leaveFleet. A successor does so after its
+// predecessor has left it: only one process can have an embedded server's port and folder.
+func (s *service) openFleet(from fleet.Pending) error {
+	joined, stop, err := startFleet(s.config, s.bans.bans, fleetGames{s.server}, from, s.log)
 	if err == nil && joined != nil {
-		s.fleet.Store(joined)
+		s.unfleet = stop
 		s.closers = append(s.closers, stop)
+		s.fleet.Store(joined)
 	}
 	return err
+}
+
+// leaveFleet leaves the fleet to a successor.
+func (s *service) leaveFleet() {
+	if s.fleet.Load() != nil {
+		s.unfleet()
+	}
+}
+
+// holdPlayers has a successor treat the players of other nodes as such until it joins the fleet.
+func (s *service) holdPlayers() {
+	if p := s.from.predecessor; p != nil && s.config.Fleet.On() {
+		o := fleetOptions(s.config, s.bans.bans, fleetGames{s.server}, p.Fleet, s.log)
+		fleet.HoldPlayers(&o)
+	}
 }
 
 // fleetGames are the game servers and the players of a proxy, as its fleet sees them.
@@ -69,6 +81,11 @@ func startFleet(c *config.Config, bans *ratelimit.Bans, games fleet.GameServers,
 	if !c.Fleet.On() {
 		return nil, nil, nil
 	}
+	return fleet.Start(fleetOptions(c, bans, games, from, log))
+}
+
+func fleetOptions(c *config.Config, bans *ratelimit.Bans, games fleet.GameServers, from fleet.Pending,
+	log zerolog.Logger) fleet.Options {
 	o := fleet.Options{
 		Name: c.Fleet.Name, Node: c.Fleet.NodeName(), Servers: c.Fleet.Servers, Replicas: c.Fleet.Copies(),
 		Credentials: c.Path(c.Fleet.Credentials), NKey: c.Path(c.Fleet.NKey), CA: c.Path(c.Fleet.CA),
@@ -88,7 +105,7 @@ func startFleet(c *config.Config, bans *ratelimit.Bans, games fleet.GameServers,
 			Secret: string(c.Fleet.Secret), Store: c.Path(c.Fleet.Store),
 		}
 	}
-	return fleet.Start(o)
+	return o
 }
 
 // fleetPending returns the changes of this node that the fleet does not know yet, for a successor.

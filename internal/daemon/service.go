@@ -38,6 +38,7 @@ type service struct {
 	bans    *banSync
 	reloads *reloader
 	fleet   atomic.Pointer[fleet.Fleet] // nil: none
+	unfleet func()                      // leaves the fleet; nil: none
 	closers []func()                    // calls of close, in reverse order
 }
 
@@ -102,10 +103,10 @@ func (s *service) run(ctx context.Context, watch bool) error {
 	defer drain()
 	upgrades := &upgrader{
 		server: s.server, reloads: s.reloads, bans: s.bans, loops: s.loops, log: s.log, from: s.from,
-		program: s.program, pending: s.fleetPending,
+		program: s.program, pending: s.fleetPending, leave: s.leaveFleet,
 	}
 	if s.from.predecessor == nil {
-		if err := s.openFleet(); err != nil {
+		if err := s.openFleet(fleet.Pending{}); err != nil {
 			return &ConfigError{err}
 		}
 		if err := s.openAdmin(drain, upgrades); err != nil {
@@ -168,37 +169,54 @@ func (s *service) takeOver() error {
 // settleIn takes the resources that only one process can have, once the predecessor has ended, and the present
 // configuration. Clients are served meanwhile.
 func (s *service) settleIn(drain func(), upgrades *upgrader) {
-	s.from.predecessor.awaitEnd()
-	s.inheritChanges()
+	p, joined := s.from.predecessor, false
+	join := func() {
+		s.inheritChanges(joined)
+		if joined {
+			return
+		}
+		joined = true
+		if err := s.openFleet(p.Fleet); err != nil {
+			s.log.Error().Err(err).Msg("fleet not shared until a restart")
+		}
+	}
+	p.awaitEnd(join)
+	join()
 	s.server.TakeKernel()
 	if err := s.openAdmin(drain, upgrades); err != nil { // clients depend on this process
 		s.log.Error().Err(err).Msg("admin server not started")
-	}
-	if err := s.openFleet(); err != nil {
-		s.log.Error().Err(err).Msg("fleet not shared until a restart")
 	}
 	if len(s.earlier) > 0 || s.fresh.Text() != s.config.Text() {
 		_ = s.reloads.reload("upgrade") // reload logs the error
 	}
 }
 
-// inheritChanges follows the predecessor in what operators have changed since its first message.
-func (s *service) inheritChanges() {
+// inheritChanges follows the predecessor in what operators have changed since its message before. In the fleet, it
+// shares these changes, and leaves the rest to the fleet.
+func (s *service) inheritChanges(inFleet bool) {
 	_ = s.bans.sync() // sync logs the error
 	p := s.from.predecessor
 	if p.late == nil {
 		return
 	}
 	s.bans.inheritChanges(p.Bans, p.late.Bans)
-	s.server.InheritDrains(p.late.Drained)
-	for upstream, servers := range p.Drained {
+	if !inFleet {
+		s.server.InheritDrains(p.late.Drained)
+	}
+	eachMissing(p.late.Drained, p.Drained, s.server.DrainServer)
+	eachMissing(p.Drained, p.late.Drained, s.server.UndrainServer)
+	p.belongings = *p.late
+}
+
+// eachMissing calls do for each server that other lacks.
+func eachMissing(of, other map[string][]netip.AddrPort, do func(string, netip.AddrPort) error) {
+	for upstream, servers := range of {
 		for _, server := range servers {
-			if !slices.Contains(p.late.Drained[upstream], server) {
-				_ = s.server.UndrainServer(upstream, server) // it may be gone
+			if !slices.Contains(other[upstream], server) {
+				_ = do(upstream, server) // it may be gone
 			}
 		}
 	}
-	p.belongings = *p.late
 }
 
 // prepare does everything that can fail because of a wrong configuration or another process.
@@ -314,6 +332,7 @@ func (s *service) listen() error {
 	if p := s.from.predecessor; p != nil {
 		s.server.InheritDrains(p.Drained)
 	}
+	s.holdPlayers()
 	logListeners(s.log, s.config, s.server.Addrs())
 	warnBuffers(s.log, s.config)
 	limitMemory(s.log, s.config)

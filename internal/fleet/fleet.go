@@ -4,8 +4,8 @@
 // Start with Start. ledger.go merges bans, and record.go is their form in the bucket. drains.go merges drains, and
 // drain_record.go is their form. counts.go exchanges counts, account.go adds them up, and report.go is their form.
 // players.go follows players whose path leads to another node: whereabouts.go knows which node has them, player_set.go
-// is the form in which nodes tell that, and outboxes.go has the datagrams that are passed on. budgets.go exchanges what
-// sources have used of limits, and spending.go is the form.
+// is the form in which nodes tell that, elsewhere.go is for a successor, and outboxes.go has the datagrams that are
+// passed on. budgets.go exchanges what sources have used of limits, and spending.go is the form.
 // bucket.go talks to NATS, and embedded.go runs a NATS server in this process.
 package fleet
 

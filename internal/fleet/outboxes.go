@@ -72,6 +72,13 @@ func (o *outboxes) pass(now time.Time, node string, key stray.Key, d *stray.Data
 	}
 }
 
+// lose counts a datagram that cannot be passed on now.
+func (o *outboxes) lose() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.late++
+}
+
 // put puts a datagram into the outbox of a node. It reports whether there was room.
 func (o *outboxes) put(node string, d *stray.Datagram, answer bool) bool {
 	o.mu.Lock()

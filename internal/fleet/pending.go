@@ -14,6 +14,8 @@ const maxChanges = 10_000
 type Pending struct {
 	Bans   []Change `json:"bans,omitempty"`   // that the bucket does not have yet
 	Drains []Change `json:"drains,omitempty"` // all
+	// Players are those of other nodes.
+	Players []NodePlayers `json:"players,omitempty"`
 }
 
 // Change is a record of a bucket, or one that it will have.
@@ -30,6 +32,7 @@ func (f *Fleet) Pending(ctx context.Context) (all Pending, err error) {
 			all.Bans = appendChange(all.Bans, &f.ledger.entries[p].record, false)
 		}
 	})
+	all.Players = f.players.pending(ctx)
 	if d := f.drains; d != nil {
 		d.mu.Lock()
 		defer d.mu.Unlock()

@@ -22,6 +22,8 @@ import (
 type Players interface {
 	// JoinFleet gives the proxy the way to other nodes.
 	JoinFleet(ctx context.Context, carrier stray.Carrier, secret stray.Secret) error
+	// HoldForFleet gives a proxy a way that holds until JoinFleet. Its loops do not run yet.
+	HoldForFleet(carrier stray.Carrier, secret stray.Secret)
 	// PlayerChanges returns the clients that have joined and left since the last call, or the whole set.
 	PlayerChanges(whole bool) (opened, closed []stray.Key, isWhole bool)
 	// TakeStrays takes datagrams of this node's clients; an empty node is this one.
@@ -57,8 +59,10 @@ type players struct {
 
 	where    *whereabouts
 	out      *outboxes
-	coming   *coming // sessions from other nodes
-	going    going   // sessions to other nodes
+	coming   *coming     // sessions from other nodes
+	going    going       // sessions to other nodes
+	asks     chan func() // about where, while runs
+	runs     atomic.Bool
 	instance string
 	number   uint64    // of the last message
 	tellAt   time.Time // of the next message, at the latest
@@ -81,8 +85,9 @@ func newPlayers(o *Options) *players {
 		log: o.Log, proxy: o.Players, node: o.Node, prefix: "tidegate." + o.Name + ".",
 		every: cmp.Or(o.ReportEvery, reportEvery), where: newWhereabouts(), instance: rand.Text(),
 		out: newOutboxes(o.Node), secret: secretOf(o),
-		coming: newComing(o.Players),
+		coming: newComing(o.Players), asks: make(chan func()),
 	}
+	p.where.inherit(time.Now(), o.Pending.Players)
 	p.wholeAt = time.Now()
 	return p
 }
@@ -109,8 +114,12 @@ func (p *players) PassOn(client stray.Key, d *stray.Datagram) bool {
 	if !ok {
 		node, ok = p.where.find(client)
 	}
-	if c := p.connection.Load(); !ok || c == nil || !c.IsConnected() {
+	if !ok {
 		return false
+	}
+	if c := p.connection.Load(); c == nil || !c.IsConnected() {
+		p.out.lose() // it is no stranger's, and must not join here
+		return true
 	}
 	p.out.pass(time.Now(), node, client, d)
 	return true
@@ -169,6 +178,8 @@ func (p *players) start(ctx context.Context, connection *nats.Conn) (wait func()
 func (p *players) run(ctx context.Context, connection *nats.Conn, sets, asks <-chan *nats.Msg) {
 	tick := time.NewTicker(p.every)
 	defer tick.Stop()
+	p.runs.Store(true)
+	defer p.runs.Store(false)
 	for {
 		select {
 		case <-ctx.Done():
@@ -177,6 +188,8 @@ func (p *players) run(ctx context.Context, connection *nats.Conn, sets, asks <-c
 			p.hear(connection, strings.TrimPrefix(m.Subject, p.prefix+"players."), m.Data)
 		case <-asks:
 			p.wantWhole()
+		case ask := <-p.asks:
+			ask()
 		case now := <-tick.C:
 			p.where.expire(now)
 			p.coming.expire(now)
@@ -295,7 +308,7 @@ type PlayerStatus struct {
 	Passed  uint64 // datagrams passed on to other nodes
 	Taken   uint64 // datagrams that other nodes have passed on
 	Answers uint64 // other nodes' answers that were sent to their players
-	Late    uint64 // datagrams that were dropped because too many waited for a node
+	Late    uint64 // datagrams that were dropped because too many waited for a node, or NATS was away
 	TooMany uint64 // datagrams that were dropped because of the budgets
 	Invalid uint64 // messages that were ignored because they are not valid
 	NoRoom  uint64 // messages that were ignored, whole or in part, because there are too many players

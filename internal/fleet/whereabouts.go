@@ -104,15 +104,14 @@ func (w *whereabouts) take(now time.Time, node string, m *playerSet) (wanted, is
 		return false, false, errOldNews
 	}
 	isNew = n == nil || n.instance != m.instance
-	if isNew {
-		w.forget(node)
-		n = &playerNode{name: node, instance: m.instance}
-		w.mu.Lock()
-		w.nodes[node] = n
-		n.slot = w.newSlot(n)
-		w.mu.Unlock()
+	switch {
+	case n == nil:
+		n = w.meet(node)
+	case isNew:
+		w.renew(n)
 	}
-	wanted = m.number != n.number+1 && !m.begins // a message is missing
+	wanted = (isNew || m.number != n.number+1) && !m.begins // a message is missing
+	n.instance = m.instance
 	w.mu.Lock()
 	n.number, n.heard, n.silent = m.number, now, false
 	if m.begins && n.older == 0 {
@@ -129,6 +128,26 @@ func (w *whereabouts) take(now time.Time, node string, m *playerSet) (wanted, is
 		return wanted, isNew, errRoom
 	}
 	return wanted, isNew, nil
+}
+
+// meet notes a node without players.
+func (w *whereabouts) meet(node string) *playerNode {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := &playerNode{name: node}
+	w.nodes[node], n.slot = n, w.newSlot(n)
+	return n
+}
+
+// renew notes that a node has another process, often after an upgrade. It keeps its players until the process has told
+// the whole set: as strangers, they would join anew.
+func (w *whereabouts) renew(n *playerNode) {
+	if n.older != 0 {
+		w.sweep(n.older)
+	}
+	w.mu.Lock()
+	n.older, n.slot = n.slot, w.newSlot(n)
+	w.mu.Unlock()
 }
 
 // newSlot makes a slot for a node's set. There are far more slots than nodes.

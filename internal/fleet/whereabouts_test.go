@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"testing"
@@ -88,6 +89,78 @@ func TestWholeSets(t *testing.T) {
 	}
 }
 
+// TestRestartKeepsPlayers starts a node anew, in the middle of a whole set and outside of one. Its players stay until
+// the new process has told its whole set.
+func TestRestartKeepsPlayers(t *testing.T) {
+	w := newWhereabouts()
+	w.tell(t, noon, "a", playerSet{instance: "x", number: 1, begins: true, ends: true, opened: keys(1, 2)})
+	wanted, isNew := w.tell(t, noon, "a", playerSet{instance: "y", number: 1, opened: keys(3)})
+	if !wanted || !isNew {
+		t.Errorf("a restart whose whole set is lost: wanted %v, new %v", wanted, isNew)
+	}
+	w.tell(t, noon, "a", playerSet{instance: "y", number: 2, begins: true, opened: keys(2)})
+	w.want(t, 1, "a")
+	w.tell(t, noon, "a", playerSet{instance: "z", number: 1, begins: true, opened: keys(4)})
+	w.want(t, 2, "a")
+	w.tell(t, noon, "a", playerSet{instance: "z", number: 2, ends: true, opened: keys(5)})
+	for key, node := range map[stray.Key]string{1: "", 2: "", 3: "", 4: "a", 5: "a"} {
+		w.want(t, key, node)
+	}
+	if nodes, players := w.len(); nodes != 1 || players != 2 || len(w.slots) != 1 {
+		t.Errorf("%d nodes, %d players, %d slots", nodes, players, len(w.slots))
+	}
+}
+
+// TestInheritPlayers gives a successor the players of other nodes, also a node without players, and none of a silent
+// node. They hold until each node tells its own.
+func TestInheritPlayers(t *testing.T) {
+	old := newWhereabouts()
+	old.tell(t, noon, "silent", playerSet{instance: "x", number: 1, begins: true, ends: true, opened: keys(9)})
+	late := noon.Add(silentAfter)
+	old.tell(t, late, "a", playerSet{instance: "x", number: 7, begins: true, ends: true, opened: keys(1, 2)})
+	old.tell(t, late, "b", playerSet{instance: "x", number: 7, begins: true, ends: true})
+	old.expire(late)
+	text, err := json.Marshal(old.export())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []NodePlayers
+	if err := json.Unmarshal(text, &all); err != nil {
+		t.Fatal(err)
+	}
+	w := newWhereabouts()
+	w.inherit(late, append(all, NodePlayers{Node: "a"}, NodePlayers{Node: "", Keys: make([]byte, 8)}))
+	w.want(t, 1, "a")
+	w.want(t, 9, "")
+	if nodes, players := w.len(); nodes != 2 || players != 2 || !w.knows("b") {
+		t.Errorf("%d nodes, %d players", nodes, players)
+	}
+	if wanted, isNew := w.tell(t, late, "a", playerSet{instance: "x", number: 8, closed: keys(1)}); !wanted || !isNew {
+		t.Errorf("wanted %v, new %v: the node's set is not asked for", wanted, isNew)
+	}
+	w.tell(t, late, "a", playerSet{instance: "x", number: 9, begins: true, ends: true, opened: keys(2)})
+	w.want(t, 1, "")
+	w.want(t, 2, "a")
+	w.expire(late.Add(silentAfter))
+	w.want(t, 2, "")
+}
+
+// TestHoldPlayers holds the datagrams of other nodes' players while a node joins, and those of no stranger.
+func TestHoldPlayers(t *testing.T) {
+	old := newWhereabouts()
+	old.tell(t, noon, "a", playerSet{instance: "x", number: 1, begins: true, ends: true, opened: keys(1)})
+	h := hold(noon, old.export())
+	for _, c := range []struct {
+		key   stray.Key
+		after time.Duration
+		held  bool
+	}{{1, 0, true}, {2, 0, false}, {1, forgetAfter - 1, true}, {1, forgetAfter, false}} {
+		if h.holds(noon.Add(c.after), c.key) != c.held {
+			t.Errorf("player %d after %v: held %v", c.key, c.after, !c.held)
+		}
+	}
+}
+
 // TestWhereaboutsAreBounded reaches the bounds of nodes and of players.
 func TestWhereaboutsAreBounded(t *testing.T) {
 	defer func(n int) { maxPlayers = n }(maxPlayers)
@@ -154,5 +227,20 @@ func TestFullOutbox(t *testing.T) {
 	}
 	if _, late, _ := o.counts(); late != 1 || n < 20 || len(o.boxes["there"]) > stray.MaxBatch {
 		t.Errorf("%d fit, %d are late", n, late)
+	}
+}
+
+// TestPlayersWaitWithoutNATS loses the datagrams of another node's player while NATS is away. They are no stranger's.
+func TestPlayersWaitWithoutNATS(t *testing.T) {
+	p := newPlayers(&Options{Name: "x", Node: "here"})
+	p.where.tell(t, noon, "a", playerSet{instance: "x", number: 1, begins: true, ends: true, opened: keys(1)})
+	if p.PassOn(2, &stray.Datagram{}) {
+		t.Error("a stranger's datagram is held")
+	}
+	if _, late, _ := p.out.counts(); !p.PassOn(1, &stray.Datagram{}) || late != 0 {
+		t.Errorf("a player's datagram is a stranger's, or %d are late", late)
+	}
+	if passed, late, _ := p.out.counts(); passed != 0 || late != 1 {
+		t.Errorf("%d passed on, %d late", passed, late)
 	}
 }
