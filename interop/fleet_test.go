@@ -19,12 +19,14 @@ import (
 
 	"tidegate/internal/testkit/await"
 	"tidegate/internal/testkit/netlab"
+	"tidegate/internal/testkit/rtypegame"
 )
 
 // fleetSize is the number of nodes, and of NATS servers. Each one has a network namespace of its own.
 const fleetSize = 3
 
-// fleetLab is a fleet on two switches: one for players and game servers, and one for NATS, where a node can be cut off.
+// fleetLab is a fleet on switches: one for players and game servers, and two for NATS, where a node can be cut off. The
+// last node and the last NATS server have a switch of their own. Without the cable between the two, the fleet is split.
 type fleetLab struct {
 	t       *testing.T
 	nats    string // the program
@@ -38,21 +40,30 @@ type fleetLab struct {
 // fleetNode is one Tidegate of the fleet.
 type fleetNode struct {
 	*proxy
+	file    string // the configuration
 	at      *netlab.Namespace
 	api     *scraper
 	players []*soakPlayers
 }
 
 const (
-	gameSwitch, fleetSwitch = "tgtest0", "tgtest1"
-	homeAddr                = "10.209.0.1"
-	fleetPort               = "19132"
+	gameSwitch, fleetSwitch, splitSwitch = "tgtest0", "tgtest1", "tgtest2"
+	splitCable                           = "tgsplit0"
+	homeAddr                             = "10.209.0.1"
+	greedyAddr                           = "10.209.7.1" // of a network without honest players
+	fleetPort, copiedPort, worldPort     = "19132", "19133", "19134"
 )
 
-// playerAddrs is the number of players' addresses: those of one protocol at one node share one.
-const playerAddrs = 5 * fleetSize
+// fleetProtocols are those of the players at each node, and their ports.
+var fleetProtocols = []soakLoad{
+	{protocol: "raknet", port: fleetPort}, {protocol: "riptide-2.2", port: fleetPort},
+	{protocol: "riptide-2.0", port: fleetPort}, {protocol: "rudp", port: fleetPort, lossy: true},
+	{protocol: "enet", port: fleetPort}, {protocol: "bedrock", port: copiedPort},
+	{protocol: "rtype-32", port: worldPort, silent: true},
+}
 
-func playerAddr(i int) string { return fmt.Sprint("10.209.0.", 100+i) }
+// playerAddr returns the address of the players of one protocol at one node.
+func playerAddr(node, protocol int) string { return fmt.Sprintf("10.209.%d.%d", node+1, 100+protocol) }
 
 func nodeAddr(i int) string { return fmt.Sprintf("10.209.0.1%d", i+1) }
 func natsAddr(i int) string { return fmt.Sprintf("10.210.0.2%d", i+1) }
@@ -65,19 +76,28 @@ func newFleetLab(t *testing.T) *fleetLab {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build nats-server: %v\n%s", err, out)
 	}
-	for _, name := range []string{gameSwitch, fleetSwitch} {
+	for _, name := range []string{gameSwitch, fleetSwitch, splitSwitch} {
 		l.home.Switch(name)
 	}
-	l.home.Address(gameSwitch, homeAddr+"/24")
-	for i := range playerAddrs {
-		l.home.Address(gameSwitch, playerAddr(i)+"/24")
+	netlab.Cable(l.home, splitCable, l.home, "tgsplit1")
+	l.home.Plug(splitCable, fleetSwitch)
+	l.home.Plug("tgsplit1", splitSwitch)
+	for _, address := range []string{homeAddr, greedyAddr} {
+		l.home.Address(gameSwitch, address+"/16")
 	}
 	for i := range fleetSize {
+		for k := range fleetProtocols {
+			l.home.Address(gameSwitch, playerAddr(i, k)+"/16")
+		}
+		side := fleetSwitch
+		if i == fleetSize-1 {
+			side = splitSwitch
+		}
 		l.rooms[i] = netlab.New(t, fmt.Sprint("nats", i))
-		l.join(l.rooms[i], "eth0", fmt.Sprint("tgnats", i), fleetSwitch, natsAddr(i))
+		l.join(l.rooms[i], "eth0", fmt.Sprint("tgnats", i), side, natsAddr(i))
 		l.nodes[i] = &fleetNode{at: netlab.New(t, fmt.Sprint("node", i))}
 		l.join(l.nodes[i].at, "eth0", fmt.Sprint("tggame", i), gameSwitch, nodeAddr(i))
-		l.join(l.nodes[i].at, "eth1", fmt.Sprint("tgnode", i), fleetSwitch, fmt.Sprintf("10.210.0.1%d", i+1))
+		l.join(l.nodes[i].at, "eth1", fmt.Sprint("tgnode", i), side, fmt.Sprintf("10.210.0.1%d", i+1))
 	}
 	return l
 }
@@ -87,7 +107,7 @@ func (l *fleetLab) join(n *netlab.Namespace, device, port, to, address string) {
 	l.t.Helper()
 	netlab.Cable(n, device, l.home, port)
 	l.home.Plug(port, to)
-	n.Address(device, address+"/24")
+	n.Address(device, address+"/16")
 }
 
 // startNATS starts the NATS servers, a cluster with JetStream.
@@ -115,66 +135,109 @@ func (l *fleetLab) stopNATS() {
 // startNodes starts the nodes, and players of each protocol at each node.
 func (l *fleetLab) startNodes() {
 	l.t.Helper()
-	arena := startSoakServerAt(l.t, "raknet", homeAddr)
+	arena, copied := startSoakServerAt(l.t, "raknet", homeAddr), startSoakServerAt(l.t, "bedrock", homeAddr)
+	world := newRTypeServerAt(l.t, rtypegame.Late, homeAddr+":0")
+	playWorld(l.t, world)
 	for i, n := range l.nodes {
-		file, socket := fmt.Sprintf("%s/node%d.toml", l.dir, i), fmt.Sprintf("%s/admin%d", l.dir, i)
-		text := fmt.Sprintf(fleetConfiguration, nodeAddr(i), fleetPort, arena.port, homeAddr, i, natsAddr(0), natsAddr(1),
-			natsAddr(2), socket)
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		socket := fmt.Sprintf("%s/admin%d", l.dir, i)
+		n.file = fmt.Sprintf("%s/node%d.toml", l.dir, i)
+		text := fmt.Sprintf(fleetConfiguration, nodeAddr(i), homeAddr, arena.port, copied.port,
+			portOf(l.t, world.socket.LocalAddr().String()), i, natsAddr(i), socket)
+		if err := os.WriteFile(n.file, []byte(text), 0o600); err != nil {
 			l.t.Fatal(err)
 		}
 		n.proxy, n.api = &proxy{journal: make(chan journalEntry, 1)}, newScraper(socket)
-		n.process = start(l.t, nil, func([]byte) {}, append(n.at.Enter(), tidegate, "run", "-c", file)...)
+		n.process = start(l.t, nil, func([]byte) {}, append(n.at.Enter(), tidegate, "run", "-c", n.file)...)
 		await.Until(l.t, "ready", func() bool { return n.says("/readyz", "") })
-		for k, protocol := range []string{"raknet", "riptide-2.2", "riptide-2.0", "rudp", "enet"} {
-			n.players = append(n.players, newSoakPlayers(l.t, soakLoad{
-				protocol: protocol, host: nodeAddr(i), port: fleetPort, from: netip.MustParseAddr(playerAddr(5*i + k)),
-				steady: 10, joins: 1, largest: 1000, lossy: protocol == "rudp",
-			}, uint64(10*i+k+1)))
+		for k, load := range fleetProtocols {
+			load.host, load.from = nodeAddr(i), netip.MustParseAddr(playerAddr(i, k))
+			load.steady, load.joins, load.largest = 10, 1, 1000
+			n.players = append(n.players, newSoakPlayers(l.t, load, uint64(10*i+k+1)))
 		}
 	}
 }
 
+// fleetConfiguration names the NATS server beside the node. The node learns of the others from it.
 const fleetConfiguration = `
 [[listener]]
 name = "public"
-address = "%[1]s:%[2]s"
+address = "%[1]s:19132"
 protocols = ["raknet", "riptide-2.2", "riptide-2.0", "rudp", "enet"]
 route = "arena"
+[[listener]]
+name = "copied"
+address = "%[1]s:19133"
+protocols = ["bedrock"]
+route = "copied"
+[[listener]]
+name = "world"
+address = "%[1]s:19134"
+protocols = ["rtype-32"]
+route = "world"
 [[route]]
 name = "arena"
 upstream = "arena"
 ordered = "fast"
 allow_lossy = true
 packet_id = 254
+[[route]]
+name = "copied"
+upstream = "copied"
+mode = "relay"
+[[route]]
+name = "world"
+upstream = "world"
 [[upstream]]
 name = "arena"
 protocol = "raknet"
-servers = ["%[4]s:%[3]s"]
+servers = ["%[2]s:%[3]s"]
+[[upstream]]
+name = "copied"
+protocol = "bedrock"
+servers = ["%[2]s:%[4]s"]
+[[upstream]]
+name = "world"
+protocol = "rtype-32"
+servers = ["%[2]s:%[5]s"]
+[limits]
+idle_timeout = "10s" # a relayed player leaves in silence
 [rudp]
 rate = 30
 [riptide]
 quality_disconnect = false
+[rtype]
+ping_interval = "2s" # players only listen
+ping_timeout = "6s"
 [bans]
 file = ""
 [fleet]
-node = "node%[5]d"
-servers = ["nats://%[6]s:4222", "nats://%[7]s:4222", "nats://%[8]s:4222"]
+node = "node%[6]d"
+servers = ["nats://%[7]s:4222"]
+limits = true
 [log]
 level = "warn"
 [admin]
-listen = "unix:%[9]s"
+listen = "unix:%[8]s"
 `
 
 // says reports whether the node's API answers with a text.
 func (n *fleetNode) says(path, want string) bool {
+	answer := n.get(path)
+	return answer != nil && bytes.Contains(answer, []byte(want))
+}
+
+// get returns an answer of the node's API, or nil.
+func (n *fleetNode) get(path string) []byte {
 	answer, err := n.api.Get("http://localhost" + path)
 	if err != nil {
-		return false
+		return nil
 	}
 	defer func() { _ = answer.Body.Close() }()
 	b, err := io.ReadAll(answer.Body)
-	return err == nil && answer.StatusCode == http.StatusOK && bytes.Contains(b, []byte(want))
+	if err != nil || answer.StatusCode != http.StatusOK {
+		return nil
+	}
+	return b
 }
 
 // ban bans an address.
@@ -193,7 +256,18 @@ func (n *fleetNode) ban(t *testing.T, address string) {
 
 // knows reports whether a ban is in force at the node.
 func (n *fleetNode) knows(address string) bool {
-	return n.says("/api/v1/bans?limit=1&search="+address, `"total":1`)
+	return n.says("/api/v1/bans?limit=1&search="+address+"/32", `"prefix":"`+address+`/32"`)
+}
+
+// awaits waits until a ban is in force at the node.
+func (n *fleetNode) awaits(t *testing.T, address string) {
+	t.Helper()
+	await.Nil(t, func() error {
+		if n.knows(address) {
+			return nil
+		}
+		return fmt.Errorf("%s is not banned at %s; its fleet: %s", address, n.file, n.get("/api/v1/fleet"))
+	})
 }
 
 // spread bans addresses one after the other, each at another node, and returns the times until each was in force at
@@ -205,7 +279,7 @@ func spread(t *testing.T, network, bans int, nodes ...*fleetNode) (all []time.Du
 		began := time.Now()
 		nodes[i%len(nodes)].ban(t, address)
 		for _, n := range nodes {
-			await.Until(t, "banned", func() bool { return n.knows(address) })
+			n.awaits(t, address)
 		}
 		all = append(all, time.Since(began))
 	}
@@ -219,7 +293,7 @@ func (l *fleetLab) check(when string, nodes ...*fleetNode) {
 	for _, n := range nodes {
 		for _, s := range n.players {
 			b := s.snapshot()
-			if !s.lossy && b.Ended+b.Failed+b.Missing+b.Doubled+b.Disordered > 0 || b.Joined == 0 {
+			if !s.lossy && b.Ended+b.Failed+b.Missing+b.Doubled+b.Disordered > 0 || b.Joined == 0 || b.Back+b.Heard == 0 {
 				l.t.Errorf("%s: players of %s: %+v", when, s.name(), b)
 			}
 		}
@@ -227,8 +301,9 @@ func (l *fleetLab) check(when string, nodes ...*fleetNode) {
 }
 
 // TestFleetInNamespaces runs three nodes and a cluster of three NATS servers, each in its own network namespace, under
-// the load of several protocols. It measures how long a ban takes to hold everywhere. It stops NATS and starts it
-// again, cuts a node off from NATS, and kills a node. No player of another node notices.
+// the load of all protocols. It measures how long a ban takes to hold everywhere, and what an address passes that sends
+// to all nodes. It splits the fleet, stops NATS and starts it again, cuts a node off from NATS, upgrades a node, and
+// kills one. No player of another node notices.
 func TestFleetInNamespaces(t *testing.T) {
 	l := newFleetLab(t)
 	l.startNATS()
@@ -247,6 +322,11 @@ func TestFleetInNamespaces(t *testing.T) {
 	}
 	l.check("after the bans", all...)
 
+	l.greed()
+	l.check("beside a greedy address", all...)
+	l.split()
+	l.check("after the split", all...)
+
 	l.stopNATS()
 	for i, n := range all {
 		n.ban(t, fmt.Sprint("203.0.113.", i+1))
@@ -255,7 +335,7 @@ func TestFleetInNamespaces(t *testing.T) {
 	l.startNATS()
 	for _, n := range all {
 		for i := range all {
-			await.Until(t, "banned", func() bool { return n.knows(fmt.Sprint("203.0.113.", i+1)) })
+			n.awaits(t, fmt.Sprint("203.0.113.", i+1))
 		}
 	}
 	l.check("after NATS was away", all...)
@@ -268,8 +348,12 @@ func TestFleetInNamespaces(t *testing.T) {
 		t.Error("a ban crosses the partition")
 	}
 	all[2].at.Up("eth1")
-	await.Until(t, "banned", func() bool { return all[2].knows("198.51.2.20") && all[0].knows("203.0.113.9") })
+	all[2].awaits(t, "198.51.2.20")
+	all[0].awaits(t, "203.0.113.9")
 	l.check("after the partition", all...)
+
+	l.upgrade(all[0])
+	l.check("after an upgrade", all...)
 
 	_ = syscall.Kill(-all[1].cmd.Process.Pid, syscall.SIGKILL)
 	_ = all[1].wait()

@@ -34,13 +34,14 @@ type soakLoad struct {
 	protocol string
 	stream   bool
 	port     string
-	host     string     // of the proxy; empty: 127.0.0.1
-	from     netip.Addr // of all players; zero: one of the loopback interface for each
-	steady   int        // players that stay to the end
-	joins    float64    // further players, a second
-	largest  int        // bytes of a large message
-	lossy    bool       // messages and sessions may be lost
-	silent   bool       // players only listen
+	host     string        // of the proxy; empty: 127.0.0.1
+	from     netip.Addr    // of all players; zero: one of the loopback interface for each
+	steady   int           // players that stay to the end
+	joins    float64       // further players, a second
+	largest  int           // bytes of a large message
+	lossy    bool          // messages and sessions may be lost
+	silent   bool          // players only listen
+	stay     time.Duration // of further players; zero: 4 to 12 seconds
 }
 
 // soakBooks are the books of the players of one protocol.
@@ -167,7 +168,7 @@ func (s *soakPlayers) play() {
 		}
 		for float64(s.came) < s.joins*time.Since(s.began).Seconds() {
 			s.came++
-			s.dial(now, now.Add(4*time.Second+rand.N(8*time.Second)))
+			s.dial(now, now.Add(cmp.Or(s.stay, 4*time.Second+rand.N(8*time.Second))))
 		}
 	}
 	left := s.players[:0]
