@@ -94,26 +94,6 @@ func (p *Process) Stop() {
 // Loopback is the address where the measured programs and servers listen.
 var Loopback = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 
-// FreeAddr returns a UDP address that no socket uses.
-func FreeAddr(at netip.Addr) (netip.AddrPort, error) {
-	socket, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(at, 0)))
-	if err != nil {
-		return netip.AddrPort{}, err
-	}
-	defer func() { _ = socket.Close() }()
-	return socket.LocalAddr().(*net.UDPAddr).AddrPort(), nil
-}
-
-// FreeTCPAddr returns a TCP address at Loopback that no socket uses.
-func FreeTCPAddr() (netip.AddrPort, error) {
-	l, err := net.ListenTCP("tcp", net.TCPAddrFromAddrPort(netip.AddrPortFrom(Loopback, 0)))
-	if err != nil {
-		return netip.AddrPort{}, err
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().(*net.TCPAddr).AddrPort(), nil
-}
-
 // WriteFile writes a file into a program's folder and returns its path.
 func WriteFile(dir, name, text string) (string, error) {
 	path := filepath.Join(dir, name)
