@@ -18,6 +18,7 @@ import (
 	"tidegate/codec"
 	"tidegate/internal/config"
 	"tidegate/internal/endpoint"
+	"tidegate/internal/freeport"
 	"tidegate/internal/netio"
 	"tidegate/internal/protocols"
 	"tidegate/internal/registry"
@@ -70,7 +71,7 @@ func performAt(t *testing.T, name string, servers map[string]*server, replaced .
 		for _, to := range u.Servers {
 			address := to.Address.String()
 			if s.servers[address] == nil {
-				s.servers[address] = serve(t, u.Protocol, loopback)
+				s.servers[address] = serve(t, u.Protocol, freeport.Loopback(t))
 			}
 			text = strings.ReplaceAll(text, `"`+address+`"`, `"`+s.servers[address].addr.String()+`"`)
 		}

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"tidegate/internal/freeport"
 )
 
 // peer is an independent client or server. It obeys orders and reports events. The scripts under peers/ use lines of
@@ -136,25 +138,10 @@ func kinds(events []event) []string {
 	return kinds
 }
 
-// freePort returns a port that is free for UDP and TCP, and outside the range of automatic ports.
+// freePort returns a port that is free for UDP and TCP.
 func freePort(t *testing.T) string {
 	t.Helper()
-	for range 10 {
-		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(20000+rand.IntN(10000)))
-		conn, err := net.ListenPacket("udp", address)
-		if err != nil {
-			continue
-		}
-		defer conn.Close()
-		listener, err := net.Listen("tcp", address)
-		if err != nil {
-			continue // in use for TCP
-		}
-		defer listener.Close()
-		return portOf(t, address)
-	}
-	t.Fatal("no port is free for both UDP and TCP")
-	return ""
+	return strconv.Itoa(int(freeport.Loopback(t).Port()))
 }
 
 func portOf(t *testing.T, address string) string {

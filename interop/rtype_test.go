@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"tidegate/internal/freeport"
 	"tidegate/internal/testkit/rtypegame"
 )
 
@@ -106,7 +107,7 @@ type rtypeServer struct {
 
 func newRTypeServer(t *testing.T, stage rtypegame.Stage) *rtypeServer {
 	t.Helper()
-	return newRTypeServerAt(t, stage, "127.0.0.1:0")
+	return newRTypeServerAt(t, stage, freeport.Loopback(t).String())
 }
 
 func newRTypeServerAt(t *testing.T, stage rtypegame.Stage, address string) *rtypeServer {

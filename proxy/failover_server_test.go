@@ -12,6 +12,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/codec/riptide"
+	"tidegate/internal/freeport"
 	"tidegate/internal/netio"
 	"tidegate/internal/testkit/await"
 	"tidegate/internal/upstream"
@@ -123,9 +124,8 @@ func TestRestartUnderLoad(t *testing.T) {
 	} {
 		for _, policy := range []string{"disconnect", "hold", "transfer"} {
 			t.Run(game.name+" "+policy, func(t *testing.T) {
-				books := newLedger()
-				first, second := startArcade(t, game.protocol, anyPort, books), startArcade(t, game.protocol, anyPort, books)
-				at := first.addr()
+				at, books := freeport.Loopback(t), newLedger()
+				first, second := startArcade(t, game.protocol, at, books), startArcade(t, game.protocol, anyPort, books)
 				r := startWith(t, netio.Auto, 2, game.protocol, game.protocol, at, func(s *proxy.Settings) {
 					s.DrainTimeout = 100 * time.Millisecond // the games do not answer goodbyes
 					route := s.Listeners[0].Route

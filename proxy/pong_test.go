@@ -10,6 +10,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/codec/raknet"
+	"tidegate/internal/freeport"
 	"tidegate/internal/netio"
 	"tidegate/internal/testkit/await"
 	"tidegate/proxy"
@@ -25,8 +26,8 @@ func TestGoRakNetServerIsListed(t *testing.T) {
 }
 
 func testListed(t *testing.T, backend netio.Backend, loops int, mode proxy.Mode) {
-	server := listedServer(t, "127.0.0.1:0", "MCPE;Arena;844;1.21.111;3;20;1;World;Survival;1;19132;19132;")
-	addr := server.Addr().String()
+	addr := freeport.Loopback(t).String()
+	server := listedServer(t, addr, "MCPE;Arena;844;1.21.111;3;20;1;World;Survival;1;19132;19132;")
 	pong := new(proxy.Pong)
 	r := startWith(t, backend, loops, bedrock(), bedrock(), netip.MustParseAddrPort(addr), func(s *proxy.Settings) {
 		l := &s.Listeners[0]

@@ -3,15 +3,14 @@ package proxy_test
 import (
 	"encoding/binary"
 	"fmt"
-	"math/rand/v2"
 	"net"
-	"net/netip"
 	"sync"
 	"testing"
 	"time"
 
 	gork "github.com/sandertv/go-raknet"
 
+	"tidegate/internal/freeport"
 	"tidegate/internal/netio"
 )
 
@@ -42,7 +41,7 @@ func TestReloadUnderLoad(t *testing.T) {
 				s.Limits.Sessions += i
 				if i%2 == 0 {
 					more := s.Listeners[0]
-					more.Name, more.Addr = "more", freePort(t)
+					more.Name, more.Addr = "more", freeport.Loopback(t)
 					s.Listeners = append(s.Listeners[:1:1], more)
 				}
 				if err := r.server.Reload(&s); err != nil {
@@ -98,7 +97,7 @@ func TestReloadIsAllOrNothing(t *testing.T) {
 			server, _ := gorkServer(t)
 			r := start(t, b.backend, b.loops, bedrock(), bedrock(), server)
 			good, bad := r.settings.Listeners[0], r.settings.Listeners[0]
-			good.Name, good.Addr = "good", freePort(t)
+			good.Name, good.Addr = "good", freeport.Loopback(t)
 			bad.Name, bad.Addr = "bad", taken.LocalAddr().(*net.UDPAddr).AddrPort()
 			s := *r.settings
 			s.Listeners = append(s.Listeners[:1:1], good, bad)
@@ -119,21 +118,6 @@ func TestReloadIsAllOrNothing(t *testing.T) {
 			}
 		})
 	}
-}
-
-// freePort returns an address without a listener. The kernel gives no such port to a socket of another test while the
-// listener is away.
-func freePort(t *testing.T) netip.AddrPort {
-	t.Helper()
-	for range 1000 {
-		addr := netip.AddrPortFrom(anyPort.Addr(), uint16(10000+rand.IntN(20000)))
-		if socket, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(addr)); err == nil {
-			_ = socket.Close()
-			return addr
-		}
-	}
-	t.Fatal("no port is free")
-	return netip.AddrPort{}
 }
 
 // TestReloadAfterTheEnd asserts that a reload of a stopped proxy is an error.

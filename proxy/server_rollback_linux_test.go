@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"tidegate/internal/freeport"
 	"tidegate/internal/netio"
 	"tidegate/internal/testkit/await"
 	"tidegate/proxy"
@@ -28,9 +29,9 @@ func TestListenersComeBackAfterHandOver(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				server, _ := gorkServer(t)
-				spare := freePort(t)
+				spare := freeport.Loopback(t)
 				first := startWith(t, netio.Auto, loops, bedrock(), bedrock(), server, func(s *proxy.Settings) {
-					s.Listeners[0].Addr = freePort(t)
+					s.Listeners[0].Addr = freeport.Loopback(t)
 					l := s.Listeners[0]
 					l.Name, l.Addr = "second", spare
 					s.Listeners = append(s.Listeners, l)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/internal/freeport"
 	"tidegate/internal/netio"
 	"tidegate/internal/testkit/await"
 	"tidegate/proxy"
@@ -67,7 +68,7 @@ func TestListenersComeBack(t *testing.T) {
 			r := startWith(t, b.backend, b.loops, bedrock(), bedrock(), server, func(s *proxy.Settings) {
 				for i := range 2 { // one name, as for a range of ports
 					l := s.Listeners[0]
-					l.Name, l.Addr = "range", freePort(t)
+					l.Name, l.Addr = "range", freeport.Loopback(t)
 					s.Listeners = append(s.Listeners, l)
 					_ = i
 				}
@@ -139,7 +140,7 @@ func TestRemovedListenerServesToTheEnd(t *testing.T) {
 	}
 	s := *r.settings
 	s.Listeners = slices.Clone(s.Listeners)
-	s.Listeners[0].Addr = freePort(t)
+	s.Listeners[0].Addr = freeport.Loopback(t)
 	if err := r.server.Reload(&s); err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +164,7 @@ func TestRemovedListenerServesToTheEnd(t *testing.T) {
 func TestStreamListenersComeBack(t *testing.T) {
 	eachStreamWorld(t, func(w *streamWorld) {
 		client, server := w.connect()
-		elsewhere := freePort(t)
+		elsewhere := freeport.Loopback(t)
 		for round := range uint16(8) {
 			s := *w.settings
 			s.Listeners = slices.Clone(s.Listeners)

@@ -17,6 +17,7 @@ import (
 	"tidegate/codec"
 	"tidegate/codec/raknet"
 	"tidegate/codec/riptide"
+	"tidegate/internal/freeport"
 	"tidegate/internal/netio"
 	"tidegate/internal/testkit/rakserver"
 	"tidegate/internal/upstream"
@@ -55,7 +56,9 @@ func startWith(t *testing.T, backend netio.Backend, loops int, clients, upstream
 		},
 	}
 	settings := &proxy.Settings{
-		Listeners:        []proxy.Listener{{Name: "play", Addr: anyPort, Protocols: []codec.Protocol{clients}, Route: route}},
+		Listeners: []proxy.Listener{{
+			Name: "play", Addr: freeport.Loopback(t), Protocols: []codec.Protocol{clients}, Route: route,
+		}},
 		Limits:           session.Limits{Sessions: 100, HalfOpen: 100},
 		HandshakeTimeout: 10 * time.Second, IdleTimeout: 30 * time.Second, DrainTimeout: 5 * time.Second,
 	}

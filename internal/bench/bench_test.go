@@ -15,6 +15,7 @@ import (
 	"tidegate/codec"
 	"tidegate/codec/rudp"
 	"tidegate/internal/bench/process"
+	"tidegate/internal/freeport"
 	"tidegate/internal/testkit/await"
 	"tidegate/proxy/bridge"
 )
@@ -76,7 +77,7 @@ func TestLoad(t *testing.T) {
 
 // TestLoadOutlivesLoss replaces datagrams that do not return.
 func TestLoadOutlivesLoss(t *testing.T) {
-	addr, err := process.FreeAddr(process.Loopback)
+	addr, err := freeport.Find(process.Loopback)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +96,7 @@ func TestLoadOutlivesLoss(t *testing.T) {
 
 // TestOpenWithoutAnswers fails to open sessions of a server that never answers.
 func TestOpenWithoutAnswers(t *testing.T) {
-	addr, err := process.FreeAddr(process.Loopback)
+	addr, err := freeport.Find(process.Loopback)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,15 +11,16 @@ import (
 	"github.com/sandertv/go-raknet"
 
 	"tidegate/internal/bench/process"
+	"tidegate/internal/freeport"
 )
 
 // startGoRakNet runs RunGoRakNet in a process of its own.
 func startGoRakNet(o *Options, server netip.AddrPort, _ string) (*subject, error) {
-	addr, err := process.FreeAddr(process.Loopback)
+	addr, err := freeport.Find(process.Loopback)
 	if err != nil {
 		return nil, err
 	}
-	admin, err := process.FreeTCPAddr()
+	admin, err := freeport.Find(process.Loopback)
 	if err != nil {
 		return nil, err
 	}

@@ -13,11 +13,12 @@ import (
 	"path/filepath"
 
 	"tidegate/internal/bench/process"
+	"tidegate/internal/freeport"
 )
 
 // startNginx runs nginx's stream proxy with one worker, configured for UDP as in its documentation.
 func startNginx(_ *Options, echo netip.AddrPort, dir string) (*subject, error) {
-	addr, err := process.FreeAddr(process.Loopback)
+	addr, err := freeport.Find(process.Loopback)
 	if err != nil {
 		return nil, err
 	}
@@ -27,7 +28,7 @@ func startNginx(_ *Options, echo netip.AddrPort, dir string) (*subject, error) {
 
 // startEnvoy runs Envoy's UDP proxy with one worker. The bound of sessions is above its default of 1,024.
 func startEnvoy(_ *Options, echo netip.AddrPort, dir string) (*subject, error) {
-	addr, err := process.FreeAddr(process.Loopback)
+	addr, err := freeport.Find(process.Loopback)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +80,7 @@ func startQuilkin(*Options, netip.AddrPort, string) (*subject, error) {
 	if err != nil {
 		return nil, err
 	}
-	addr, err := process.FreeAddr(own)
+	addr, err := freeport.Find(own)
 	if err != nil {
 		game.stop()
 		return nil, err
@@ -108,7 +109,7 @@ func ownAddress() (netip.Addr, error) {
 
 // startSocat runs socat, which forks for every client.
 func startSocat(_ *Options, echo netip.AddrPort, _ string) (*subject, error) {
-	addr, err := process.FreeAddr(process.Loopback)
+	addr, err := freeport.Find(process.Loopback)
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +126,7 @@ var relayC []byte
 
 // startC builds and runs the C program of the same design.
 func startC(_ *Options, echo netip.AddrPort, dir string) (*subject, error) {
-	addr, err := process.FreeAddr(process.Loopback)
+	addr, err := freeport.Find(process.Loopback)
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +147,7 @@ var traefikMod string
 
 // startTraefik builds and runs Traefik's UDP proxy, its package pkg/udp, as its own server puts it together.
 func startTraefik(_ *Options, echo netip.AddrPort, dir string) (*subject, error) {
-	addr, err := process.FreeAddr(process.Loopback)
+	addr, err := freeport.Find(process.Loopback)
 	if err != nil {
 		return nil, err
 	}
@@ -169,7 +170,7 @@ func startTraefik(_ *Options, echo netip.AddrPort, dir string) (*subject, error)
 
 // startKernelNAT lets nftables rewrite addresses with connection tracking: the kernel's own way.
 func startKernelNAT(_ *Options, echo netip.AddrPort, dir string) (*subject, error) {
-	addr, err := process.FreeAddr(process.Loopback)
+	addr, err := freeport.Find(process.Loopback)
 	if err != nil {
 		return nil, err
 	}

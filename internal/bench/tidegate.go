@@ -5,6 +5,7 @@ import (
 	"net/netip"
 
 	"tidegate/internal/bench/process"
+	"tidegate/internal/freeport"
 )
 
 // setup is a configuration of Tidegate that differs from the defaults.
@@ -74,11 +75,11 @@ listen = %q
 
 // startTidegate runs Tidegate with the configuration that config returns for its addresses.
 func startTidegate(name, dir string, o *Options, config func(listen, admin netip.AddrPort) string) (*subject, error) {
-	addr, err := process.FreeAddr(process.Loopback)
+	addr, err := freeport.Find(process.Loopback)
 	if err != nil {
 		return nil, err
 	}
-	admin, err := process.FreeTCPAddr()
+	admin, err := freeport.Find(process.Loopback)
 	if err != nil {
 		return nil, err
 	}

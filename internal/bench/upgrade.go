@@ -14,6 +14,7 @@ import (
 	"tidegate/codec"
 	"tidegate/internal/bench/process"
 	"tidegate/internal/endpoint"
+	"tidegate/internal/freeport"
 	"tidegate/internal/table"
 )
 
@@ -111,7 +112,7 @@ func Upgrade(o *Options) (*Upgraded, error) {
 	if err != nil {
 		return nil, err
 	}
-	strangers, err := process.FreeAddr(process.Loopback)
+	strangers, err := freeport.Find(process.Loopback)
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +140,7 @@ func Upgrade(o *Options) (*Upgraded, error) {
 func startGames(of []codec.Protocol) (all []upgradeListener, err error) {
 	for _, p := range of {
 		l := upgradeListener{protocol: p}
-		if l.at, err = process.FreeAddr(process.Loopback); err != nil {
+		if l.at, err = freeport.Find(process.Loopback); err != nil {
 			return all, err
 		}
 		if l.game, err = startGame(p); err != nil {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"tidegate/internal/bench/process"
+	"tidegate/internal/freeport"
 )
 
 // upgradeSignal is SIGUSR2 on Linux. Other systems have no upgrades.
@@ -26,7 +27,7 @@ const startTimeout = 30 * time.Second
 
 // start runs Tidegate and waits until it serves.
 func (b *upgradeBench) start(listeners []upgradeListener, rudpRate uint8, strangers, echo netip.AddrPort) error {
-	admin, err := process.FreeTCPAddr()
+	admin, err := freeport.Find(process.Loopback)
 	if err != nil {
 		return err
 	}

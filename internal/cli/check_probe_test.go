@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"tidegate/internal/freeport"
 )
 
 // TestCheckProbe asks a RakNet server that is there, one that is not, and none of a protocol without questions.
@@ -13,7 +15,7 @@ func TestCheckProbe(t *testing.T) {
 		!strings.Contains(stdout, " "+there+": online") {
 		t.Errorf("code %d, says %s%s", code, stdout, stderr)
 	}
-	absent := freePort(t).String()
+	absent := freeport.Loopback(t).String()
 	two := strings.Replace(bridgeConfig(there), `"`+there+`"`, `"`+there+`", "`+absent+`"`, 1)
 	code, stdout, stderr := tidegate(t, "check", "--probe", "--quiet", write(t, two))
 	if code != 1 || !strings.Contains(stdout, absent+": no server listens there") || strings.Contains(stdout, "online") ||

@@ -3,12 +3,12 @@ package cli
 import (
 	"bytes"
 	"context"
-	"net"
 	"net/netip"
 	"strings"
 	"sync"
 	"testing"
 
+	"tidegate/internal/freeport"
 	"tidegate/internal/testkit/await"
 )
 
@@ -17,7 +17,8 @@ import (
 func TestDemoServe(t *testing.T) {
 	saved := demoPorts
 	t.Cleanup(func() { demoPorts = saved })
-	demoPorts = servePorts{freePort(t), freePort(t), []netip.AddrPort{freePort(t), freePort(t)}}
+	servers := []netip.AddrPort{freeport.Loopback(t), freeport.Loopback(t)}
+	demoPorts = servePorts{freeport.Loopback(t), freeport.Loopback(t), servers}
 	t.Setenv(adminVariable, demoPorts.admin.String())
 	t.Chdir(t.TempDir())
 
@@ -61,15 +62,4 @@ func TestDemoServe(t *testing.T) {
 			t.Errorf("a line has more than 60 characters: %s", line)
 		}
 	}
-}
-
-// freePort returns an address on loopback whose port is free for UDP and TCP.
-func freePort(t *testing.T) netip.AddrPort {
-	t.Helper()
-	udp, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = udp.Close() }()
-	return udp.LocalAddr().(*net.UDPAddr).AddrPort()
 }

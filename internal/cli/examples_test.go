@@ -16,6 +16,7 @@ import (
 	gork "github.com/sandertv/go-raknet"
 	"github.com/urfave/cli/v2"
 
+	"tidegate/internal/freeport"
 	"tidegate/internal/testkit/await"
 )
 
@@ -131,7 +132,7 @@ func tryUntilPrompt(t *testing.T, e example) {
 	t.Helper()
 	for i, arg := range e.args {
 		if arg == examplePort { // another program of this machine may have it
-			e.args[i] = strconv.Itoa(int(freePort(t).Port()))
+			e.args[i] = strconv.Itoa(int(freeport.Loopback(t).Port()))
 		}
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), await.Patience)

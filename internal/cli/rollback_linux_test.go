@@ -9,19 +9,9 @@ import (
 
 	gork "github.com/sandertv/go-raknet"
 
+	"tidegate/internal/freeport"
 	"tidegate/internal/testkit/await"
 )
-
-// freeAddress returns a free UDP address of the loopback interface.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	socket, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = socket.Close() }()
-	return socket.LocalAddr().String()
-}
 
 // untilFree waits until a UDP address can be bound.
 func untilFree(t *testing.T, addr string) {
@@ -68,7 +58,7 @@ func (p *process) upgraded(t *testing.T, pid int) (successor int) {
 // TestRollbackAfterUpgrades removes a listener with two upgrades while a client of the first process uses it. The
 // third process opens it again. The address is free after the end of the client and the listener.
 func TestRollbackAfterUpgrades(t *testing.T) {
-	without, second := bridgeConfig(echoServer(t)), freeAddress(t)
+	without, second := bridgeConfig(echoServer(t)), freeport.Loopback(t).String()
 	with := without + secondListener(second)
 	p := startProcess(t, with)
 	conn, err := gork.DialTimeout(second, await.Patience)

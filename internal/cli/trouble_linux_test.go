@@ -12,6 +12,7 @@ import (
 
 	gork "github.com/sandertv/go-raknet"
 
+	"tidegate/internal/freeport"
 	"tidegate/internal/testkit/await"
 	"tidegate/internal/testkit/rakserver"
 )
@@ -114,8 +115,8 @@ servers = ["` + server + `"]
 // player whose server is lost. Players of all protocols play. No player notices. What the operator sees is what
 // docs/operate/running.md says.
 func TestUpgradeInTrouble(t *testing.T) {
-	lost, second, others := &lostServer{t: t}, freeAddress(t), newGames(t)
-	lost.serve("127.0.0.1:0")
+	lost, second, others := &lostServer{t: t}, freeport.Loopback(t).String(), newGames(t)
+	lost.serve(freeport.Loopback(t).String())
 	p := startProcess(t, bridgeConfig(echoServer(t))+heldListener(second, lost.addr)+others.configuration())
 	player, err := gork.DialTimeout(second, await.Patience)
 	must(t, err)

@@ -64,7 +64,7 @@ func (l *limited) awaitCharge(t *testing.T, from netip.Addr, want time.Duration)
 // TestSharedLimits runs three nodes. Each is charged the use at the others, and never its own. Use while NATS is away
 // stays at its node.
 func TestSharedLimits(t *testing.T) {
-	port, store := freePorts(t, 1)[0], t.TempDir()
+	port, store := freePort(t), t.TempDir()
 	server := natsServer(t, port, store)
 	var own [3]*limited
 	var nodes [3]*member

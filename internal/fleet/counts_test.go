@@ -80,7 +80,7 @@ func TestCounts(t *testing.T) {
 
 // TestHostileCounts sends reports that no node sends. They have no effect, and later ones arrive.
 func TestHostileCounts(t *testing.T) {
-	port, own := freePorts(t, 1)[0], new(games)
+	port, own := freePort(t), new(games)
 	natsServer(t, port, t.TempDir())
 	url := fmt.Sprintf("nats://127.0.0.1:%d", port)
 	a := join(t, Options{Node: "a", Servers: []string{url}, Games: own, ReportEvery: 50 * time.Millisecond})

@@ -87,7 +87,7 @@ func TestCredentials(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	port := freePorts(t, 1)[0]
+	port := freePort(t)
 	s, err := server.NewServer(&server.Options{
 		Host: "127.0.0.1", Port: port, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true,
 		TrustedOperators: []*jwt.OperatorClaims{trusted}, SystemAccount: system.name, AccountResolver: resolver,

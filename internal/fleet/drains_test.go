@@ -101,7 +101,7 @@ func gameAt(n int) gameServer { return gameServer{"arena", netip.AddrPortFrom(ad
 // it is back, with its disk or with an empty one, both agree. A node that joins later has the drains too.
 func TestDrains(t *testing.T) {
 	for _, empty := range []bool{false, true} {
-		port, folder := freePorts(t, 1)[0], t.TempDir()
+		port, folder := freePort(t), t.TempDir()
 		s := natsServer(t, port, folder)
 		url := []string{fmt.Sprintf("nats://127.0.0.1:%d", port)}
 		left, right := new(games), new(games)
@@ -149,7 +149,7 @@ func TestDrains(t *testing.T) {
 
 // TestHostileDrains writes records into the bucket that no node writes. They have no effect, and later ones arrive.
 func TestHostileDrains(t *testing.T) {
-	port := freePorts(t, 1)[0]
+	port := freePort(t)
 	natsServer(t, port, t.TempDir())
 	url, own := fmt.Sprintf("nats://127.0.0.1:%d", port), new(games)
 	a := join(t, Options{Node: "a", Servers: []string{url}, Games: own})

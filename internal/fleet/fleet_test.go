@@ -19,6 +19,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/rs/zerolog"
 
+	"tidegate/internal/freeport"
 	"tidegate/internal/testkit/await"
 	"tidegate/ratelimit"
 )
@@ -80,27 +81,19 @@ func lasting(addr netip.Addr) ratelimit.Ban {
 // address returns the n-th address of the tests.
 func address(n int) netip.Addr { return netip.AddrFrom4([4]byte{198, 18, byte(n >> 8), byte(n)}) }
 
-// freePorts returns loopback ports that are free.
-func freePorts(t *testing.T, n int) []int {
+// freePort returns a loopback port that is free.
+func freePort(t *testing.T) int {
 	t.Helper()
-	ports := make([]int, n)
-	for i := range ports {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = l.Close() }()
-		ports[i] = l.Addr().(*net.TCPAddr).Port
-	}
-	return ports
+	return int(freeport.Loopback(t).Port())
 }
 
 // cluster returns the options of nodes with embedded servers.
 func cluster(t *testing.T, n int) []Options {
 	t.Helper()
-	ports, peers, all := freePorts(t, n), []string(nil), []Options(nil)
-	for _, port := range ports {
-		peers = append(peers, fmt.Sprintf("127.0.0.1:%d", port))
+	ports, peers, all := make([]int, n), []string(nil), []Options(nil)
+	for i := range ports {
+		ports[i] = freePort(t)
+		peers = append(peers, fmt.Sprintf("127.0.0.1:%d", ports[i]))
 	}
 	for i, port := range ports {
 		all = append(all, Options{
@@ -179,7 +172,7 @@ func halt(s *server.Server) {
 // empty one, both have all changes.
 func TestNATSAway(t *testing.T) {
 	for _, empty := range []bool{false, true} {
-		port, folder := freePorts(t, 1)[0], t.TempDir()
+		port, folder := freePort(t), t.TempDir()
 		s := natsServer(t, port, folder)
 		url := []string{fmt.Sprintf("nats://127.0.0.1:%d", port)}
 		a, b := join(t, Options{Node: "a", Servers: url}), join(t, Options{Node: "b", Servers: url})
@@ -220,7 +213,7 @@ func TestNATSAway(t *testing.T) {
 
 // TestHostileBucket writes records into the bucket that no node writes. They have no effect, and later ones arrive.
 func TestHostileBucket(t *testing.T) {
-	port := freePorts(t, 1)[0]
+	port := freePort(t)
 	natsServer(t, port, t.TempDir())
 	url := fmt.Sprintf("nats://127.0.0.1:%d", port)
 	a := join(t, Options{Node: "a", Servers: []string{url}})
@@ -347,7 +340,7 @@ func TestTakenPortUntilTheEnd(t *testing.T) {
 // TestEndsCleanly leaves no goroutine behind.
 func TestEndsCleanly(t *testing.T) {
 	before := runtime.NumGoroutine()
-	port := freePorts(t, 1)[0]
+	port := freePort(t)
 	s := natsServer(t, port, t.TempDir())
 	a := join(t, Options{Node: "a", Servers: []string{fmt.Sprintf("nats://127.0.0.1:%d", port)}})
 	a.awaitCurrent(t)

@@ -124,10 +124,9 @@ func (w throttled) Write(b []byte) (int, error) {
 func gatedCluster(t *testing.T, n int) (all []Options, gates map[[2]int]*gate) {
 	t.Helper()
 	all, gates = cluster(t, n), make(map[[2]int]*gate)
-	nowhere := freePorts(t, n)
 	for i := range all {
 		all[i].Games = new(games)
-		all[i].Embedded.advertise = fmt.Sprintf("127.0.0.1:%d", nowhere[i])
+		all[i].Embedded.advertise = fmt.Sprintf("127.0.0.1:%d", freePort(t))
 		peers := append([]string(nil), all[i].Embedded.Peers...)
 		for j := range peers {
 			if j != i {

@@ -11,7 +11,7 @@ import (
 // TestPending ends bans and drains while NATS is away, and replaces the node by a successor. The successor ends another
 // drain. When NATS is back, all of that holds at the other node too.
 func TestPending(t *testing.T) {
-	port, folder := freePorts(t, 1)[0], t.TempDir()
+	port, folder := freePort(t), t.TempDir()
 	s := natsServer(t, port, folder)
 	url := []string{fmt.Sprintf("nats://127.0.0.1:%d", port)}
 	left, right := new(games), new(games)

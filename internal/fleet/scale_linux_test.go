@@ -29,7 +29,7 @@ const (
 // TestManyNodes runs many nodes and one NATS server in this process, with the real code and with counts in place of
 // sessions. Each node changes all its counts all the time. It measures the traffic, and the time until all have a ban.
 func TestManyNodes(t *testing.T) {
-	port := freePorts(t, 1)[0]
+	port := freePort(t)
 	s := natsServer(t, port, t.TempDir())
 	url := []string{fmt.Sprintf("nats://127.0.0.1:%d", port)}
 	empty := heapInUse()

@@ -105,7 +105,7 @@ func TestSecureNATS(t *testing.T) {
 	if err := os.WriteFile(a.path("seed"), seed, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	port := freePorts(t, 1)[0]
+	port := freePort(t)
 	s, err := server.NewServer(&server.Options{
 		Host: "127.0.0.1", Port: port, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true,
 		TLSConfig: config, TLSVerify: true, TLSTimeout: 5, Nkeys: []*server.NkeyUser{{Nkey: public}},

@@ -18,6 +18,7 @@ import (
 
 	"tidegate/internal/bench"
 	"tidegate/internal/bench/process"
+	"tidegate/internal/freeport"
 	"tidegate/internal/table"
 )
 
@@ -224,7 +225,7 @@ func (r *run) measure() (*Figures, error) {
 // start runs the subject on the last core.
 func (r *run) start() error {
 	for listener := range r.to {
-		addr, err := process.FreeAddr(r.testbed.server)
+		addr, err := freeport.Find(r.testbed.server)
 		if err != nil {
 			return err
 		}
