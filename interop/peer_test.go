@@ -4,7 +4,6 @@ package interop_test
 
 import (
 	"encoding/json"
-	"math/rand/v2"
 	"net"
 	"path/filepath"
 	"slices"
