@@ -131,31 +131,54 @@ func (l *loop) adopt(state *LoopState, at time.Time) (all Imported, err error) {
 	entering := beginImport(l.relay, at)
 	if l.entering != nil {
 		entering.copies, l.entering = l.entering.copies, nil
-		l.relay.table.Reserve(len(entering.copies))
 	}
 	if err := entering.shared(state.Shared, notOpened); err != nil {
 		return all, err
 	}
+	entering.keep(state.unchanged)
 	var own []netio.Socket
-	for _, rest := range state.Sessions {
-		for len(rest) > 0 {
-			names, more, ok := cutPiece(rest)
-			b, more, whole := cutPiece(more)
-			if !ok || !whole {
-				return all, errCut
-			}
-			own, err = entering.next(names, b, sockets, own[:0])
-			all.count(err)
-			rest = more
-		}
+	err = state.each(func(names, b []byte) bool {
+		var lost error
+		own, lost = entering.next(names, b, sockets, own[:0])
+		all.count(lost)
+		return true
+	})
+	if err != nil {
+		return all, err
 	}
 	entering.end()
 	sockets.CloseUnclaimed()
 	return all, nil
 }
 
-// next makes the next session again. Its record is empty if it is one of the pre-copy: then its ID is in place of its
-// sockets' names. next returns the memory for the sockets.
+// each calls visit with each session, until that returns false: the names of its sockets and its record. The record is
+// empty if it is one of the pre-copy: then its ID is in place of the names.
+func (s *LoopState) each(visit func(names, b []byte) bool) error {
+	for _, rest := range s.Sessions {
+		for len(rest) > 0 {
+			names, more, ok := cutPiece(rest)
+			b, more, whole := cutPiece(more)
+			if !ok || !whole {
+				return errCut
+			}
+			if !visit(names, b) {
+				return nil
+			}
+			rest = more
+		}
+	}
+	return nil
+}
+
+// unchanged yields the IDs of the sessions that are as in the pre-copy.
+func (s *LoopState) unchanged(yield func(SessionID) bool) {
+	_ = s.each(func(names, b []byte) bool {
+		id, _ := binary.Uvarint(names)
+		return len(b) > 0 || yield(SessionID(id))
+	})
+}
+
+// next makes the next session again, or ends the import of one of the pre-copy. It returns the memory for the sockets.
 func (i *importer) next(names, b []byte, from netio.Handover, own []netio.Socket) ([]netio.Socket, error) {
 	if len(b) > 0 {
 		own, found := namedSockets(own, from, names)
@@ -170,14 +193,11 @@ func (i *importer) next(names, b []byte, from netio.Handover, own []netio.Socket
 		return own, err
 	}
 	own, found := namedSockets(own, from, one.names)
-	switch {
-	case !found:
+	if !found {
+		one.leave(i.relay)
 		return own, errNoSocket
-	case one.isReady(i) && slices.Equal(own, one.given):
-		return own, one.finish(i, nil)
 	}
-	// A name that was read before the standstill may have been another socket's: numbers of descriptors are used again.
-	return own, one.again(i, own)
+	return own, one.settle(i, own)
 }
 
 // notOpened opens no socket: the predecessor's configuration still has the listeners of all sessions.

@@ -1,20 +1,18 @@
 package proxy
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"time"
 
 	"tidegate/internal/netio"
-	"tidegate/internal/record"
 	"tidegate/proxy/stats"
 )
 
 // A pre-copy shortens the standstill of a handover, as in the live migration of virtual machines. While the loops run,
-// they give the successor their sockets to servers, and write all calm sessions. The successor makes them ready to
-// enter. Further passes repeat this for the sessions that have changed meanwhile. At the standstill, an unchanged
-// session needs only its ID.
+// they give the successor their sockets to servers, and write all calm sessions. The successor enters them. Further
+// passes repeat this for the sessions that have changed meanwhile. At the standstill, an unchanged session needs only
+// its ID. The successor removes the sessions that have ended or changed.
 
 const (
 	// pieceCost bounds the visits of a piece of a pass, by their cost.
@@ -269,104 +267,4 @@ func (p *pass) rest(ctx context.Context, d time.Duration, behind bool) error {
 		}
 		wake.Reset(restTime)
 	}
-}
-
-// sessionCopy is a session from a pre-copy.
-type sessionCopy struct {
-	candidate
-	names []byte // of its sockets
-	ready bool   // checked and restored: it only has to enter
-}
-
-// TakeSockets takes sockets that the predecessor gives before the sessions. It owns the descriptors, also after an
-// error.
-func (s *Server) TakeSockets(b GivenSockets) error {
-	if b.Loop < 0 || b.Loop >= len(s.loops) {
-		netio.CloseCopies(b.Descriptors)
-		return ErrLoops
-	}
-	sockets, ok := s.loops[b.Loop].poller.(netio.Handover)
-	if !ok {
-		netio.CloseCopies(b.Descriptors)
-		return ErrNoHandover
-	}
-	return sockets.Take(b.State, b.Descriptors)
-}
-
-// TakeCopies takes a batch of a predecessor's pre-copy, before Import. It restores the connections.
-func (s *Server) TakeCopies(b CopiedSessions) error {
-	if b.Loop < 0 || b.Loop >= len(s.loops) {
-		return ErrLoops
-	}
-	l := s.loops[b.Loop]
-	from, ok := l.poller.(netio.Handover)
-	if !ok {
-		return ErrNoHandover
-	}
-	if l.entering == nil {
-		l.entering = beginImport(l.relay, b.At)
-	}
-	for rest := b.Batch; len(rest) > 0; {
-		after, n := binary.Uvarint(rest)
-		if n <= 0 {
-			return errCut
-		}
-		names, more, ok := cutPiece(rest[n:])
-		if !ok {
-			return errCut
-		}
-		if rest, more, ok = cutPiece(more); !ok {
-			return errCut
-		}
-		sockets, found := namedSockets(nil, from, names)
-		l.entering.copied(rest, b.At.Add(min(time.Duration(after), time.Hour)), names, sockets, found)
-		rest = more
-	}
-	return nil
-}
-
-// copied keeps a session with the names of its sockets. If all sockets were found, it also checks the session and
-// restores its connections. An unreadable record is not kept: its session fails later, if the predecessor still has it.
-func (i *importer) copied(b []byte, at time.Time, names []byte, sockets []netio.Socket, found bool) {
-	one := &sessionCopy{candidate: newCandidate(at, sockets), names: bytes.Clone(names)}
-	v := &one.savedSession
-	if record.Read(b, v) != nil || v.Is(sessionKind, savedVersion) != nil || v.Calm != (v.Body != nil) {
-		return
-	}
-	if i.copies == nil {
-		i.copies = make(map[SessionID]*sessionCopy)
-	}
-	i.copies[v.Serial] = one
-	if !found || one.check(i) != nil {
-		return
-	}
-	if v.Body == nil {
-		one.ready = true
-		return
-	}
-	t, err := restoreCalm(i.relay, at, one.session, v.Body)
-	one.pending.restored, one.ready = t, err == nil
-}
-
-// takeCopy takes a session out of the pre-copy.
-func (i *importer) takeCopy(id SessionID) (*sessionCopy, error) {
-	one := i.copies[id]
-	if one == nil {
-		return nil, unusable("copy of the session", id)
-	}
-	delete(i.copies, id)
-	return one, nil
-}
-
-// isReady reports whether the session only has to enter. The copy came before the predecessor's routes.
-func (o *sessionCopy) isReady(i *importer) bool {
-	return o.ready && i.route(&o.savedSession) == o.route
-}
-
-// again checks a session that is not ready.
-func (o *sessionCopy) again(i *importer, sockets []netio.Socket) error {
-	v := o.savedSession
-	o.candidate = newCandidate(o.at, sockets)
-	o.savedSession = v
-	return o.finish(i, o.check(i))
 }

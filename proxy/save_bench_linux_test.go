@@ -54,7 +54,6 @@ func BenchmarkImportKept(b *testing.B) {
 				r.Attach(0, c.listener)
 				i = beginImport(r, c.now)
 				takeCopies(b, i, 1, all, []CopiedSessions{batch})
-				i.relay.table.Reserve(len(all))
 				b.StartTimer()
 			}
 			if err := all[n%len(all)].enter(i); err != nil {

@@ -32,10 +32,18 @@ func (s *savedRecord) enter(i *importer) error {
 	if err != nil {
 		return err
 	}
-	if one.isReady(i) {
-		return one.finish(i, nil)
-	}
-	return one.again(i, s.sockets)
+	return one.settle(i, s.sockets)
+}
+
+// keep tells an importer which sessions are as in the pre-copy.
+func keep(i *importer, all []savedRecord) {
+	i.keep(func(yield func(SessionID) bool) {
+		for _, one := range all {
+			if one.kept != 0 && !yield(one.kept) {
+				return
+			}
+		}
+	})
 }
 
 // exportAll exports a Relay: the record of the Relay itself, and those of its sessions.
@@ -60,6 +68,7 @@ func importAll(t testing.TB, r *Relay, now time.Time, shared []byte, all []saved
 	if err := i.shared(shared, noSocket); err != nil {
 		t.Fatal(err)
 	}
+	keep(i, all)
 	for _, one := range all {
 		if err := one.enter(i); err != nil {
 			t.Fatal(err)
@@ -99,6 +108,9 @@ func (w *world) sameBooks(old, fresh *Relay) {
 	if got, want := len(fresh.presence.sessions), len(old.presence.sessions); got != want {
 		w.t.Fatalf("%d clients are present, want %d", got, want)
 	}
+	if got, want := accountOf(fresh), accountOf(old); !reflect.DeepEqual(got, want) {
+		w.t.Fatalf("the accounts of sessions are %v, want %v", got, want)
+	}
 	for _, route := range old.routes {
 		for i, s := range route.pool.Status(w.Now()) {
 			if got := fresh.pools.Get(route.Upstream.Name).Status(w.Now())[i].Sessions; got != s.Sessions {
@@ -121,6 +133,21 @@ func (w *world) sameBooks(old, fresh *Relay) {
 	if before, after := old.Figures(), fresh.Figures(); !reflect.DeepEqual(before, after) {
 		w.t.Fatalf("the figures were\n%+v\nand are now\n%+v", before, after)
 	}
+}
+
+// accountOf returns what a Relay counts beside its table, by sessions that come and leave.
+func accountOf(r *Relay) map[string]int {
+	account := map[string]int{
+		"known": r.known.count, "sessions": r.guard.all.sessions, "causes": len(r.journal.causes),
+		"addresses": len(r.guard.addresses), "networks": len(r.guard.networks),
+	}
+	for _, d := range r.listeners {
+		account["listener "+d.name] += d.sessions
+	}
+	for _, route := range r.routes {
+		account["IDs of "+route.Name] += route.ids.count
+	}
+	return account
 }
 
 // replaceAgain replaces the Relay at random moments from now on: just after a whole millisecond. A Relay handles a

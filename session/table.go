@@ -139,22 +139,39 @@ func (t *Table[T]) Enter(e *Entry[T], k Key, established bool) {
 	}
 }
 
-// Reserve makes room for a number of sessions at once. Only an empty Table does that.
-func (t *Table[T]) Reserve(sessions int) {
-	if len(t.byKey) == 0 {
-		t.byKey = make(map[Key]*Entry[T], sessions)
-	}
+// MoveToEnd puts a session behind all others in their order. No walk may be under way.
+func (t *Table[T]) MoveToEnd(e *Entry[T]) {
+	t.unlink(e)
+	t.link(e)
 }
 
 func (t *Table[T]) insert(e *Entry[T], k Key) {
-	e.Key, e.prev = k, t.last
+	e.Key = k
+	t.link(e)
+	t.byKey[k] = e
+}
+
+func (t *Table[T]) link(e *Entry[T]) {
+	e.prev, e.next = t.last, nil
 	if t.last == nil {
 		t.first = e
 	} else {
 		t.last.next = e
 	}
 	t.last = e
-	t.byKey[k] = e
+}
+
+func (t *Table[T]) unlink(e *Entry[T]) {
+	if e.prev != nil {
+		e.prev.next = e.next
+	} else {
+		t.first = e.next
+	}
+	if e.next != nil {
+		e.next.prev = e.prev
+	} else {
+		t.last = e.prev
+	}
 }
 
 // IsEstablished reports whether a session is no longer half-open.
@@ -181,16 +198,7 @@ func (t *Table[T]) Remove(e *Entry[T]) {
 	t.wheel.disarm(e)
 	delete(t.byKey, e.Key)
 	t.places.leave(e.Key.Client.Addr())
-	if e.prev != nil {
-		e.prev.next = e.next
-	} else {
-		t.first = e.next
-	}
-	if e.next != nil {
-		e.next.prev = e.prev
-	} else {
-		t.last = e.prev
-	}
+	t.unlink(e)
 	// next stays set: a walk may remove the entry on which it stands. Nothing else refers to the entry.
 	e.prev = nil
 }
