@@ -15,8 +15,8 @@
 //
 // From the top to the ground. The Server, with the loops that drive Relays:
 //
-//   - run.go, reload.go, handover.go, precopy.go, roster.go, transfer.go, upstreams.go: life, new settings, a
-//     successor process, and requests by operators
+//   - run.go, reload.go, handover.go, precopy.go, copies.go, roster.go, transfer.go, upstreams.go: life, new
+//     settings, a successor process, and requests by operators
 //   - capture.go, recording.go, why.go, figures.go, snapshot.go, top.go, watch.go: what operators see
 //   - listen.go, inherit.go, kernel_keep.go, server.go: listening sockets, and kernel offload
 //   - mailbox.go, thin.go, loop.go, clock.go: commands for loops, loops, and their time
