@@ -39,6 +39,7 @@ type pair struct {
 	hello   codec.Hello
 	flooded time.Time // until when the last flood has driven both sides
 	ahead   bool      // the client is dialed ahead, and the server defers it
+	crowded bool      // the planned traffic is more than the path takes at once
 }
 
 // newPair makes a server that waits in the given network conditions, and a client that has not dialed yet.

@@ -16,6 +16,7 @@ const (
 	maxLate         = 3000 // microseconds by which a wake-up may be late
 	usualSize       = 200  // bytes; most messages are shorter
 	largeSize       = 3000
+	crowdedSize     = 20000           // bytes; most of the large messages of crowded traffic are shorter
 	quiet           = 2 * time.Second // time for datagrams under way to arrive
 	excusedShare    = 10              // one in this many handshakes may fail in bad network conditions
 )
@@ -92,6 +93,7 @@ func trafficPair(
 	r *report, c *Config, w weather, build factory, modes []codec.Mode, seed uint64,
 ) (*pair, bool) {
 	p := newPair(r, c, seed, w.net)
+	p.crowded = w.crowded
 	if c.CalmHandshake {
 		p.net.SetWeather(clear20)
 	}
@@ -124,12 +126,13 @@ func trafficPair(
 	return p, true
 }
 
-// compose plans the traffic of one direction: bursts and pauses, small messages and a few large ones.
+// compose plans the traffic of one direction: bursts and pauses, small messages and a few large ones. Crowded traffic
+// has few pauses, and every other message is large.
 func (p *pair) compose(modes []codec.Mode) []planned {
 	at := p.net.Now()
 	plan := make([]planned, trafficMessages)
 	for i := range plan {
-		if p.rng.IntN(3) > 0 {
+		if p.rng.IntN(3) > 0 && (!p.crowded || p.rng.IntN(10) == 0) {
 			at = at.Add(time.Duration(p.rng.IntN(maxGap)) * time.Millisecond)
 		}
 		m := modes[p.rng.IntN(len(modes))]
@@ -149,7 +152,10 @@ func hasChannel(m codec.Mode) bool {
 
 func (p *pair) size(m codec.Mode) int {
 	limit := usualSize
-	if p.rng.IntN(10) == 0 {
+	switch {
+	case p.crowded && p.rng.IntN(2) == 0:
+		limit = crowdedSize
+	case !p.crowded && p.rng.IntN(10) == 0:
 		limit = largeSize
 	}
 	smallest := p.c.smallest()
@@ -183,11 +189,12 @@ var clear20 = simnet.Weather{Latency: 20 * time.Millisecond}
 
 // weather is one kind of network conditions, and the number of seeds to run in it.
 type weather struct {
-	name   string
-	net    simnet.Weather
-	seeds  int
-	calm   bool // no datagram is lost, duplicated or reordered
-	excuse bool // a handshake may fail now and then
+	name    string
+	net     simnet.Weather
+	seeds   int
+	calm    bool // no datagram is lost, duplicated or reordered
+	excuse  bool // a handshake may fail now and then
+	crowded bool // more is sent than the path takes at once, so messages wait at their sender
 }
 
 // foul is the bad network in which the whole suite must pass.
@@ -202,5 +209,9 @@ var weathers = []weather{
 	{name: "clear", net: clear20, seeds: 10, calm: true},
 	foul,
 	{name: "reordered", net: simnet.Weather{Latency: time.Millisecond, Jitter: 150 * time.Millisecond}, seeds: 20},
+	{
+		name: "crowded", seeds: 40, excuse: true, crowded: true,
+		net: simnet.Weather{Loss: 0.03, Latency: 25 * time.Millisecond, Jitter: 5 * time.Millisecond},
+	},
 	{name: "distant", net: simnet.Weather{Latency: 250 * time.Millisecond, Jitter: 5 * time.Millisecond}, seeds: 10},
 }

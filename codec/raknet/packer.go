@@ -45,12 +45,12 @@ func (p *packer) packMessages(bulk bool) {
 func (p *packer) packQueue(q *queue) {
 	for m := q.peek(); m != nil; m = q.peek() {
 		if p.overdue(m) {
-			p.leave(q, m)
+			p.s.leave(q, m)
 			p.s.flight.done = append(p.s.flight.done, outcome{m, false})
 			continue
 		}
 		if m.parts == 0 {
-			if p.isSplit(m) && p.s.openSplits >= maxOpenSplits {
+			if p.isSplit(m) && p.s.openSplits >= maxOpenSplits || q == &p.s.bulk && p.s.isBehindSmall(m) {
 				return
 			}
 			p.s.start(m)
@@ -59,19 +59,11 @@ func (p *packer) packQueue(q *queue) {
 			return
 		}
 		if m.sent == m.parts {
-			p.leave(q, m)
+			p.s.leave(q, m)
 		}
 		if !m.mode.IsReliable() && m.receipt == 0 {
 			p.s.finish(m)
 		}
-	}
-}
-
-// leave removes the oldest message, m, from its queue.
-func (p *packer) leave(q *queue, m *outgoing) {
-	q.pop()
-	if m.inLine {
-		p.s.channels[m.channel].bulk--
 	}
 }
 

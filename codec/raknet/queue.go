@@ -15,7 +15,7 @@ type outgoing struct {
 	receipt  codec.Receipt
 	queuedAt time.Duration
 	control  bool // RakNet's own, not the game's
-	inLine   bool // counted by its channel as waiting in bulk
+	inLine   bool // counted by its channel while it waits
 
 	// Set when its first part is sent.
 	order, sequence Seq24

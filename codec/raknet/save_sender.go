@@ -219,15 +219,12 @@ func (s *sender) restoreMessages(v *savedSender, o *Options) error {
 			}
 			m := messages[at]
 			if i == 3 {
-				where[at].done = true
+				where[at].done, m.inLine = true, false // earlier programs left the mark
 				s.flight.done = append(s.flight.done, outcome{message: m})
 				continue
 			}
 			where[at].queued = true
-			[...]*queue{&s.control, &s.small, &s.bulk}[i].push(m)
-			if m.inLine {
-				s.channel(m.channel).bulk++
-			}
+			s.wait([...]*queue{&s.control, &s.small, &s.bulk}[i], m)
 		}
 	}
 	for i, m := range messages {
@@ -248,7 +245,7 @@ type messagePlace struct {
 func (p messagePlace) fits(m *outgoing) bool {
 	switch {
 	case p.done:
-		return p.parts == 0 && !m.inLine
+		return p.parts == 0
 	case p.queued && m.parts == 0:
 		return p.parts == 0 && m.sent == 0 && m.settled == 0
 	case p.queued:

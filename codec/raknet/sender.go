@@ -58,6 +58,7 @@ type sending struct {
 type sendChannel struct {
 	order    Seq24 // number of the next ordered message
 	sequence Seq24 // number of the next sequenced message
+	small    int   // messages of the channel that wait in small; all are older than those in bulk
 	bulk     int   // messages of the channel that wait in bulk
 }
 
@@ -95,14 +96,12 @@ func (s *sender) outgoing(now time.Duration, m codec.Message) *outgoing {
 // enqueue queues a message of the game.
 func (s *sender) enqueue(now time.Duration, m codec.Message) {
 	o := s.outgoing(now, m)
+	o.inLine = hasChannel(m.Mode)
+	q := &s.small
 	if s.isBulk(&m) {
-		if o.inLine = hasChannel(m.Mode); o.inLine {
-			s.channel(m.Channel).bulk++
-		}
-		s.bulk.push(o)
-	} else {
-		s.small.push(o)
+		q = &s.bulk
 	}
+	s.wait(q, o)
 	s.bytes += len(m.Payload)
 	s.count++
 }
@@ -111,6 +110,34 @@ func (s *sender) enqueue(now time.Duration, m codec.Message) {
 func (s *sender) isBulk(m *codec.Message) bool {
 	return len(m.Payload) >= bulkSize || hasChannel(m.Mode) && s.channel(m.Channel).bulk > 0
 }
+
+// wait puts a message at the end of a queue.
+func (s *sender) wait(q *queue, m *outgoing) {
+	q.push(m)
+	if m.inLine {
+		*s.waiting(q, m.channel)++
+	}
+}
+
+// leave removes the oldest message, m, from its queue.
+func (s *sender) leave(q *queue, m *outgoing) {
+	q.pop()
+	if m.inLine {
+		m.inLine = false
+		*s.waiting(q, m.channel)--
+	}
+}
+
+// waiting returns the count of a channel's messages in a queue.
+func (s *sender) waiting(q *queue, channel uint8) *int {
+	if q == &s.bulk {
+		return &s.channel(channel).bulk
+	}
+	return &s.channel(channel).small
+}
+
+// isBehindSmall reports whether older messages of a bulk message's channel wait in small. It must not overtake them.
+func (s *sender) isBehindSmall(m *outgoing) bool { return m.inLine && s.channels[m.channel].small > 0 }
 
 // channel returns the state of an ordering channel, which is allocated at its first use.
 func (s *sender) channel(number uint8) *sendChannel {
@@ -265,7 +292,7 @@ func (s *sender) abandonQueue(e *events.Queue) {
 
 func (s *sender) abandonAll(q *queue, e *events.Queue) {
 	for m := q.peek(); m != nil; m = q.peek() {
-		q.pop()
+		s.leave(q, m)
 		s.giveUp(m, e)
 	}
 }
