@@ -87,7 +87,7 @@ func lossy(t *testing.T, at, port string, loss lossylink.Loss) (host, reached st
 	if loss.ToServer == 0 && loss.ToClients == 0 {
 		return "127.0.0.1", port
 	}
-	l, err := lossylink.StartAt(netip.MustParseAddrPort(at), netip.MustParseAddrPort("127.0.0.1:"+port), 10, loss)
+	l, err := lossylink.StartAt(netip.MustParseAddrPort(at), netip.MustParseAddrPort("127.0.0.1:"+port), 40, loss)
 	if err != nil {
 		t.Fatal(err)
 	}

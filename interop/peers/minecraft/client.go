@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"log/slog"
+	"net"
 	"os"
 	"time"
 
@@ -51,7 +53,7 @@ func play(address string) error {
 	for {
 		p, err := conn.ReadPacket()
 		if err != nil {
-			tell("disconnected", "")
+			tell("disconnected", err.Error())
 			select {} // the test ends the process
 		}
 		c.handle(p)
@@ -60,7 +62,11 @@ func play(address string) error {
 
 // join makes one attempt.
 func join(address string) (*minecraft.Conn, error) {
-	dialer := minecraft.Dialer{IdentityData: login.IdentityData{DisplayName: "Steve"}}
+	dialer := minecraft.Dialer{
+		IdentityData: login.IdentityData{DisplayName: "Steve"},
+		ErrorLog:     slog.New(slog.NewTextHandler(os.Stderr, nil)), // names the fault that ends a connection
+		PacketFunc:   hear,
+	}
 	conn, err := dialer.DialTimeout("raknet", address, patience)
 	if err != nil {
 		return nil, fmt.Errorf("join: %w", err)
@@ -69,6 +75,17 @@ func join(address string) (*minecraft.Conn, error) {
 		return nil, fmt.Errorf("spawn: %w", errors.Join(err, conn.Close()))
 	}
 	return conn, nil
+}
+
+// hear tells the server's chat lines in the order in which they arrive. ReadPacket sometimes returns a packet before an
+// older one: when the next packet arrives right after it has looked for older ones (gophertunnel 1.55.0).
+func hear(header packet.Header, payload []byte, from, _ net.Addr) {
+	if header.PacketID != packet.IDText || from.String() != os.Args[1] {
+		return
+	}
+	var text packet.Text
+	text.Marshal(protocol.NewReader(bytes.NewBuffer(payload), 0, false))
+	tell("received", hex.EncodeToString([]byte(text.Message)))
 }
 
 func (c *client) say(text string) {
@@ -83,8 +100,6 @@ func (c *client) write(p packet.Packet) { _ = c.conn.WritePacket(p) }
 
 func (c *client) handle(p packet.Packet) {
 	switch p := p.(type) {
-	case *packet.Text:
-		tell("received", hex.EncodeToString([]byte(p.Message)))
 	case *packet.LevelChunk:
 		c.ask(p)
 	case *packet.SubChunk:
