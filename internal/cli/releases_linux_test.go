@@ -104,7 +104,7 @@ func buildEarlier(t *testing.T, path string) bool {
 }
 
 // TestUpgradeBetweenReleases upgrades an earlier release to this one, this one to a later one, and back, while players
-// talk. A later release has further fields in its records. No session ends.
+// of all protocols play. A later release has further fields in its records. No session ends.
 func TestUpgradeBetweenReleases(t *testing.T) {
 	if _, err := exec.LookPath("go"); err != nil || testing.Short() {
 		t.Skip("it needs the go command, and a minute: ", err)
@@ -120,8 +120,13 @@ func TestUpgradeBetweenReleases(t *testing.T) {
 		t.Log("the test goes on without an earlier release")
 	}
 	copyOfSelf(t, path)
-	p := startProgram(t, path, bridgeConfig(echoServer(t)), nil)
-	talk := p.talking(t, 8)
+	const talkers = 8
+	others := newGames(t)
+	others.players = 1 // of each protocol: the builds need the processor
+	p := startProgram(t, path, bridgeConfig(echoServer(t))+others.configuration(), nil)
+	talk := p.talking(t, talkers)
+	others.begin(t, p)
+	players := float64(talkers + len(others.sessions))
 	pid := p.cmd.Process.Pid
 	for _, version := range order {
 		must(t, os.Remove(path))
@@ -139,10 +144,12 @@ func TestUpgradeBetweenReleases(t *testing.T) {
 		pid = int(lines[handedOver]["successor"].(float64))
 		t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGKILL) })
 		got, _ := lines[handedOver]["successor_version"].(string)
-		if !strings.HasPrefix(got, version) || lines["took over"]["sessions"] != float64(8) {
+		if !strings.HasPrefix(got, version) || lines["took over"]["sessions"] != players {
 			t.Errorf("upgraded to %v, want %s: %v", got, version, lines["took over"])
 		}
 		talk.goesOn(t)
+		others.goOn(t, p)
 	}
+	others.end(t)
 	talk.end(t)
 }
