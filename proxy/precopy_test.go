@@ -16,17 +16,27 @@ import (
 	"tidegate/proxy/stats"
 )
 
+// copiedPass is what a pass of a pre-copy gives the successor.
+type copiedPass struct {
+	CopiedSessions
+	sockets map[SessionID][]netio.Socket // of all sessions at that moment
+}
+
 // copyPass makes a pass of a pre-copy.
-func copyPass(r *Relay, now time.Time) CopiedSessions {
-	c, b := &r.precopy, CopiedSessions{At: now}
+func copyPass(r *Relay, now time.Time) copiedPass {
+	c, b := &r.precopy, copiedPass{CopiedSessions{At: now}, make(map[SessionID][]netio.Socket)}
 	for first := true; first || c.pass != nil; first = false {
 		b.Batch = append(b.Batch, c.piece(r, now)...)
+	}
+	x := exporter{relay: r, now: now}
+	for e := range r.table.All {
+		b.sockets[e.Value.serial] = x.sockets(e)
 	}
 	return b
 }
 
 // sessions returns how many sessions a batch has.
-func (b CopiedSessions) sessions(t testing.TB) (n int) {
+func (b copiedPass) sessions(t testing.TB) (n int) {
 	eachCopy(t, b.Batch, func([]byte) { n++ })
 	return n
 }
@@ -46,23 +56,21 @@ func eachCopy(t testing.TB, batch []byte, f func(record []byte)) {
 	}
 }
 
-// takeCopies gives an importer the batches of a pre-copy. One of every few sessions has its sockets there already.
-func takeCopies(t testing.TB, i *importer, every SessionID, all []savedRecord, batches []CopiedSessions) {
+// takeCopies gives an importer the batches of a pre-copy. One of every few sessions has its sockets there already, and
+// enters. Some of these change or end before the standstill.
+func takeCopies(t testing.TB, i *importer, every SessionID, batches []copiedPass) {
 	t.Helper()
-	sockets := make(map[SessionID][]netio.Socket)
-	for _, one := range all {
-		if one.kept%every == 0 {
-			sockets[one.kept] = one.sockets
-		}
-	}
 	for _, b := range batches {
 		eachCopy(t, b.Batch, func(of []byte) {
 			var v savedSession
 			if err := record.Read(of, &v); err != nil {
 				t.Fatal(err)
 			}
-			own, found := sockets[v.Serial]
-			i.copied(of, b.At, nil, own, found)
+			if v.Serial%every == 0 {
+				i.copied(of, b.At, nil, b.sockets[v.Serial], true)
+			} else {
+				i.copied(of, b.At, nil, nil, false)
+			}
 		})
 	}
 }
@@ -108,7 +116,7 @@ func (w *world) checkCopies(r *Relay) {
 }
 
 // isLast reports whether no later batch has the session.
-func (b CopiedSessions) isLast(t testing.TB, of []CopiedSessions, id SessionID) bool {
+func (b copiedPass) isLast(t testing.TB, of []copiedPass, id SessionID) bool {
 	for _, later := range of {
 		if later.At.After(b.At) {
 			last := true
@@ -131,7 +139,7 @@ func TestPrecopy(t *testing.T) {
 	m := newMass(t, sessions, raknet.New(raknet.Options{}), ModeTerminate, func(*Settings) {})
 	old := m.relay
 	old.precopy.start(nil)
-	var batches []CopiedSessions
+	var batches []copiedPass
 	pass := func(want int) {
 		t.Helper()
 		batches = append(batches, copyPass(old, m.now))
@@ -157,10 +165,11 @@ func TestPrecopy(t *testing.T) {
 	shared, all := exportAll(old, m.now)
 	r := m.successor(t)
 	i := beginImport(r, m.now)
-	takeCopies(t, i, 1, all, batches)
+	takeCopies(t, i, 1, batches)
 	if err := i.shared(shared, noSocket); err != nil {
 		t.Fatal(err)
 	}
+	keep(i, all)
 	for _, one := range all {
 		if err := one.enter(i); err != nil {
 			t.Fatal(err)
@@ -211,7 +220,7 @@ func copyRelayed(t *testing.T, input func(*mass, *entry)) {
 	m := newMass(t, sessions, raknet.New(raknet.Options{}), ModeRelay, func(*Settings) {})
 	old := m.relay
 	old.precopy.start(nil)
-	w := &world{t: t, copies: []CopiedSessions{copyPass(old, m.now)}}
+	w := &world{t: t, copies: []copiedPass{copyPass(old, m.now)}}
 	if n := w.copies[0].sessions(t); n != sessions {
 		t.Fatalf("a pass copies %d sessions, want %d", n, sessions)
 	}

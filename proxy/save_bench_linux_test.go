@@ -53,7 +53,7 @@ func BenchmarkImportKept(b *testing.B) {
 				r := NewRelay(c.relay.settings, RelayOptions{Log: zerolog.Nop()}, c, c.now)
 				r.Attach(0, c.listener)
 				i = beginImport(r, c.now)
-				takeCopies(b, i, 1, all, []CopiedSessions{batch})
+				takeCopies(b, i, 1, []copiedPass{batch})
 				b.StartTimer()
 			}
 			if err := all[n%len(all)].enter(i); err != nil {

@@ -61,10 +61,10 @@ func exportAll(r *Relay, now time.Time) (shared []byte, all []savedRecord) {
 }
 
 // importAll is the reverse of exportAll.
-func importAll(t testing.TB, r *Relay, now time.Time, shared []byte, all []savedRecord, copies ...CopiedSessions) {
+func importAll(t testing.TB, r *Relay, now time.Time, shared []byte, all []savedRecord, copies ...copiedPass) {
 	t.Helper()
 	i := beginImport(r, now)
-	takeCopies(t, i, 2, all, copies)
+	takeCopies(t, i, 2, copies)
 	if err := i.shared(shared, noSocket); err != nil {
 		t.Fatal(err)
 	}

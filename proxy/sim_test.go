@@ -55,7 +55,7 @@ type relayNode struct {
 	since     time.Time             // when it was stopped
 	waiting   []func(now time.Time) // input, until resume
 	sends     int                   // datagrams that the Relay has written
-	copies    []CopiedSessions      // for the next Relay
+	copies    []copiedPass          // for the next Relay
 	// receive takes the Relay's datagrams, if a test watches them; nil: the Relay itself.
 	receive func(now time.Time, s netio.Socket, from netip.AddrPort, datagram []byte)
 }
@@ -207,8 +207,8 @@ type world struct {
 	tcpPlayers []*tcpPlayer // the players, if they use TCP
 	tcpServers []*tcpGame   // the servers, if they use TCP
 
-	copies    []CopiedSessions // of a pre-copy, until the Relay is replaced
-	unchanged int              // sessions that were unchanged since their copy
+	copies    []copiedPass // of a pre-copy, until the Relay is replaced
+	unchanged int          // sessions that were unchanged since their copy
 }
 
 // defaultRoute returns a route that tests change before they call newWorld.
