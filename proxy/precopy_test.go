@@ -272,6 +272,56 @@ func TestMissingCopy(t *testing.T) {
 	}
 }
 
+// TestCopyWithAnotherSocket asserts that a session has the socket that its names mean at the standstill, though its copy
+// was made ready with another one. Numbers of descriptors are used again.
+func TestCopyWithAnotherSocket(t *testing.T) {
+	for _, mode := range []Mode{ModeTerminate, ModeRelay} {
+		m := newMass(t, 3, raknet.New(raknet.Options{}), mode, func(*Settings) {})
+		old := m.relay
+		old.precopy.start(nil)
+		copies := copyPass(old, m.now)
+		shared, all := exportAll(old, m.now)
+		right := make(map[SessionID]netio.Socket)
+		for i := range all {
+			right[all[i].kept] = all[i].sockets[0]
+			if i > 0 { // as if the first session was the only one to keep its descriptor
+				s := all[i].sockets[0].(*simSocket)
+				copies.sockets[all[i].kept] = []netio.Socket{&simSocket{addr: playerAddr(90 + i), peer: s.peer}}
+			}
+		}
+		r := m.successor(t)
+		i := beginImport(r, m.now)
+		takeCopies(t, i, 1, []copiedPass{copies})
+		if r.table.Len() != len(all) {
+			t.Fatalf("%v: %d of %d sessions enter before the standstill", mode, r.table.Len(), len(all))
+		}
+		if err := i.shared(shared, noSocket); err != nil {
+			t.Fatal(err)
+		}
+		keep(i, all)
+		for _, one := range all {
+			if err := one.enter(i); err != nil {
+				t.Fatal(err)
+			}
+		}
+		i.end()
+		for e := range r.table.All {
+			p := &e.Value
+			if p.socket != right[p.serial] || p.socket.Owner() != any(e) {
+				t.Errorf("%v: session %v has the socket %v, or that has another session", mode, p.serial, p.socket.Addr())
+			}
+		}
+		for id, wrong := range copies.sockets {
+			if wrong[0] != right[id] && wrong[0].Owner() != nil {
+				t.Errorf("%v: session %v has a socket of another session", mode, id)
+			}
+		}
+		if got, want := accountOf(r), accountOf(old); !reflect.DeepEqual(got, want) {
+			t.Errorf("%v: the accounts are %v, want %v", mode, got, want)
+		}
+	}
+}
+
 // TestCopiesAreForOneSuccessor asserts that other records of a session have its body: its copy may never arrive, or
 // belong to a successor that has failed.
 func TestCopiesAreForOneSuccessor(t *testing.T) {

@@ -101,7 +101,12 @@ func TestHandOverKeepsTheBooks(t *testing.T) {
 // succeed starts a proxy that takes over the listeners and sessions of another, which then has ended.
 func succeed(t *testing.T, old *running, settings *proxy.Settings, loops int) *running {
 	t.Helper()
-	server := successorOf(t, old.server, settings, proxy.Options{Loops: loops, Log: zerolog.Nop()})
+	return follow(t, old, successorOf(t, old.server, settings, proxy.Options{Loops: loops, Log: zerolog.Nop()}))
+}
+
+// follow runs a server that has taken over from another, which has ended.
+func follow(t *testing.T, old *running, server *proxy.Server) *running {
+	t.Helper()
 	if old.ended != nil {
 		if err := <-old.ended; err != nil {
 			t.Error(err)
@@ -109,7 +114,7 @@ func succeed(t *testing.T, old *running, settings *proxy.Settings, loops int) *r
 		old.ended = nil
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	r := &running{addr: server.Addrs()[0], settings: settings, server: server, stop: cancel,
+	r := &running{addr: server.Addrs()[0], settings: old.settings, server: server, stop: cancel,
 		ended: make(chan error, 1)}
 	go func() { r.ended <- server.Run(ctx) }()
 	t.Cleanup(func() { r.end(t) })
@@ -118,6 +123,13 @@ func succeed(t *testing.T, old *running, settings *proxy.Settings, loops int) *r
 
 // successorOf returns a server that has taken over the listeners and sessions of another.
 func successorOf(t *testing.T, old *proxy.Server, settings *proxy.Settings, o proxy.Options) *proxy.Server {
+	t.Helper()
+	return copiedTo(t, old, settings, o, func(*proxy.Server) {})
+}
+
+// copiedTo is successorOf with a step before the standstill, which may copy sessions to the successor.
+func copiedTo(t *testing.T, old *proxy.Server, settings *proxy.Settings, o proxy.Options,
+	before func(successor *proxy.Server)) *proxy.Server {
 	t.Helper()
 	var err error
 	if o.Inherited, err = old.Files(); err != nil {
@@ -128,6 +140,7 @@ func successorOf(t *testing.T, old *proxy.Server, settings *proxy.Settings, o pr
 	if err != nil {
 		t.Fatal(err)
 	}
+	before(server)
 	frozen, err := old.Freeze()
 	if err != nil {
 		t.Fatal(err)
@@ -233,43 +246,10 @@ func TestHandOverOfRelayedSessions(t *testing.T) {
 		"prefix":    func(t *proxy.Transport) { t.Sources = netip.MustParsePrefix("127.8.0.0/16") },
 	} {
 		t.Run(name, func(t *testing.T) {
-			echo, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(anyPort))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer func() { _ = echo.Close() }()
-			sources := make(chan netip.AddrPort, 100)
-			go func() {
-				b := make([]byte, 100)
-				for {
-					n, from, err := echo.ReadFromUDPAddrPort(b)
-					if err != nil {
-						return
-					}
-					sources <- from
-					_, _ = echo.WriteToUDPAddrPort(b[:n], from)
-				}
-			}()
-			now := startWith(t, netio.Auto, 1, proxy.Any, proxy.Any, echo.LocalAddr().(*net.UDPAddr).AddrPort(),
-				func(s *proxy.Settings) {
-					s.Listeners[0].Route.Mode = proxy.ModeRelay
-					change(&s.Listeners[0].Route.Upstream.Transport)
-				})
-			conn, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(now.addr))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer func() { _ = conn.Close() }()
-			say := func() netip.AddrPort {
-				_ = conn.SetDeadline(time.Now().Add(patience))
-				if _, err := conn.Write([]byte("hello")); err != nil {
-					t.Fatal(err)
-				}
-				if _, err := conn.Read(make([]byte, 100)); err != nil {
-					t.Fatal(err)
-				}
-				return <-sources
-			}
+			echo := startEcho(t)
+			now := echo.behind(t, change)
+			client := clientOf(t, now.addr)
+			say := func() netip.AddrPort { return echo.hears(t, client) }
 			first := say()
 			say() // established by now
 			for range 2 {
@@ -280,4 +260,68 @@ func TestHandOverOfRelayedSessions(t *testing.T) {
 			}
 		})
 	}
+}
+
+// echoServer is a game server that echoes, and notes who has sent.
+type echoServer struct {
+	*net.UDPConn
+	sources chan netip.AddrPort
+}
+
+func startEcho(t *testing.T) *echoServer {
+	t.Helper()
+	socket, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(anyPort))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = socket.Close() })
+	e := &echoServer{socket, make(chan netip.AddrPort, 100)}
+	go func() {
+		b := make([]byte, 100)
+		for {
+			n, from, err := e.ReadFromUDPAddrPort(b)
+			if err != nil {
+				return
+			}
+			e.sources <- from
+			_, _ = e.WriteToUDPAddrPort(b[:n], from)
+		}
+	}()
+	return e
+}
+
+// addr returns the address of the server.
+func (e *echoServer) addr() netip.AddrPort { return e.LocalAddr().(*net.UDPAddr).AddrPort() }
+
+// behind starts a proxy with one loop that relays datagrams to the server.
+func (e *echoServer) behind(t *testing.T, change func(*proxy.Transport)) *running {
+	t.Helper()
+	return startWith(t, netio.Auto, 1, proxy.Any, proxy.Any, e.addr(), func(s *proxy.Settings) {
+		s.Listeners[0].Route.Mode = proxy.ModeRelay
+		change(&s.Listeners[0].Route.Upstream.Transport)
+	})
+}
+
+// hears lets a client send a datagram and wait for its answer. It returns the address that the server has seen.
+func (e *echoServer) hears(t *testing.T, client *net.UDPConn) netip.AddrPort {
+	t.Helper()
+	_ = client.SetDeadline(time.Now().Add(patience))
+	if _, err := client.Write([]byte("hello")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Read(make([]byte, 100)); err != nil {
+		t.Fatal(err)
+	}
+	return <-e.sources
+}
+
+// clientOf returns a client of a listener.
+func clientOf(t *testing.T, to netip.AddrPort) *net.UDPConn {
+	t.Helper()
+	conn, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(to))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
 }
