@@ -58,6 +58,7 @@ type relayNode struct {
 	copies    []copiedPass          // for the next Relay
 	// receive takes the Relay's datagrams, if a test watches them; nil: the Relay itself.
 	receive func(now time.Time, s netio.Socket, from netip.AddrPort, datagram []byte)
+	frames  []simDatagram // written to streams, for receive
 }
 
 // give gives the Relay a datagram.
@@ -145,6 +146,9 @@ func (n *relayNode) Send(s netio.Socket, to netip.AddrPort, datagram []byte) {
 	if stream, ok := s.(*simStream); ok {
 		if n.net == nil {
 			return // the Relay has been replaced
+		}
+		if n.receive != nil {
+			n.frames = append(n.frames, simDatagram{stream.addr, stream.peer, bytes.Clone(datagram)})
 		}
 		n.net.WriteStream(stream.addr, stream.peer, stream.append(nil, datagram))
 		return

@@ -101,6 +101,12 @@ func (p *performance) actOn(s *seat, a act) {
 		p.sendAway(s, a.kind)
 		_ = p.proxy.relayOf(e).kick(p.Now(), e, "a story")
 	case moves:
+		if s.scene.relayed {
+			if err := p.proxy.relayOf(e).move(p.Now(), e, s.scene.games[0].addr); !errors.Is(err, ErrNotMovable) {
+				p.judge.Errorf("the relayed session of player %d moves: %v", s.number, err)
+			}
+			return
+		}
 		to := s.scene.games[0].addr
 		if e.Value.server != nil && e.Value.server.Addr == to {
 			to = s.scene.games[1].addr
@@ -131,6 +137,7 @@ func (p *performance) ban(s *seat) {
 	for _, other := range p.seats {
 		if other.addr.Addr() == s.addr.Addr() {
 			p.sendAway(other, bans)
+			other.parting = other.parting && !other.scene.relayed // its last words still need the proxy
 		}
 	}
 	for who := range p.hosts {
@@ -169,7 +176,8 @@ const (
 
 // answer sends messages of the server to a player.
 func (p *performance) answer(s *seat, e *entry, n int) {
-	if conn := p.serverEnd(e); conn != nil && p.owners[conn] == s && !conn.gone() && e.Value.hold == nil {
+	if conn := p.serverEnd(e); conn != nil && p.owners[conn] == s && !conn.gone() &&
+		(s.scene.relayed || e.Value.hold == nil) {
 		p.speak(s, conn, &s.down, false, n)
 	}
 }

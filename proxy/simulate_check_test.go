@@ -1,7 +1,9 @@
 package proxy
 
 import (
+	"bytes"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,7 +28,9 @@ func (p *performance) watch(n *relayNode) func(time.Time, netio.Socket, netip.Ad
 		late := closes && x.of.Value.hold != nil && x.of.Value.hold.phase == seeking
 		dropped := c.Drops[stats.DropClosing]
 		in, before := c.Clients.In.Messages+c.Upstreams.In.Messages, fateOf(n, conn)
+		passed := p.watchRelayed(n, s, from, datagram)
 		r.Receive(now, s, from, datagram)
+		passed()
 		if !owned {
 			return
 		}
@@ -38,6 +42,40 @@ func (p *performance) watch(n *relayNode) func(time.Time, netio.Socket, netip.Ad
 		}
 		if !closes && fateOf(n, conn) == before {
 			p.judge.Errorf("a datagram from %v is neither read, answered nor counted as dropped: %x", from, datagram)
+		}
+	}
+}
+
+// watchRelayed returns a function that is called after a Relay has received a datagram. It checks that a relayed one
+// has gone on unchanged, once, between the addresses of its session.
+func (p *performance) watchRelayed(n *relayNode, s netio.Socket, from netip.AddrPort, datagram []byte) func() {
+	r, before := n.relay, len(n.out)
+	n.frames = n.frames[:0]
+	up, down := r.counters.RelayedUp.Messages, r.counters.RelayedDown.Messages
+	e, isDown := s.Owner().(*entry)
+	return func() {
+		up, down = r.counters.RelayedUp.Messages-up, r.counters.RelayedDown.Messages-down
+		if up+down == 0 {
+			return
+		}
+		if d, ok := s.Owner().(*listener); ok {
+			e = r.table.Get(sessions.Key{Listener: d.index, Client: from})
+		}
+		if e == nil || !e.Value.isRelayed() || up+down != 1 || down == 1 != isDown {
+			p.judge.Errorf("one datagram from %v was relayed %d times up and %d times down", from, up, down)
+		}
+		want := simDatagram{e.Value.listener.addr, e.Key.Client, datagram}
+		if !isDown {
+			want.from, want.to = e.Value.socket.Addr(), e.Value.socket.Peer()
+		}
+		times := 0
+		for _, got := range slices.Concat(n.out[before:], n.frames) { // a new session may end another one with goodbyes
+			if got.from == want.from && got.to == want.to && bytes.Equal(got.bytes, want.bytes) {
+				times++
+			}
+		}
+		if times != 1 {
+			p.judge.Errorf("a datagram from %v went on to %v unchanged %d times, want once", from, want.to, times)
 		}
 	}
 }
@@ -60,9 +98,12 @@ func fateOf(n *relayNode, conn codec.Conn) uint64 {
 func connOf(r *Relay, s netio.Socket, from netip.AddrPort) (conn codec.Conn, pending bool) {
 	switch owner := s.Owner().(type) {
 	case *entry:
+		if owner.Value.isRelayed() {
+			return nil, false
+		}
 		return owner.Value.upstream.Conn, owner.Value.isPending()
 	case *listener:
-		if e := r.table.Get(sessions.Key{Listener: owner.index, Client: from}); e != nil {
+		if e := r.table.Get(sessions.Key{Listener: owner.index, Client: from}); e != nil && !e.Value.isRelayed() {
 			return e.Value.client.Conn, e.Value.isPending()
 		}
 	case *closingConn:
@@ -96,6 +137,9 @@ func (p *performance) checkBounds() {
 				len(r.journal.causes), len(r.watches), open)
 		}
 		for e := range r.table.All {
+			if e.Value.isRelayed() {
+				continue // its game asks for the proof
+			}
 			if e.Key.Client.Addr().As4()[1] == strangers && e.Value.isKnown() && !e.Value.trust.mayBeSilent() {
 				p.proved(e)
 			}
@@ -157,6 +201,13 @@ func (p *performance) checkReason(s *seat, why codec.Reason) {
 	if s.excused || s.suspect {
 		return
 	}
+	if s.scene.relayed && s.cause != leaves { // the proxy is only silent, and a forged goodbye is believed in silence
+		forged := why == codec.Closed && !s.forged.IsZero()
+		if why != codec.TimedOut && why != codec.PoorConnection && (s.connected || why != codec.NoConnection) && !forged {
+			p.judge.Errorf("relayed player %d was told %v after it %s", s.number, why, actNames[s.cause])
+		}
+		return
+	}
 	want := codec.Closed // RakNet, ENet and RUDP have no other goodbye
 	switch name := s.dialogue.clients.Spec().Name; {
 	case s.cause == leaves:
@@ -184,7 +235,7 @@ func (p *performance) checkServersReason(conn *peer, why codec.Reason) {
 	if conn.count(codec.Disconnected) > 1 {
 		p.judge.Errorf("the server of player %d was told of the end again: %v", s.number, why)
 	}
-	mayMiss := !p.lossy.IsZero() || !p.silent.IsZero() || !p.crashed.IsZero()
+	mayMiss := !p.lossy.IsZero() || !p.silent.IsZero() || !p.crashed.IsZero() || s.scene.relayed && s.cause != leaves
 	missed := mayMiss && (why == codec.TimedOut || why == codec.PoorConnection)
 	if why != codec.Closed && !missed {
 		p.judge.Errorf("the %s server of player %d was told %v, want %v", s.dialogue.servers.Spec().Name, s.number, why,

@@ -92,7 +92,8 @@ func (p *performance) excuse() {
 			forged && (silent || heavy), moved && (unserved || refused),
 			forged && (moved || !settled) && lossy: // a step of the new handshake may be lost
 			s.excused = true
-		case holds(s.travels) && (silent || lossy) && s.speaks("enet"): // two of the client's pings are 10 s apart
+		case holds(s.travels) && (silent || lossy) && s.speaks("enet"), // two of the client's pings are 10 s apart
+			holds(s.travels) && silent && (s.speaks("raknet") || s.speaks("bedrock")): // so are two of the server's
 			s.excused = true
 		case forged && moved && s.speaks("enet"): // a forger may end the new handshake
 			s.excused = true

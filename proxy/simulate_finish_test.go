@@ -59,10 +59,16 @@ func (p *performance) checkAcknowledged() {
 	waiting := func() (s *seat, bytes int) {
 		for _, s := range p.seats {
 			e := p.entryOf(s)
-			if s.over || s.away || s.excused || s.leaky || e == nil || e.Value.isPending() || e.Value.upstream.Conn == nil {
+			if s.over || s.away || s.excused || s.leaky || e == nil || e.Value.isPending() {
 				continue
 			}
-			bytes := s.conn.Stats().Queued + e.Value.client.Conn.Stats().Queued + e.Value.upstream.Conn.Stats().Queued
+			bytes := s.conn.Stats().Queued
+			if !s.scene.relayed {
+				if e.Value.upstream.Conn == nil {
+					continue
+				}
+				bytes += e.Value.client.Conn.Stats().Queued + e.Value.upstream.Conn.Stats().Queued
+			}
 			if server := p.serverEnd(e); server != nil {
 				bytes += server.conn.Stats().Queued
 			}
@@ -97,14 +103,22 @@ func (p *performance) count(s *seat, to string, v *voice, promised promise) {
 // books compares the Relays' counters with their tables.
 func (p *performance) books() {
 	for _, n := range p.proxy.nodes {
-		var up, down uint64
+		var up, down, relayedUp, relayedDown uint64
 		for e := range n.relay.table.All {
+			if e.Value.isRelayed() {
+				relayedUp, relayedDown = relayedUp+e.Value.fromClient.Messages, relayedDown+e.Value.fromServer.Messages
+				continue
+			}
 			up, down = up+e.Value.fromClient.Messages, down+e.Value.fromServer.Messages
 		}
 		c := &n.relay.counters
 		if !p.replaced && (up > c.FromClients.Messages || down > c.FromUpstreams.Messages) {
 			p.judge.Errorf("sessions count %d and %d messages, the Relay %d and %d", up, down, c.FromClients.Messages,
 				c.FromUpstreams.Messages)
+		}
+		if !p.replaced && (relayedUp > c.RelayedUp.Messages || relayedDown > c.RelayedDown.Messages) {
+			p.judge.Errorf("relayed sessions count %d and %d datagrams, the Relay %d and %d", relayedUp, relayedDown,
+				c.RelayedUp.Messages, c.RelayedDown.Messages)
 		}
 	}
 }

@@ -43,6 +43,13 @@ func (p *performance) pathWeather(from, to netip.AddrPort) *simnet.Weather {
 			return &x.weather
 		}
 	}
+	// A relayed datagram has two ways between its peers. Only one of them has weather, as between two peers elsewhere.
+	for _, sc := range p.scenes {
+		if sc.relayed && (from == sc.games[0].addr || from == sc.games[1].addr || to == sc.games[0].addr ||
+			to == sc.games[1].addr) {
+			return &weatherKinds[0]
+		}
+	}
 	return nil
 }
 
@@ -63,6 +70,9 @@ const strangers = 9
 // flood lets strangers with forged addresses begin to join. They know the first datagrams of players.
 func (p *performance) flood(sc *scene, n int) {
 	p.flooded = later(p.flooded, p.Now().Add(floodTime))
+	if sc.relayed { // a stranger who repeats a player's first datagrams has a session until it has been silent for long
+		p.flooded = later(p.flooded, p.Now().Add(p.proxy.settings.IdleTimeout))
+	}
 	for i := range n {
 		m := sc.clients[i%len(sc.clients)]
 		host := netip.AddrFrom4([4]byte{10, strangers, byte(p.rng.IntN(8)), byte(p.rng.IntN(256))})

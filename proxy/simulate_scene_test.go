@@ -26,6 +26,7 @@ type scene struct {
 	route     *Route
 	games     [2]*game
 	dialogues []*dialogue // by protocol of the clients
+	relayed   bool        // datagrams pass unchanged
 	drained   [2]time.Time
 	refusing  [2]time.Time
 }
@@ -34,6 +35,7 @@ type scene struct {
 type cast struct {
 	clients []int
 	servers int
+	relayed bool
 }
 
 // newCast chooses protocols. One scene in three has clients of several protocols.
@@ -53,6 +55,12 @@ func newCast(rng *rand.Rand, family []member) cast {
 		c.clients = together[:1]
 	}
 	return c
+}
+
+// newRelayedCast chooses the protocol of a relayed scene.
+func newRelayedCast(rng *rand.Rand, family []member) cast {
+	i := rng.IntN(len(family))
+	return cast{clients: []int{i}, servers: i, relayed: true}
 }
 
 // companions returns the protocols whose clients can share a listener, those with the surest evidence first.
@@ -81,6 +89,7 @@ func companions(family []member, servers int) (all []int) {
 func (p *performance) newScene(index int, c cast, family []member) *scene {
 	sc := &scene{
 		listener: netip.AddrPortFrom(listenerAddr.Addr(), listenerAddr.Port()+uint16(index)), servers: family[c.servers],
+		relayed: c.relayed,
 	}
 	for _, i := range c.clients {
 		sc.clients = append(sc.clients, family[i])
@@ -94,7 +103,11 @@ func (p *performance) newScene(index int, c cast, family []member) *scene {
 		}
 	}
 	sc.route.Name = fmt.Sprintf("arena-%d", index)
-	sc.route.Failover = Failover{Hold: p.story.hold}
+	if sc.relayed {
+		sc.route.Mode = ModeRelay
+	} else {
+		sc.route.Failover = Failover{Hold: p.story.hold}
+	}
 	up := sc.route.Upstream
 	up.Name, up.Transport, up.Servers = sc.route.Name, sc.servers.transport, nil
 	for _, m := range sc.clients {

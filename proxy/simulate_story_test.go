@@ -96,7 +96,8 @@ const (
 	storyPlayers = 6
 	storyStep    = 400 * time.Millisecond // longest time between two acts
 
-	hastyEvery = 4 // of so many stories one is hasty
+	hastyEvery   = 4 // of so many stories one is hasty
+	relayedEvery = 3 // of so many stories one has a relayed scene beside a terminated one
 
 	// One story in largeShare has up to largeCrowd players, who join within seconds.
 	largeShare = 400
@@ -114,6 +115,9 @@ func newStory(seed uint64, family []member) *story {
 	s.hasty = seed%hastyEvery == 0
 	for range 1 + rng.IntN(5)/3 {
 		s.scenes = append(s.scenes, newCast(rng, family))
+	}
+	if own := rand.New(rand.NewPCG(seed, 20)); own.IntN(relayedEvery) == 0 { // the rest of the story stays as it is
+		s.scenes = append(s.scenes[:1], newRelayedCast(own, family))
 	}
 	count := max(10+rng.IntN(storyActs), s.players)
 	if rng.IntN(largeShare) == 0 {
@@ -160,6 +164,9 @@ func (s *story) String() string {
 			names = append(names, family[i].String())
 		}
 		fmt.Fprintf(&b, ", %s to %v", strings.Join(names, " and "), family[c.servers])
+		if c.relayed {
+			b.WriteString(" (relayed)")
+		}
 	}
 	b.WriteByte('\n')
 	var at time.Duration
