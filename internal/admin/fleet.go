@@ -1,10 +1,14 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -82,7 +86,9 @@ type FleetMessages struct {
 
 // FleetServers is the JSON of the game servers of all nodes.
 type FleetServers struct {
-	Servers []FleetServer `json:"servers"` // by upstream and address
+	Servers   []FleetServer `json:"servers"`   // by upstream and address
+	Total     int           `json:"total"`     // that the search found; the list has at most the parameter limit
+	Differing int           `json:"differing"` // of them those with different states at different nodes
 }
 
 // FleetServer is the JSON of a game server of the fleet.
@@ -124,7 +130,8 @@ type FleetProtocol struct {
 
 // FleetBans is the JSON of the fleet's bans.
 type FleetBans struct {
-	Bans []FleetBan `json:"bans"` // by network
+	Bans  []FleetBan `json:"bans"`  // the youngest first
+	Total int        `json:"total"` // that the search found; the list has at most the parameter limit
 }
 
 // FleetBan is the JSON of a ban of the fleet.
@@ -137,8 +144,44 @@ type FleetBan struct {
 	Node   string    `json:"node"`           // where it was imposed
 }
 
-func (s *Server) listFleetServers(*http.Request) (FleetServers, error) {
-	return FleetServers{append([]FleetServer{}, s.FleetServers()...)}, nil
+func (s *Server) listFleetServers(r *http.Request) (FleetServers, error) {
+	search, limit, err := asked(r)
+	if err != nil {
+		return FleetServers{}, err
+	}
+	only := r.URL.Query().Get("differ")
+	if only != "" && only != "true" && only != "false" {
+		return FleetServers{}, badRequest{fmt.Errorf("differ %q: want true or false", only)}
+	}
+	all := s.FleetServers()
+	list := FleetServers{Servers: make([]FleetServer, 0, min(limit, len(all)))}
+	for i := range all {
+		one := &all[i]
+		if !strings.Contains(strings.ToLower(one.Upstream+" "+one.Address), search) {
+			continue
+		}
+		differ := one.differ()
+		if list.Total++; differ {
+			list.Differing++
+		}
+		if (differ || only != "true") && len(list.Servers) < limit {
+			list.Servers = append(list.Servers, *one)
+		}
+	}
+	return list, nil
+}
+
+// differ reports whether two nodes have different states of the server.
+func (f *FleetServer) differ() bool {
+	return slices.ContainsFunc(f.Nodes, func(n FleetServerNode) bool { return n.State != f.Nodes[0].State })
+}
+
+// asked returns the text that a request searches for, in lower case, and the most items of the answer: all unless the
+// parameter limit says otherwise.
+func asked(r *http.Request) (search string, limit int, err error) {
+	ask := r.URL.Query()
+	limit, err = number(ask.Get("limit"), math.MaxInt, 1, maxPage)
+	return strings.ToLower(ask.Get("search")), limit, err
 }
 
 func (s *Server) listFleetSessions(*http.Request) (FleetSessions, error) {
@@ -146,8 +189,24 @@ func (s *Server) listFleetSessions(*http.Request) (FleetSessions, error) {
 }
 
 func (s *Server) listFleetBans(r *http.Request) (FleetBans, error) {
-	bans, err := s.FleetBans(r.Context())
-	return FleetBans{append([]FleetBan{}, bans...)}, err
+	search, limit, err := asked(r)
+	if err != nil {
+		return FleetBans{}, err
+	}
+	all, err := s.FleetBans(r.Context())
+	list := FleetBans{Bans: []FleetBan{}}
+	for i := range all {
+		b := &all[i]
+		if strings.Contains(strings.ToLower(b.Prefix+" "+b.Reason+" "+b.Author+" "+b.Node), search) {
+			list.Bans = append(list.Bans, *b)
+		}
+	}
+	slices.SortFunc(list.Bans, func(a, b FleetBan) int {
+		return cmp.Or(b.Since.Compare(a.Since), cmp.Compare(a.Prefix, b.Prefix))
+	})
+	list.Total = len(list.Bans)
+	list.Bans = list.Bans[:min(limit, list.Total)]
+	return list, err
 }
 
 // ErrNoFleet says that this proxy's sessions cannot move to other nodes.

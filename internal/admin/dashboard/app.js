@@ -11,7 +11,7 @@ import players from './pages/players.js';
 import servers from './pages/servers.js';
 
 const pages = { now, players, player, servers, admission, config, fleet };
-const titles = { now: 'Now', players: 'Players', servers: 'Servers', admission: 'Admission', config: 'Configuration' };
+const titles = { now: 'Now', players: 'Players', servers: 'Servers', admission: 'Admission', config: 'Configuration', fleet: 'Fleet' };
 const main = document.getElementById('main');
 let drawn = 0; // events
 const app = { history: new History(), live: null, last: null };
@@ -113,8 +113,9 @@ async function start() {
   try {
     const v = await get('/api/v1/version');
     document.getElementById('version').textContent = `Tidegate ${v.version} · ${v.system} · ${v.go} · since ${new Date(v.started).toLocaleString()}`;
-    if ((await get('/api/v1/fleet')).on) titles.fleet = 'Fleet';
-    put(document.getElementById('nav'), Object.entries(titles).map(([name, title]) => h('a', { href: '#/' + name }, title)));
+    const { on } = await get('/api/v1/fleet');
+    const links = Object.entries(titles).filter(([name]) => name !== 'fleet' || on);
+    put(document.getElementById('nav'), links.map(([name, title]) => h('a', { href: '#/' + name }, title)));
     show();
   } catch (err) {
     if (err.status !== 401) put(main, h('p', { class: 'banner bad' }, err.message + ' ', button('Try again', start)));

@@ -56,7 +56,7 @@ export function span(s) {
 export const ago = (t) => (t ? span(Math.max(0, (Date.now() - Date.parse(t)) / 1000)) + ' ago' : '–');
 export const left = (t) => (t ? span(Math.max(0, (Date.parse(t) - Date.now()) / 1000)) : 'forever');
 
-const badges = { up: 'good', established: 'good', shared: 'good', down: 'bad', allow: 'good', drop: 'bad', resting: 'warn', draining: 'warn', held: 'warn', depends: 'warn', connected: 'warn', 'not connected': 'bad' };
+const badges = { up: 'good', established: 'good', shared: 'good', down: 'bad', allow: 'good', reporting: 'good', silent: 'warn', drop: 'bad', resting: 'warn', draining: 'warn', held: 'warn', depends: 'warn', connected: 'warn', 'not connected': 'bad' };
 export const badge = (state) => h('span', { class: 'badge ' + (badges[state] || '') }, state);
 
 // table makes a table. A column is {name, num, wrap}. A cell is text or an element. The first cell is the row's header.
@@ -69,6 +69,19 @@ export function table(caption, columns, rows, empty = 'none') {
   return h('div', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': caption },
     h('table', {}, h('caption', { class: 'hidden' }, caption), h('thead', {}, h('tr', {}, head)), h('tbody', {}, body)));
 }
+
+// redraw replaces the children of a box with a table. The table keeps the focus and its place of scrolling.
+export function redraw(box, ...children) {
+  const old = box.querySelector('.scroll');
+  const left = old ? old.scrollLeft : 0, focused = old && old === document.activeElement;
+  put(box, children);
+  const table = box.querySelector('.scroll');
+  if (table && left) table.scrollLeft = left;
+  if (table && focused) table.focus({ preventScroll: true });
+}
+
+// facts makes a list of names and values.
+export const facts = (list) => h('dl', { class: 'facts' }, list.map(([k, v]) => h('div', {}, h('dt', {}, k), h('dd', {}, v))));
 
 // panel makes a titled box.
 export const panel = (title, ...children) => h('section', { class: 'panel' }, h('h2', {}, title), ...children);

@@ -237,29 +237,39 @@ func TestDashboard(t *testing.T) {
 	t.Run("servers", func(t *testing.T) { testServers(b.with(t)) })
 	t.Run("admission", func(t *testing.T) { testAdmission(b.with(t)) })
 	t.Run("configuration", func(t *testing.T) { testConfiguration(b.with(t)) })
+	t.Run("no fleet", func(t *testing.T) { testNoFleet(b.with(t)) })
 	t.Run("theme", func(t *testing.T) { testTheme(b.with(t)) })
 	for _, e := range *b.errors {
 		t.Errorf("the browser complains: %s", e)
 	}
 }
 
-// TestFleet looks at the page of a node with a fleet. Others have no such page.
-func TestFleet(t *testing.T) {
-	folder, admin := t.TempDir(), "127.0.0.1:9476"
+// fleetNode starts a node of a fleet of two, which differ about the health of their server: one of them checks it, and
+// it does not run. It returns the address of the admin server.
+func fleetNode(t *testing.T, node int, health string) (admin string) {
+	t.Helper()
+	port := 9476 + 4*node
+	admin = fmt.Sprintf("127.0.0.1:%d", port)
+	folder := t.TempDir()
 	file := filepath.Join(folder, "tidegate.toml")
 	text := fmt.Sprintf(`
 [admin]
 listen = %q
+[bans]
+file = %q
 [fleet]
 name = "eu"
-node = "ams1"
+node = "ams%d"
 embedded = true
-listen = "127.0.0.1:9477"
+follow = true
+limits = true
+listen = "127.0.0.1:%d"
+peers = ["127.0.0.1:9477", "127.0.0.1:9481"]
 secret = "0123456789abcdef"
 store = %q
 [[listener]]
 name = "public"
-address = "127.0.0.1:9478"
+address = "127.0.0.1:%d"
 protocols = ["raknet"]
 route = "arena"
 [[route]]
@@ -269,18 +279,54 @@ upstream = "arena"
 name = "arena"
 protocol = "raknet"
 servers = ["127.0.0.1:9479"]
-`, admin, filepath.Join(folder, "store"))
+health = %q
+health_interval = "200ms"
+health_timeout = "100ms"
+`, admin, filepath.Join(folder, "bans.json"), node+1, port+1, filepath.Join(folder, "store"), port+2, health)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	program(t, "fleet shared", "run", "-c", file)
+	program(t, "admin server listening", "run", "-c", file)
+	return admin
+}
+
+// TestFleet looks at the page of a node with a fleet. Others have no such page.
+func TestFleet(t *testing.T) {
+	admin := fleetNode(t, 0, "ping")
+	fleetNode(t, 1, "off")
 	t.Setenv("TIDEGATE_ADMIN", admin)
 	b := browse(t, program(t, `http://127\S+`, "dashboard"))
 	b.goTo("Fleet")
 	b.until("the state", `document.querySelector('.badge')?.textContent === 'shared'`)
-	program(t, "banned", "ban", "add", "198.51.100.0/24")
+	program(t, "banned", "ban", "add", "198.51.100.0/24", "--reason", "cheats")
 	b.until("a shared ban",
 		`/Networks1Drained servers0Changes that wait0/.test(document.querySelector('main').textContent)`)
+	const table = `document.querySelector('[aria-label=%q] tbody').textContent`
+	for name, pattern := range map[string]string{
+		"Nodes": `^ams1 \(this node\)shared.*raknet 0ams2reporting`, "Sessions by protocol": `raknet002`,
+		"Bans": `198.51.100.0/24ams1forever\w*cheats`, "Servers": `127.0.0.1:9479arena0down ams1up ams2–`,
+	} {
+		b.until(name, fmt.Sprintf(`new RegExp(%q).test(`+table+`)`, pattern, name))
+	}
+	b.until("the difference", `/differ about the health of 1 of 1 /.test(document.querySelector('main').textContent)`)
+	program(t, ": drained", "upstreams", "drain", "arena", "127.0.0.1:9479")
+	b.until("the drain", `/draining ams1, ams2at ams1/.test(`+fmt.Sprintf(table, "Servers")+`)`)
+	b.do("only differing servers", chromedp.SetValue("select", "true"),
+		chromedp.Evaluate(`document.querySelector('select').dispatchEvent(new Event('change'))`, nil))
+	b.until("none", fmt.Sprintf(table, "Servers")+` === 'no server'`)
+	b.do("all servers", chromedp.SetValue("select", "false"),
+		chromedp.Evaluate(`document.querySelector('select').dispatchEvent(new Event('change'))`, nil))
+	program(t, ": undrained", "upstreams", "undrain", "arena", "127.0.0.1:9479")
+	b.do("search", chromedp.SendKeys("input[aria-label='Search bans']", "no such ban"))
+	b.until("no ban", fmt.Sprintf(table, "Bans")+` === 'no ban'`)
+	b.do("clear", chromedp.Evaluate(`document.querySelector("input[aria-label='Search bans']").select()`, nil),
+		chromedp.KeyEvent("\b"))
+	b.until("the ban again", `/cheats/.test(`+fmt.Sprintf(table, "Bans")+`)`)
+	b.do("focus", chromedp.Evaluate(`document.querySelector('[aria-label=Nodes]').focus()`, nil))
+	b.drawn()
+	b.drawn()
+	b.drawn()
+	b.until("the focus stays", `document.activeElement.getAttribute('aria-label') === 'Nodes'`)
 	b.shots("fleet")
 	for _, e := range *b.errors {
 		t.Errorf("the browser complains: %s", e)
@@ -391,6 +437,15 @@ func testConfiguration(b tab) {
 	b.do("reload", chromedp.Click("dialog button[type=submit]"))
 	b.until("reloaded", `/1 good/.test(document.querySelector('main').textContent)`)
 	b.shots("configuration")
+}
+
+// testNoFleet opens the page of the fleet, to which no link leads: the page says that there is none.
+func testNoFleet(b tab) {
+	b.do("open", chromedp.Evaluate(`location.hash = '#/fleet'`, nil))
+	b.until("a clear word", `/^FleetThis proxy has no fleet/.test(document.querySelector('main').textContent)`)
+	b.until("no panel", `![...document.querySelectorAll('.panel')].some((e) => e.checkVisibility())`)
+	b.until("the title", `document.title === 'Fleet · Tidegate'`)
+	b.accessible("no fleet")
 }
 
 // testTheme chooses the dark theme, which stays after a reload. The link cannot be used twice.
