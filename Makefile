@@ -168,9 +168,13 @@ chart: ## check the Helm chart
 		--set 'topologySpreadConstraints[0].maxSkew=1,topologySpreadConstraints[0].topologyKey=kubernetes.io/hostname'
 	$(HELM) template games packaging/helm/tidegate --set admin.token=0123456789abcdef,discovery.endpoints=true \
 		-f examples/kubernetes/fleet-values.yaml
+	$(HELM) template games packaging/helm/tidegate --set admin.token=0123456789abcdef,fleet.enabled=true \
+		--set 'fleet.servers[0]=tls://nats.example.com:4222,fleet.existingSecret=nats,fleet.nkey=true' \
+		--set fleet.limits=true,fleet.follow=true,fleet.reportEvery=1s
 	! $(HELM) template games packaging/helm/tidegate --set admin.token=short 2>/dev/null
 	! $(HELM) template games packaging/helm/tidegate --set admin.token=0123456789abcdef,replica=2 2>/dev/null
 	! $(HELM) template games packaging/helm/tidegate --set admin.token=0123456789abcdef,fleet.enabled=true 2>/dev/null
+	! $(HELM) template games packaging/helm/tidegate --set admin.token=0123456789abcdef,fleet.limits=yes 2>/dev/null
 
 recording: build ## record the demo in docs/pictures/demo.svg; installs termtosvg in a folder of its own
 	python3 -m venv dist/termtosvg && dist/termtosvg/bin/pip -q install termtosvg==1.1.0

@@ -63,6 +63,8 @@ func TestKubernetesChart(t *testing.T) {
 			"podDisruptionBudget: {enabled: true}", "PodDisruptionBudget Secret Service Service StatefulSet"},
 		"existing NATS": {`fleet: {enabled: true, servers: ["tls://nats.example.com:4222"], existingSecret: user}`,
 			"Secret Service Deployment"},
+		"existing NATS with an nkey": {`fleet: {enabled: true, servers: ["tls://nats.example.com:4222"], existingSecret: user,
+  nkey: true, limits: true, follow: true, reportEvery: 1s}`, "Secret Service Deployment"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var kinds []string
@@ -97,7 +99,7 @@ func TestKubernetesChart(t *testing.T) {
 func checkMounted(t *testing.T, indented string) {
 	t.Helper()
 	dir := t.TempDir()
-	for _, name := range []string{"token", "secret", "creds"} {
+	for _, name := range []string{"token", "secret", "creds", "nkey"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte("0123456789abcdef\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}

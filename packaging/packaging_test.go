@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"strconv"
 	"strings"
@@ -109,6 +110,22 @@ func TestChartHidesTheToken(t *testing.T) {
 		}
 		if strings.Contains(text, "Authorization") {
 			t.Errorf("%s sends the token as a header", file)
+		}
+	}
+}
+
+// TestChartWritesEveryKeyOfFleets checks that the chart's [fleet] has each key of the configuration. The name of a node
+// is that of its pod.
+func TestChartWritesEveryKeyOfFleets(t *testing.T) {
+	b, err := os.ReadFile("helm/tidegate/templates/_fleet.tpl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for field := range reflect.TypeFor[config.Fleet]().Fields() {
+		key := field.Tag.Get("toml")
+		written := regexp.MustCompile(`(?m)^` + key + ` = |ternary "` + key + `" "|" "` + key + `" `).Match(b)
+		if key == "" || written == (key == "node") {
+			t.Errorf("key %q: the chart writes it: %v", key, written)
 		}
 	}
 }

@@ -1,9 +1,15 @@
 {{- define "tidegate.embedded" -}}{{ if and .Values.fleet.enabled (not .Values.fleet.servers) }}true{{ end }}{{- end }}
 {{- define "tidegate.fleetSecret" -}}{{ .Values.fleet.existingSecret | default (include "tidegate.name" .) }}{{- end }}
+{{- define "tidegate.fleetKey" -}}
+{{ if not .Values.fleet.servers }}secret{{ else if .Values.fleet.nkey }}nkey{{ else }}creds{{ end }}
+{{- end }}
 {{- define "tidegate.fleet" -}}
 {{- if .Values.fleet.enabled }}
 [fleet]
 name = {{ .Values.fleet.name | quote }}
+limits = {{ .Values.fleet.limits }}
+follow = {{ .Values.fleet.follow }}
+report_every = {{ .Values.fleet.reportEvery | quote }}
 {{- if .Values.fleet.tlsSecret }}
 ca = "/etc/tidegate-fleet-tls/ca.crt"
 certificate = "/etc/tidegate-fleet-tls/tls.crt"
@@ -13,7 +19,7 @@ key = "/etc/tidegate-fleet-tls/tls.key"
 servers = {{ .Values.fleet.servers | toJson }}
 replicas = {{ .Values.fleet.copies }}
 {{- if .Values.fleet.existingSecret }}
-credentials = "/etc/tidegate-fleet/creds"
+{{ ternary "nkey" "credentials" .Values.fleet.nkey }} = "/etc/tidegate-fleet/{{ include "tidegate.fleetKey" . }}"
 {{- end }}
 {{- else }}
 embedded = true
