@@ -157,7 +157,7 @@ func (s *Server) listFleetServers(r *http.Request) (FleetServers, error) {
 	list := FleetServers{Servers: make([]FleetServer, 0, min(limit, len(all)))}
 	for i := range all {
 		one := &all[i]
-		if !strings.Contains(strings.ToLower(one.Upstream+" "+one.Address), search) {
+		if search != "" && !strings.Contains(strings.ToLower(one.Upstream+" "+one.Address), search) {
 			continue
 		}
 		differ := one.differ()
@@ -194,18 +194,20 @@ func (s *Server) listFleetBans(r *http.Request) (FleetBans, error) {
 		return FleetBans{}, err
 	}
 	all, err := s.FleetBans(r.Context())
-	list := FleetBans{Bans: []FleetBan{}}
+	found := make([]*FleetBan, 0, len(all))
 	for i := range all {
 		b := &all[i]
-		if strings.Contains(strings.ToLower(b.Prefix+" "+b.Reason+" "+b.Author+" "+b.Node), search) {
-			list.Bans = append(list.Bans, *b)
+		if search == "" || strings.Contains(strings.ToLower(b.Prefix+" "+b.Reason+" "+b.Author+" "+b.Node), search) {
+			found = append(found, b)
 		}
 	}
-	slices.SortFunc(list.Bans, func(a, b FleetBan) int {
+	slices.SortFunc(found, func(a, b *FleetBan) int {
 		return cmp.Or(b.Since.Compare(a.Since), cmp.Compare(a.Prefix, b.Prefix))
 	})
-	list.Total = len(list.Bans)
-	list.Bans = list.Bans[:min(limit, list.Total)]
+	list := FleetBans{Bans: make([]FleetBan, min(limit, len(found))), Total: len(found)}
+	for i := range list.Bans {
+		list.Bans[i] = *found[i]
+	}
 	return list, err
 }
 

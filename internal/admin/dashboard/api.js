@@ -22,6 +22,26 @@ export async function request(path, options = {}) {
 export const get = async (path) => (await request(path)).json();
 export const post = async (path, body = {}) => (await request(path, { method: 'POST', body: JSON.stringify(body) })).json();
 
+// every calls ask at once, and again a time after its end. A tenth of the time at most goes into answers. A hidden page
+// asks nothing. wanted tells ask whether its answer is still wanted: not after a newer call of again, nor after stop.
+export function every(milliseconds, ask) {
+  let timer, newest = 0;
+  async function again() {
+    clearTimeout(timer);
+    const mine = ++newest, wanted = () => mine === newest, begun = performance.now();
+    if (!document.hidden) await ask(wanted);
+    if (wanted()) timer = setTimeout(again, Math.max(milliseconds, 9 * (performance.now() - begun)));
+  }
+  again();
+  return {
+    again,
+    stop() {
+      clearTimeout(timer);
+      newest++;
+    },
+  };
+}
+
 // exchange trades the one-time key of `tidegate dashboard` for a token.
 export async function exchange(once) {
   const response = await fetch('/login', { method: 'POST', body: JSON.stringify({ key: once }) });

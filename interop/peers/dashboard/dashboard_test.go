@@ -250,6 +250,10 @@ func fleetNode(t *testing.T, node int, health string) (admin string) {
 	t.Helper()
 	port := 9476 + 4*node
 	admin = fmt.Sprintf("127.0.0.1:%d", port)
+	many := `"192.0.2.1:1"`
+	for i := range 60 {
+		many += fmt.Sprintf(`, "192.0.2.1:%d"`, i+2)
+	}
 	folder := t.TempDir()
 	file := filepath.Join(folder, "tidegate.toml")
 	text := fmt.Sprintf(`
@@ -282,7 +286,20 @@ servers = ["127.0.0.1:9479"]
 health = %q
 health_interval = "200ms"
 health_timeout = "100ms"
-`, admin, filepath.Join(folder, "bans.json"), node+1, port+1, filepath.Join(folder, "store"), port+2, health)
+[[listener]]
+name = "many"
+address = "127.0.0.1:0"
+protocols = ["raknet"]
+route = "many"
+[[route]]
+name = "many"
+upstream = "many"
+[[upstream]]
+name = "many"
+protocol = "raknet"
+servers = [%s]
+health = "off"
+`, admin, filepath.Join(folder, "bans.json"), node+1, port+1, filepath.Join(folder, "store"), port+2, health, many)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -304,11 +321,13 @@ func TestFleet(t *testing.T) {
 	const table = `document.querySelector('[aria-label=%q] tbody').textContent`
 	for name, pattern := range map[string]string{
 		"Nodes": `^ams1 \(this node\)shared.*raknet 0ams2reporting`, "Sessions by protocol": `raknet002`,
-		"Bans": `198.51.100.0/24ams1forever\w*cheats`, "Servers": `127.0.0.1:9479arena0down ams1up ams2–`,
+		"Bans": `198.51.100.0/24ams1forever\w*cheats`, "Servers": `^127.0.0.1:9479arena0down ams1up ams2–192`,
 	} {
 		b.until(name, fmt.Sprintf(`new RegExp(%q).test(`+table+`)`, pattern, name))
 	}
-	b.until("the difference", `/differ about the health of 1 of 1 /.test(document.querySelector('main').textContent)`)
+	b.until("the difference", `/differ about the health of 1 of 62 /.test(document.querySelector('main').textContent)`)
+	b.until("a bound", `/50 of 62 servers/.test(document.querySelector('main').textContent) &&
+		document.querySelectorAll('[aria-label=Servers] tbody tr').length === 50`)
 	program(t, ": drained", "upstreams", "drain", "arena", "127.0.0.1:9479")
 	b.until("the drain", `/draining ams1, ams2at ams1/.test(`+fmt.Sprintf(table, "Servers")+`)`)
 	b.do("only differing servers", chromedp.SetValue("select", "true"),
@@ -326,6 +345,17 @@ func TestFleet(t *testing.T) {
 	b.drawn()
 	b.drawn()
 	b.drawn()
+	b.do("hide", chromedp.Evaluate(`Object.defineProperty(document, 'hidden', {value: true, configurable: true})`, nil))
+	b.drawn()
+	b.do("forget", chromedp.Evaluate(`performance.clearResourceTimings()`, nil))
+	b.drawn()
+	b.drawn()
+	b.drawn()
+	if asked := b.text(`performance.getEntriesByType('resource').length`); asked != "0" {
+		t.Errorf("a hidden page has asked %s times", asked)
+	}
+	b.do("show", chromedp.Evaluate(`delete document.hidden`, nil))
+	b.until("questions", `performance.getEntriesByType('resource').length > 3`)
 	b.until("the focus stays", `document.activeElement.getAttribute('aria-label') === 'Nodes'`)
 	b.shots("fleet")
 	for _, e := range *b.errors {

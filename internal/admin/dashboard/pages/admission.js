@@ -1,11 +1,10 @@
 // The page "admission": why an address may come or not, the sources that were refused last, and bans.
-import { get, post } from '../api.js';
+import { every, get, post } from '../api.js';
 import { ago, badge, banFields, button, count, dialog, exact, h, left, panel, put, table } from '../dom.js';
 
 export default function admission() {
   const answer = h('div', { role: 'status' });
   const refused = h('div'), bans = h('div'), note = h('div', { class: 'banner', role: 'status' });
-  let timer, gone = false;
 
   const address = h('input', { name: 'address', required: true, autocomplete: 'off', placeholder: '203.0.113.7', size: 24 });
   const form = h('form', { class: 'row', onsubmit: (e) => {
@@ -33,21 +32,20 @@ export default function admission() {
     await post('/api/v1/bans', { ...v, seconds: Number(v.seconds) });
     note.className = 'banner good';
     put(note, `${v.prefix} is banned.`);
-    load();
+    poll.again();
   });
   const unban = (prefix) => dialog(`End the ban of ${prefix}`, [h('p', {}, 'The network may join again at once.')], 'End the ban', async () => {
     await post('/api/v1/bans/remove', { prefix });
     note.className = 'banner good';
     put(note, `The ban of ${prefix} is over.`);
-    load();
+    poll.again();
   });
 
-  const search = h('input', { type: 'search', 'aria-label': 'Search bans', placeholder: 'network, reason or author', oninput: () => load() });
-  async function load() {
-    clearTimeout(timer);
+  const search = h('input', { type: 'search', 'aria-label': 'Search bans', placeholder: 'network, reason or author', oninput: () => poll.again() });
+  const poll = every(3000, async (wanted) => {
     try {
       const [r, b] = await Promise.all([get('/api/v1/refused'), get('/api/v1/bans?' + new URLSearchParams({ search: search.value.trim(), limit: 200 }))]);
-      if (gone) return;
+      if (!wanted()) return;
       keep(refused, table('Refused sources', [{ name: 'Source' }, { name: 'Drops', num: true }, { name: 'Reasons', wrap: true }, { name: 'Last' }, { name: 'Actions' }],
         r.sources.map((s) => [h('span', { class: 'mono' }, s.address), exact(s.times), [...new Set(s.drops.map((d) => d.reason))].join(', '), ago(s.drops[0].at),
           h('div', { class: 'row' }, button('Why', () => why(s.address), 'small'), button('Ban', () => ban(s.address), 'small danger'))]), 'nothing was refused'));
@@ -55,10 +53,9 @@ export default function admission() {
         table('Bans', [{ name: 'Network' }, { name: 'Left' }, { name: 'By' }, { name: 'Reason', wrap: true }, { name: 'Since' }, { name: 'Actions' }],
           b.bans.map((one) => [h('span', { class: 'mono' }, one.prefix), left(one.until), one.author, one.reason || '–', ago(one.since), button('End', () => unban(one.prefix), 'small')]), 'no ban'));
     } catch (err) {
-      if (!gone) put(refused, h('p', { class: 'banner bad' }, err.message));
+      if (wanted()) put(refused, h('p', { class: 'banner bad' }, err.message));
     }
-    if (!gone) timer = setTimeout(load, 3000);
-  }
+  });
 
   // keep replaces the children of a box, and keeps the focus on the button with the same place.
   function keep(box, ...children) {
@@ -67,13 +64,9 @@ export default function admission() {
     if (at >= 0) box.querySelectorAll('button')[at]?.focus();
   }
 
-  load();
   return {
     element: [h('h1', {}, 'Admission'), note, panel('Why', form, answer), panel('Refused sources, the most drops first', refused),
       h('section', { class: 'panel' }, h('div', { class: 'head' }, h('h2', {}, 'Bans'), search, h('div', { class: 'push' }, button('Ban a network', () => ban(), 'danger'))), bans)],
-    leave() {
-      gone = true;
-      clearTimeout(timer);
-    },
+    leave: poll.stop,
   };
 }

@@ -1,5 +1,5 @@
 // The page "fleet": the nodes, their sessions, and what they share. The navigation has it only where there is a fleet.
-import { get } from '../api.js';
+import { every, get } from '../api.js';
 import { ago, badge, bytes, count, exact, facts, h, left, ms, panel, put, redraw, table } from '../dom.js';
 
 const most = 50; // rows of a table
@@ -13,12 +13,11 @@ export default function fleet() {
   const note = h('div', { class: 'banner bad', role: 'status' });
   const state = h('div'), nodes = h('div'), protocols = h('div'), servers = h('div'), bans = h('div');
   const records = h('div'), players = h('div'), limits = h('div'), messages = h('div');
-  let timer, gone = false;
 
-  const server = h('input', { type: 'search', 'aria-label': 'Search servers', placeholder: 'upstream or address', oninput: () => load() });
-  const which = h('select', { 'aria-label': 'Servers to show', onchange: () => load() },
+  const server = h('input', { type: 'search', 'aria-label': 'Search servers', placeholder: 'upstream or address', oninput: () => poll.again() });
+  const which = h('select', { 'aria-label': 'Servers to show', onchange: () => poll.again() },
     h('option', { value: 'false' }, 'all servers'), h('option', { value: 'true' }, 'servers with differing health'));
-  const ban = h('input', { type: 'search', 'aria-label': 'Search bans', placeholder: 'network, reason, author or node', oninput: () => load() });
+  const ban = h('input', { type: 'search', 'aria-label': 'Search bans', placeholder: 'network, reason, author or node', oninput: () => poll.again() });
 
   function showState(f) {
     put(state, facts([['Fleet', f.name || '–'], ['This node', f.node || '–'], ['NATS server', f.server || '–'],
@@ -81,39 +80,25 @@ export default function fleet() {
     h('section', { class: 'panel' }, h('div', { class: 'head' }, h('h2', {}, 'Shared bans'), ban), bans),
     panel('Bans and drains', records), panel('Players at other nodes', players), panel('Limits', limits), panel('Messages', messages));
 
-  let asked = 0;
-  async function load() {
-    clearTimeout(timer);
-    const mine = ++asked; // an answer to an older search is too late
-    if (!document.hidden) {
-      const listed = (path, search, more) => get(path + '?' + new URLSearchParams({ search: search.value.trim(), limit: most, ...more }));
-      try {
-        const f = await get('/api/v1/fleet');
-        const [n, s, b] = f.on ? await Promise.all([get('/api/v1/fleet/sessions'),
-          listed('/api/v1/fleet/servers', server, { differ: which.value }), listed('/api/v1/fleet/bans', ban)]) : [];
-        if (gone || mine !== asked) return;
-        page.hidden = !f.on;
-        put(note, f.on ? f.error || '' : 'This proxy has no fleet: its configuration has neither fleet.servers nor fleet.embedded.');
-        note.className = f.on ? 'banner bad' : 'banner';
-        if (f.on) {
-          showState(f);
-          showNodes(f, n.nodes);
-          showServers(s);
-          showBans(b);
-        }
-      } catch (err) {
-        if (!gone && mine === asked) put(note, err.message);
-      }
+  const listed = (path, search, more) => get(path + '?' + new URLSearchParams({ search: search.value.trim(), limit: most, ...more }));
+  const poll = every(2000, async (wanted) => {
+    try {
+      const f = await get('/api/v1/fleet');
+      const [n, s, b] = f.on ? await Promise.all([get('/api/v1/fleet/sessions'),
+        listed('/api/v1/fleet/servers', server, { differ: which.value }), listed('/api/v1/fleet/bans', ban)]) : [];
+      if (!wanted()) return;
+      page.hidden = !f.on;
+      note.className = f.on ? 'banner bad' : 'banner';
+      put(note, f.on ? f.error || '' : 'This proxy has no fleet: its configuration has neither fleet.servers nor fleet.embedded.');
+      if (!f.on) return;
+      showState(f);
+      showNodes(f, n.nodes);
+      showServers(s);
+      showBans(b);
+    } catch (err) {
+      if (wanted()) put(note, err.message);
     }
-    if (!gone && mine === asked) timer = setTimeout(load, 2000);
-  }
+  });
 
-  load();
-  return {
-    element: [h('h1', {}, 'Fleet'), note, page],
-    leave() {
-      gone = true;
-      clearTimeout(timer);
-    },
-  };
+  return { element: [h('h1', {}, 'Fleet'), note, page], leave: poll.stop };
 }

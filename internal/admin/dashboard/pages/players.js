@@ -1,5 +1,5 @@
 // The page "players": a table that the proxy sorts, searches and pages.
-import { get } from '../api.js';
+import { every, get } from '../api.js';
 import { badge, bytes, count, exact, h, ms, put, button, span, table } from '../dom.js';
 
 const size = 50;
@@ -19,11 +19,11 @@ export default function players() {
       clearTimeout(typing);
       typing = setTimeout(() => change({ search: input.value.trim(), offset: 0 }), 250);
     } });
-  let typing, timer, asked = 0, gone = false;
+  let typing;
 
   function change(to) {
     Object.assign(kept, to);
-    load();
+    poll.again();
   }
 
   function head(c) {
@@ -33,18 +33,14 @@ export default function players() {
     return { ...c, sorted: now ? kept.order : 'none', head: button(c.name, () => change({ sort: c.sort, order, offset: 0 })) };
   }
 
-  async function load() {
-    clearTimeout(timer);
-    const turn = ++asked;
+  const poll = every(2000, async (wanted) => {
     try {
       const page = await get('/api/v1/top?' + new URLSearchParams({ ...kept, limit: size }));
-      if (turn !== asked || gone) return;
-      render(page);
+      if (wanted()) render(page);
     } catch (err) {
-      if (turn === asked && !gone) put(list, h('p', { class: 'banner bad' }, err.message));
+      if (wanted()) put(list, h('p', { class: 'banner bad' }, err.message));
     }
-    if (!gone) timer = setTimeout(load, 2000);
-  }
+  });
 
   function render(page) {
     const focused = list.contains(document.activeElement) ? document.activeElement.textContent : null;
@@ -66,12 +62,10 @@ export default function players() {
     if (focused) [...list.querySelectorAll('a, button')].find((e) => e.textContent === focused)?.focus();
   }
 
-  load();
   return {
     element: [h('div', { class: 'head' }, h('h1', {}, 'Players'), found, h('label', { class: 'push' }, h('span', { class: 'hidden' }, 'Search players'), input)), list],
     leave() {
-      gone = true;
-      clearTimeout(timer);
+      poll.stop();
       clearTimeout(typing);
     },
   };

@@ -1,5 +1,5 @@
 // The page "servers": health and load of each game server, with drains and moves.
-import { get, post } from '../api.js';
+import { every, get, post } from '../api.js';
 import { ago, badge, button, dialog, exact, h, ms, panel, put, rate, table } from '../dom.js';
 
 const columns = [{ name: 'Server' }, { name: 'State' }, { name: 'Sessions', num: true }, { name: 'Weight', num: true }, { name: 'Check', num: true },
@@ -9,7 +9,6 @@ const columns = [{ name: 'Server' }, { name: 'State' }, { name: 'Sessions', num:
 export default function servers(app) {
   const all = h('div', { class: 'grid one' });
   const note = h('div', { class: 'banner', role: 'status' });
-  let timer, gone = false;
 
   const say = (text, kind) => {
     note.className = 'banner ' + kind;
@@ -22,7 +21,7 @@ export default function servers(app) {
     } catch (err) {
       say(err.message, 'bad');
     }
-    load();
+    poll.again();
   }
 
   function actions(u, s) {
@@ -35,11 +34,10 @@ export default function servers(app) {
         async () => act(path + '/transfer', s.address, (a) => `${exact(a.sessions)} sessions are being moved.`), 'main'), 'small'));
   }
 
-  async function load() {
-    clearTimeout(timer);
+  const poll = every(2000, async (wanted) => {
     try {
       const { upstreams } = await get('/api/v1/upstreams');
-      if (gone) return;
+      if (!wanted()) return;
       const focused = all.contains(document.activeElement) ? [...all.querySelectorAll('button')].indexOf(document.activeElement) : -1;
       put(all, upstreams.map((u) => panel(u.name, table(`Servers of ${u.name}`, columns, u.servers.map((s) => {
         const f = (app.last ? app.last.servers : []).find((one) => one.server === s.address && one.upstream === u.name.split(':')[0]) || {};
@@ -50,17 +48,12 @@ export default function servers(app) {
       }), 'no server'))));
       if (focused >= 0) all.querySelectorAll('button')[focused]?.focus();
     } catch (err) {
-      if (!gone) say(err.message, 'bad');
+      if (wanted()) say(err.message, 'bad');
     }
-    if (!gone) timer = setTimeout(load, 2000);
-  }
+  });
 
-  load();
   return {
     element: [h('h1', {}, 'Servers'), note, all],
-    leave() {
-      gone = true;
-      clearTimeout(timer);
-    },
+    leave: poll.stop,
   };
 }
