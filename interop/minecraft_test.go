@@ -73,7 +73,7 @@ func playMinecraft(t *testing.T, mode string, loss float64) {
 	wantChat(t, client, server)
 	t.Logf("%d lines each way after %v", minecraftLines, time.Since(start))
 	client.order(t, order{Do: "leave"})
-	server.await(t, "left")
+	server.awaitWithin(t, "left", 2*patience) // a goodbye that is lost shows after 30 s, also without a proxy
 }
 
 // awaitList waits until Tidegate answers server lists with the server's text.

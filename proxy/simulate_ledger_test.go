@@ -44,11 +44,14 @@ func (m *mark) parse(b []byte) error {
 }
 
 // fill returns the number of bytes behind a mark.
-func (m mark) fill(bulky bool) int {
-	if !bulky || m.number%5 > 0 {
-		return 0
+func (d *dialogue) fill(m mark) int {
+	switch {
+	case d.cut && m.reliable && m.number%8 == 7:
+		return m.number * 1031 % 9000
+	case d.bulky && m.number%5 == 0:
+		return m.number * 131 % 900
 	}
-	return m.number * 131 % 900
+	return 0
 }
 
 // voice is one direction of a session.
@@ -76,13 +79,15 @@ type dialogue struct {
 	clients, servers codec.Protocol
 	route            *Route
 	bulky            bool // messages have bytes behind their marks
+	cut              bool // and some are so large that both protocols cut them
 	ordered          bool // reliable messages arrive in order
 }
 
 func newDialogue(clients, servers codec.Protocol, route *Route) *dialogue {
 	odd := clients.Spec().Joins || servers.Spec().Joins || clients.Spec().Closed || servers.Spec().Closed
 	ordered := clients.Spec().Modes.Has(codec.ReliableOrdered) && servers.Spec().Modes.Has(codec.ReliableOrdered)
-	return &dialogue{clients, servers, route, !odd, ordered}
+	cut := !odd && clients.Spec().Channels > 0 && servers.Spec().Channels > 0 // RakNet and ENet
+	return &dialogue{clients, servers, route, !odd, cut, ordered}
 }
 
 // ends returns the protocol of the speaking end, and that of the other one.
@@ -112,7 +117,7 @@ func (d *dialogue) write(m mark) codec.Message {
 		out.Payload = bytes.Clone(instruction)
 	}
 	out.Payload = m.append(out.Payload)
-	for i := range m.fill(d.bulky) {
+	for i := range d.fill(m) {
 		out.Payload = append(out.Payload, byte(m.number+i))
 	}
 	return d.wrap(m.up, out)
@@ -152,7 +157,7 @@ func (d *dialogue) readOne(rest []byte, take func(mark) error) error {
 			return err
 		}
 		rest = rest[bodySize:]
-		n := m.fill(d.bulky)
+		n := d.fill(m)
 		if len(rest) < n {
 			return fmt.Errorf("%d of %d bytes", len(rest), n)
 		}

@@ -35,6 +35,8 @@ var mutants = []mutant{
 		"m.payload, m.owned = r.memory.copy(m.payload), true", "m.owned = false"},
 	{"RakNet delivers ordered messages as they come", "codec/raknet/channel.go",
 		"case ahead > 0:\n\t\treturn early", "case ahead > 1<<20:\n\t\treturn early"},
+	{"RakNet lets a large message overtake older ones", "codec/raknet/packer.go",
+		" || q == &p.s.bulk && p.s.isBehindSmall(m)", ""},
 	{"RakNet believes a goodbye at once", "codec/raknet/goodbye.go",
 		"if c.phase != connected {\n\t\tc.finish(c.goodbyeReason())",
 		"if c.phase <= connected {\n\t\tc.finish(c.goodbyeReason())"},
