@@ -92,7 +92,7 @@ func (e *Endpoint[T]) Close() error { return e.poller.Close() }
 // Wake makes the current or else the next Turn return early. Any goroutine may call it.
 func (e *Endpoint[T]) Wake() { e.poller.Wake() }
 
-// Now returns the time of the current Turn.
+// Now returns the time of the current Turn, or of a later Dial.
 func (e *Endpoint[T]) Now() time.Time { return e.now }
 
 // Len returns the number of connections.
@@ -158,6 +158,7 @@ func (e *Endpoint[T]) DialStreamHello(p codec.Protocol, to netip.AddrPort, hello
 func (e *Endpoint[T]) dial(p codec.Protocol, to netip.AddrPort, hello codec.Hello, s netio.Socket, stream bool) (
 	*Conn[T], error) {
 	hello.From = s
+	e.now = time.Now() // the last Turn may be long ago, and the time that a client may need begins now
 	c := &Conn[T]{Conn: p.Dial(e.now, to, hello), socket: s, stream: stream}
 	e.dialed++
 	// A dialed stream may not know its own address yet, so the key's number alone makes it unique.

@@ -10,6 +10,7 @@ import (
 	"tidegate/internal/protocols"
 	"tidegate/internal/registry"
 	"tidegate/internal/testkit/await"
+	"tidegate/session"
 )
 
 var loopback = netip.MustParseAddrPort("127.0.0.1:0")
@@ -117,6 +118,25 @@ func TestEcho(t *testing.T) {
 		}
 		e.Touch(c) // does nothing
 		e.Flush()
+	}
+}
+
+// TestDialAfterAPause dials when the last Turn is longer ago than a client may need to connect.
+func TestDialAfterAPause(t *testing.T) {
+	for _, name := range []string{"raknet", "riptide-2.2", "rudp", "enet"} {
+		e := newEcho(t, 0)
+		e.now = e.now.Add(-time.Minute)
+		e.table = session.NewTable[*Conn[counts]](session.Limits{Sessions: 2, HalfOpen: 2}, e.now)
+		p := calm(t, name, registry.Use{})
+		l, err := e.Listen(p, loopback, netio.SocketOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := e.dial(t, p, l.Addr())
+		e.until(t, name+": connect", func() bool { return c.Value.connected == 1 || len(e.ended) > 0 })
+		if len(e.ended) > 0 {
+			t.Errorf("%s: the client ended: %v", name, e.ended)
+		}
 	}
 }
 
