@@ -272,8 +272,8 @@ func TestMissingCopy(t *testing.T) {
 	}
 }
 
-// TestCopyWithAnotherSocket asserts that a session has the socket that its names mean at the standstill, though its
-// copy was made ready with another one. Numbers of descriptors are used again.
+// TestCopyWithAnotherSocket asserts that a session has the socket that its names mean at the standstill. Its copy was
+// made ready with another one: numbers of descriptors are used again.
 func TestCopyWithAnotherSocket(t *testing.T) {
 	for _, mode := range []Mode{ModeTerminate, ModeRelay} {
 		m := newMass(t, 3, raknet.New(raknet.Options{}), mode, func(*Settings) {})

@@ -37,11 +37,13 @@ type Upgraded struct {
 	Usual   float64 `json:"wait_longest_before_ms"` // in the same time before the upgrade
 	Stood   float64 `json:"stood_still_ms"`
 	Exit    float64 `json:"old_process_ended_ms"` // after its successor ran
-	// Round trips of a new client's datagrams in µs. Each is the 10th percentile: the others depend on the cores that the
-	// two ends get.
+	// Round trips of a new client's datagrams in µs, and their ratios to those through a second Tidegate (newcomers.go):
+	// Ratio is the one after the upgrade over the one before. Noise is that of two measurements before.
 	Before float64 `json:"newcomer_before_us"`
-	Again  float64 `json:"newcomer_before_again_us"` // a second time before: the noise
+	Again  float64 `json:"newcomer_before_again_us"` // a second measurement, in turn with the first one
 	After  float64 `json:"newcomer_after_us"`
+	Ratio  float64 `json:"newcomer_ratio"`
+	Noise  float64 `json:"newcomer_noise"`
 	// Shares of the machine's processor time before the upgrade, in percent: of all programs, and of programs that the
 	// measurement has not started. Zero if unknown.
 	Busy   float64 `json:"machine_busy_percent"`
@@ -59,16 +61,18 @@ const longestUsual = 10
 // upgradeBench is a running measurement.
 type upgradeBench struct {
 	*Options
-	process  *exec.Cmd
-	group    int                 // of the process and its successors
-	dir      string              // of its configuration
-	lines    chan map[string]any // of the log
-	endpoint *endpoint.Endpoint[*upgradePlayer]
-	players  []*upgradePlayer
-	epoch    time.Time
-	next     int
-	phase    ending // of sessions that end now
-	doubled  int
+	process *exec.Cmd
+	group   int                 // of the process and its successors
+	dir     string              // of its configuration
+	lines   chan map[string]any // of the log
+	// reference is a second Tidegate, which has only newcomers.
+	reference *subject
+	endpoint  *endpoint.Endpoint[*upgradePlayer]
+	players   []*upgradePlayer
+	epoch     time.Time
+	next      int
+	phase     ending // of sessions that end now
+	doubled   int
 }
 
 // upgradeListener is a listener of the measured process, with its game server.
@@ -120,6 +124,10 @@ func Upgrade(o *Options) (*Upgraded, error) {
 	if err := b.start(listeners, rate, strangers, relayed.addr()); err != nil {
 		return nil, err
 	}
+	if b.reference, err = b.startReference(relayed.addr()); err != nil {
+		return nil, err
+	}
+	defer b.reference.Stop()
 	if o.Idle > 0 {
 		idle, err := newDatagramLoad(o.Idle, o.Size, strangers)
 		if err != nil {
@@ -160,11 +168,8 @@ func (b *upgradeBench) measure(listeners []upgradeListener, strangers netip.Addr
 		r.Protocols = append(r.Protocols, name)
 		r.Each = append(r.Each, UpgradedProtocol{Name: name, Clients: make(map[string]int), Proxy: make(map[string]int)})
 	}
-	var err error
-	if r.Before, err = b.newcomers(strangers); err != nil {
-		return nil, err
-	}
-	if r.Again, err = b.newcomers(strangers); err != nil {
+	before, err := b.newcomers(strangers, b.reference.Addr)
+	if err != nil {
 		return nil, err
 	}
 	if err := errors.Join(b.play(time.Now().Add(b.Window)), b.settle()); err != nil {
@@ -193,8 +198,20 @@ func (b *upgradeBench) measure(listeners []upgradeListener, strangers netip.Addr
 		r.Earlier, r.Ended, r.Lost = r.Earlier+e.Earlier, r.Ended+e.Ended, r.Lost+e.Lost
 	}
 	r.TooBusy = r.Earlier > 0 || r.Usual > longestUsual
-	r.After, err = b.newcomers(strangers)
-	return r, err
+	after, err := b.newcomers(strangers, b.reference.Addr)
+	if err != nil {
+		return nil, err
+	}
+	r.compare(before, after)
+	return r, nil
+}
+
+// compare notes the newcomers' round trips before and after the upgrade.
+func (r *Upgraded) compare(before, after newcomerTrips) {
+	first, second := before.halves()
+	r.Before, r.Again, r.After = first.trip(), second.trip(), after.trip()
+	r.Ratio = after.ratio() / before.ratio()
+	r.Noise = max(first.ratio()/second.ratio(), second.ratio()/first.ratio())
 }
 
 // playMeasured lets the clients play for a window, and notes how busy the machine is meanwhile.
@@ -202,7 +219,8 @@ func (b *upgradeBench) playMeasured(r *Upgraded) error {
 	ours := func() time.Duration {
 		own, _ := process.CPUTime(os.Getpid()) // zero where it is unknown
 		proxy, _ := process.CPUTime(b.process.Process.Pid)
-		return own + proxy
+		reference, _ := process.CPUTime(b.reference.PID())
+		return own + proxy + reference
 	}
 	all, err := process.MachineTime()
 	own, began := ours(), time.Now()
@@ -232,10 +250,10 @@ func (r *Upgraded) Print(w io.Writer) error {
 		{"the same, slowest client", decimals(1, r.Longest)},
 		{"the process stood still, ms", decimals(0, r.Stood)},
 		{"the old process ended after, ms", decimals(1, r.Exit)},
-		{"newcomer's round trip before, p10, µs", decimals(1, min(r.Before, r.Again))},
+		{"newcomer's round trip before, p10, µs", decimals(1, (r.Before+r.Again)/2)},
 		{"newcomer's round trip after, p10, µs", decimals(1, r.After)},
-		{"ratio", decimals(3, r.After/min(r.Before, r.Again))},
-		{"ratio of two measurements before", decimals(3, max(r.Before, r.Again)/min(r.Before, r.Again))},
+		{"ratio, each to a second Tidegate", decimals(3, r.Ratio)},
+		{"the same of two measurements before", decimals(3, r.Noise)},
 		{"machine busy before the upgrade, %", decimals(0, r.Busy)},
 		{"machine busy with other programs, %", decimals(0, r.Others)},
 	})

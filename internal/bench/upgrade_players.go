@@ -3,10 +3,7 @@ package bench
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
-	"net"
-	"net/netip"
 	"slices"
 	"time"
 
@@ -196,48 +193,4 @@ func (b *upgradeBench) settle() error {
 	}
 	b.next = int(time.Since(b.epoch) / (time.Second / time.Duration(b.Rate)))
 	return nil
-}
-
-// newcomerRounds is the number of measured new clients. newcomerDatagrams is the number of datagrams of each. The
-// pause between two of them lets the other clients read what they have received meanwhile.
-const (
-	newcomerRounds    = 200
-	newcomerDatagrams = 20
-	newcomerPause     = 3 * time.Millisecond
-)
-
-// newcomers returns the 10th percentile of new clients' round trips to a relayed listener, in µs. Clients with
-// sessions only do what their protocols need.
-func (b *upgradeBench) newcomers(at netip.AddrPort) (float64, error) {
-	var all []float64
-	lost := 0
-	for range newcomerRounds {
-		conn, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(at))
-		if err != nil {
-			return 0, err
-		}
-		reply := make([]byte, 100)
-		for range newcomerDatagrams {
-			_ = conn.SetReadDeadline(time.Now().Add(lostAfter))
-			began := time.Now()
-			if _, err = conn.Write(reply[:20]); err == nil {
-				_, err = conn.Read(reply)
-			}
-			if err != nil {
-				if lost++; lost > newcomerRounds {
-					return 0, errors.Join(err, conn.Close())
-				}
-				break
-			}
-			all = append(all, float64(time.Since(began).Nanoseconds())/1000)
-		}
-		_ = conn.Close()
-		for until := time.Now().Add(newcomerPause); time.Now().Before(until); {
-			if err := b.endpoint.Turn(until); err != nil {
-				return 0, err
-			}
-		}
-	}
-	slices.Sort(all)
-	return all[len(all)/10], nil
 }

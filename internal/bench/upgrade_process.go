@@ -31,10 +31,7 @@ func (b *upgradeBench) start(listeners []upgradeListener, rudpRate uint8, strang
 	if err != nil {
 		return err
 	}
-	upstream := setup{"upgrade", "", "off"}
-	if b.Sessions+b.Idle > 5000 { // one descriptor for each is too many for some machines
-		upstream.upstream = anyIP
-	}
+	upstream := b.setup()
 	text := relayConfig(b.Options, upstream, strangers, echo)
 	for _, l := range listeners {
 		protocol := l.protocol.Spec().Name
@@ -83,6 +80,21 @@ rate = %d
 	go b.read(log)
 	_, err = b.await(lineRunning, nil)
 	return err
+}
+
+// setup returns the setup of the measured process.
+func (b *upgradeBench) setup() setup {
+	if b.Sessions+b.Idle > 5000 { // one descriptor for each is too many for some machines
+		return setup{"upgrade", anyIP, "off"}
+	}
+	return setup{"upgrade", "", "off"}
+}
+
+// startReference runs a Tidegate with the same relayed listener.
+func (b *upgradeBench) startReference(echo netip.AddrPort) (*subject, error) {
+	return startTidegate("reference", b.dir, b.Options, func(listen, admin netip.AddrPort) string {
+		return relayConfig(b.Options, b.setup(), listen, echo) + common(b.Options, b.setup(), admin)
+	})
 }
 
 // Lines of the log that the measurement waits for.
