@@ -1,11 +1,15 @@
 package proxy
 
 import (
+	"encoding/binary"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"tidegate/codec"
+	"tidegate/internal/netio"
 	"tidegate/internal/testkit/simnet"
 )
 
@@ -39,8 +43,9 @@ func copyOthers(t *testing.T, protocol codec.Protocol, mode Mode) {
 			t.Fatalf("a pass over %d of %d sessions", n, old.table.Len())
 		}
 	}
-	old.journal.causes[old.table.Get(w.keyOf(leave[0])).Value.serial] = "a reason"
-	old.journal.causes[old.table.Get(w.keyOf(change[1])).Value.serial] = "a reason"
+	for _, p := range append(slices.Clone(leave), change[1]) {
+		old.journal.causes[old.table.Get(w.keyOf(p)).Value.serial] = "a reason"
+	}
 	end := func(players []*player) {
 		t.Helper()
 		r := w.proxy.relay
@@ -57,7 +62,7 @@ func copyOthers(t *testing.T, protocol codec.Protocol, mode Mode) {
 	if first := w.copies[0].sessions(t); first != 5*kinds {
 		t.Fatalf("the first pass copies %d sessions, want %d", first, 5*kinds)
 	}
-	end(append(leave, back...))
+	end(slices.Concat(leave, back))
 	w.Run(time.Second) // goodbyes that are still under way arrive
 	for i, p := range back {
 		again := w.joinFrom(p.addr, codec.Hello{Identity: uint64(100 + i)})
@@ -90,7 +95,7 @@ func copyOthers(t *testing.T, protocol codec.Protocol, mode Mode) {
 			t.Errorf("the socket of the session of %v has another owner", e.Key.Client)
 		}
 	}
-	playing := append(append(stay, change...), back...)
+	playing := slices.Concat(stay, change, back)
 	if fresh.table.Len() != len(playing) {
 		t.Errorf("%d sessions, want %d", fresh.table.Len(), len(playing))
 	}
@@ -110,5 +115,134 @@ func copyOthers(t *testing.T, protocol codec.Protocol, mode Mode) {
 		if s.Sessions != 0 {
 			t.Errorf("server %v counts %d sessions", s.Addr, s.Sessions)
 		}
+	}
+}
+
+// importing begins the import of all sessions in a new Relay, which has taken the copies.
+func (w *world) importing(copies ...copiedPass) (i *importer, records []savedRecord) {
+	w.t.Helper()
+	shared, records := exportAll(w.proxy.relay, w.Now())
+	r := NewRelay(w.settings, RelayOptions{Seed: 99, Log: zerolog.Nop()}, w.proxy, w.Now())
+	r.Attach(0, w.proxy.sockets[listenerAddr])
+	i = beginImport(r, w.Now())
+	takeCopies(w.t, i, 1, copies)
+	if err := i.shared(shared, noSocket); err != nil {
+		w.t.Fatal(err)
+	}
+	return i, records
+}
+
+// TestCopiesThatEnterLate asserts that sessions with a stream or a path enter at the standstill only: a path has an
+// order.
+func TestCopiesThatEnterLate(t *testing.T) {
+	stream := streamed("riptide-2.2")
+	route := defaultRoute(stream.Protocol)
+	route.Upstream.Transport = stream.transport
+	for name, w := range map[string]*world{
+		"path": paced(t, raknet6(), raknet6(), func(*Upstream) {}),
+		"stream": newWorldWith(t, 1, simnet.Weather{}, stream.Protocol, route, func(s *Settings) {
+			s.Listeners[0].Transport = stream.transport
+		}),
+	} {
+		const players = 2
+		for range players {
+			w.connect(codec.Hello{Identity: uint64(1 + w.players)})
+		}
+		w.Run(2 * time.Second)
+		w.proxy.relay.precopy.start(nil)
+		copies := copyPass(w.proxy.relay, w.Now())
+		if n := copies.sessions(t); n != players {
+			t.Fatalf("%s: %d sessions are copied", name, n)
+		}
+		i, records := w.importing(copies)
+		if n := i.relay.table.Len(); n != 0 {
+			t.Errorf("%s: %d sessions enter before the standstill", name, n)
+		}
+		keep(i, records)
+		for _, one := range records {
+			if err := one.enter(i); err != nil || one.kept == 0 {
+				t.Errorf("%s: %v, copy %v", name, err, one.kept)
+			}
+		}
+		onPaths := 0
+		for _, p := range i.relay.paths.byKey {
+			onPaths += p.sessions
+		}
+		if n := i.relay.table.Len(); n != players || name == "path" && onPaths != players {
+			t.Errorf("%s: %d sessions, %d on paths, want %d", name, n, onPaths, players)
+		}
+	}
+}
+
+// socketless is a Handover that has no socket.
+type socketless struct{ netio.Handover }
+
+func (socketless) Named([]byte) (netio.Socket, []byte) { return nil, nil }
+
+// TestCopyWithoutItsSocket asserts that a session without a socket at the standstill is lost and leaves nothing behind.
+func TestCopyWithoutItsSocket(t *testing.T) {
+	w := newWorld(t, 1, simnet.Weather{}, riptide22(), defaultRoute(riptide22()))
+	w.connect(codec.Hello{})
+	w.Run(2 * time.Second)
+	w.proxy.relay.precopy.start(nil)
+	copies := copyPass(w.proxy.relay, w.Now())
+	i, records := w.importing(copies)
+	id := records[0].kept
+	if i.relay.table.Len() != 1 || id == 0 {
+		t.Fatalf("%d sessions enter before the standstill, copy %v", i.relay.table.Len(), id)
+	}
+	keep(i, records)
+	i.copies[id].names = []byte{1}
+	if _, err := i.next(binary.AppendUvarint(nil, uint64(id)), nil, socketless{}, nil); err != errNoSocket {
+		t.Errorf("the import says %v", err)
+	}
+	if n := i.relay.table.Len(); n != 0 {
+		t.Errorf("%d sessions stay", n)
+	}
+	for what, n := range accountOf(i.relay) {
+		if n != 0 {
+			t.Errorf("%d of %s are left", n, what)
+		}
+	}
+}
+
+// TestCopyWithAnIDThatIsTaken copies a session whose client ID another copied session had, which has ended since. Both
+// copies are at the successor. At the standstill the second session has the ID.
+func TestCopyWithAnIDThatIsTaken(t *testing.T) {
+	w := newWorld(t, 1, simnet.Weather{}, riptide22(), defaultRoute(raknet6()))
+	first, second := w.connect(codec.Hello{}), w.connect(codec.Hello{})
+	w.Run(2 * time.Second)
+	r := w.proxy.relay
+	r.precopy.start(nil)
+	copies := []copiedPass{copyPass(r, w.Now())}
+	ended, lives := r.table.Get(w.keyOf(first)), r.table.Get(w.keyOf(second))
+	if !ended.Value.ownsID || !lives.Value.ownsID {
+		t.Fatal("the Relay has not given the client IDs")
+	}
+	id := ended.Value.id
+	w.Remove(first.addr)
+	if err := r.kick(w.Now(), ended, ""); err != nil {
+		t.Fatal(err)
+	}
+	w.await("gone", 10*time.Second, func() bool { return r.table.Len() == 1 })
+	route := lives.Value.route
+	route.ids.free(lives.Value.id)
+	if !route.ids.claim(id) {
+		t.Fatal("the ID is not free")
+	}
+	lives.Value.id = id
+	w.send(&second.peer, codec.Message{Payload: []byte{0x86, 1}, Mode: codec.Reliable, ID: 7, HasID: true})
+	w.Run(2 * time.Second)
+	copies = append(copies, copyPass(r, w.Now()))
+	i, records := w.importing(copies...)
+	keep(i, records)
+	for _, one := range records {
+		if err := one.enter(i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e := i.relay.table.Get(w.keyOf(second))
+	if e == nil || i.relay.table.Len() != 1 || !e.Value.ownsID || e.Value.id != id || e.Value.route.ids.count != 1 {
+		t.Errorf("%d sessions at the successor, %+v", i.relay.table.Len(), e)
 	}
 }
