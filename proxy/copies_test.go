@@ -246,3 +246,42 @@ func TestCopyWithAnIDThatIsTaken(t *testing.T) {
 		t.Errorf("%d sessions at the successor, %+v", i.relay.table.Len(), e)
 	}
 }
+
+// TestCopyOfAnotherRoute hands a session to a successor whose route of that name leads to another upstream. Its copy
+// enters before the predecessor's routes are known. At the standstill it is at its old upstream again.
+func TestCopyOfAnotherRoute(t *testing.T) {
+	w := newWorld(t, 1, simnet.Weather{}, riptide22(), defaultRoute(riptide22()))
+	p := w.connect(codec.Hello{})
+	w.Run(2 * time.Second)
+	w.proxy.relay.precopy.start(nil)
+	copies := copyPass(w.proxy.relay, w.Now())
+	old := w.settings.Listeners[0].Route
+	route, up := *old, *old.Upstream
+	up.Name = "another"
+	route.Upstream = &up
+	w.settings.Listeners = slices.Clone(w.settings.Listeners)
+	w.settings.Listeners[0].Route = &route
+	i, records := w.importing(copies)
+	if i.relay.table.Len() != 1 {
+		t.Fatal("the copy does not enter before the standstill")
+	}
+	keep(i, records)
+	for _, one := range records {
+		if err := one.enter(i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e := i.relay.table.Get(w.keyOf(p))
+	if e == nil || i.relay.table.Len() != 1 || e.Value.route.Upstream.Name != old.Upstream.Name {
+		t.Errorf("%d sessions, %+v", i.relay.table.Len(), e)
+	}
+	for name, want := range map[string]int{old.Upstream.Name: 1, up.Name: 0} {
+		n := 0
+		for _, s := range i.relay.pools.Get(name).Status(w.Now()) {
+			n += s.Sessions
+		}
+		if n != want {
+			t.Errorf("upstream %q counts %d sessions, want %d", name, n, want)
+		}
+	}
+}
