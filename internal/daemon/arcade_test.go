@@ -1,0 +1,303 @@
+package daemon
+
+import (
+	"context"
+	"encoding/binary"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/rs/zerolog"
+
+	"tidegate/codec"
+	"tidegate/internal/endpoint"
+	"tidegate/internal/fleet"
+	"tidegate/internal/netio"
+	"tidegate/internal/protocols"
+	"tidegate/internal/registry"
+	"tidegate/internal/testkit/await"
+	"tidegate/internal/testkit/udppath"
+	"tidegate/internal/upstream"
+	"tidegate/proxy"
+	crossing "tidegate/proxy/bridge"
+	"tidegate/ratelimit"
+	"tidegate/session"
+)
+
+var loopback = netip.MustParseAddrPort("127.0.0.1:0")
+
+// natsServer runs a NATS server in this process, and returns its URL.
+func natsServer(t testing.TB) string {
+	t.Helper()
+	nats, err := server.NewServer(&server.Options{
+		Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	nats.Start()
+	t.Cleanup(nats.Shutdown)
+	if !nats.ReadyForConnections(await.Patience) {
+		t.Fatal("NATS does not start")
+	}
+	return nats.ClientURL()
+}
+
+// gate is a node of a fleet, with a proxy on real sockets.
+type gate struct {
+	*proxy.Server
+	fleet *fleet.Fleet
+	addr  netip.AddrPort
+}
+
+// newGate starts a node. All nodes of a test have the same settings.
+func newGate(t testing.TB, name, nats string, p codec.Protocol, game netip.AddrPort, loops int,
+	change func(*proxy.Settings)) *gate {
+	t.Helper()
+	settings := &proxy.Settings{
+		Listeners: []proxy.Listener{{Name: "play", Addr: loopback, Protocols: []codec.Protocol{p}, Route: &proxy.Route{
+			Name: "arena", Bridge: crossing.Options{Ordered: crossing.OrderedFast, PacketID: 0x86, Queue: 8 << 20},
+			Upstream: &proxy.Upstream{
+				Name: "arena", Protocol: p, Servers: upstream.At(game), Options: upstream.Options{RetryAfter: time.Second},
+			},
+		}}},
+		Limits:           session.Limits{Sessions: 20_000, HalfOpen: 20_000},
+		HandshakeTimeout: 10 * time.Second, IdleTimeout: 30 * time.Second, DrainTimeout: time.Second,
+	}
+	change(settings)
+	s, err := proxy.Listen(settings, proxy.Options{Loops: loops, Log: zerolog.Nop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	f, stop, err := fleet.Start(fleet.Options{
+		Name: "test", Node: name, Servers: []string{nats}, Replicas: 1, Bans: ratelimit.NewBans(ratelimit.Terms{}),
+		Games: fleetGames{s}, Players: fleetGames{s}, ReportEvery: 50 * time.Millisecond, Log: zerolog.Nop(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		stop()
+	})
+	return &gate{s, f, s.Addrs()[0]}
+}
+
+func (g *gate) sessions(t *testing.T) int {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), await.Patience)
+	defer cancel()
+	all, err := g.Sessions(ctx, proxy.Query{Limit: 1 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(all)
+}
+
+// arcade has a game server that echoes, and its players, in one Endpoint.
+type arcade struct {
+	*endpoint.Endpoint[player]
+	t        testing.TB
+	protocol codec.Protocol
+	mode     codec.Mode
+	game     netip.AddrPort
+	players  []*endpoint.Conn[player]
+	paths    []*udppath.Path
+	ended    int  // connections, of players and at the server
+	silent   bool // the players send nothing new
+}
+
+// player sends numbers, and hears them again.
+type player struct {
+	up    bool
+	sent  uint32
+	heard []bool        // by number
+	back  uint32        // numbers that came back
+	last  time.Time     // when the last one did
+	gap   time.Duration // the longest time between two
+	wrong int           // numbers that came back twice, or not in order
+}
+
+func newArcade(t testing.TB, name string) *arcade {
+	t.Helper()
+	a := &arcade{t: t, protocol: protocols.Find(name).NewCalm(registry.Use{})}
+	for _, mode := range []codec.Mode{codec.Unreliable, codec.UnreliableSequenced, codec.Reliable, codec.ReliableOrdered} {
+		if a.protocol.Spec().Modes.Has(mode) {
+			a.mode = mode // the strongest one
+		}
+	}
+	var err error
+	if a.Endpoint, err = endpoint.New(endpoint.Options[player]{Event: a.event}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = a.Close() })
+	l, err := a.Listen(a.protocol, loopback, netio.SocketOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.game = l.Addr()
+	return a
+}
+
+func (a *arcade) event(c *endpoint.Conn[player], ev *codec.Event) {
+	switch ev.Kind {
+	case codec.Connected:
+		c.Value.up = true
+	case codec.Disconnected:
+		a.ended++
+	case codec.Received:
+		if c.Listener != nil {
+			_ = c.Send(a.Now(), ev.Message)
+			return
+		}
+		for part := ev.Payload; len(part) >= 5; part = part[5:] { // RUDP joins the messages of a period
+			if part[0] != 0x86 {
+				return // a forged one: a game of Riptide cannot tell
+			}
+			c.Value.hear(binary.LittleEndian.Uint32(part[1:]), a.mode == codec.ReliableOrdered)
+		}
+	}
+}
+
+// hear takes a number that came back.
+func (v *player) hear(n uint32, ordered bool) {
+	if n >= v.sent || v.heard[n] || ordered && n != v.back {
+		v.wrong++
+		return
+	}
+	v.heard[n] = true
+	v.back++
+	now := time.Now()
+	if !v.last.IsZero() {
+		v.gap = max(v.gap, now.Sub(v.last))
+	}
+	v.last = now
+}
+
+// join connects players to a proxy, each by a path of its own. They play when all are there.
+func (a *arcade) join(n int, at netip.AddrPort) {
+	a.t.Helper()
+	const atOnce = 100
+	a.silent = true
+	for ; n > atOnce; n -= atOnce {
+		a.joinAtOnce(atOnce, at)
+	}
+	a.joinAtOnce(n, at)
+	a.silent = false
+}
+
+func (a *arcade) joinAtOnce(n int, at netip.AddrPort) {
+	a.t.Helper()
+	for range n {
+		path := udppath.New(a.t, at)
+		c, err := a.Dial(a.protocol, path.Addr(), uint64(len(a.players)+1), netio.SocketOptions{})
+		if err != nil {
+			a.t.Fatal(err)
+		}
+		a.players, a.paths = append(a.players, c), append(a.paths, path)
+	}
+	a.until("joined", func() bool {
+		for _, c := range a.players {
+			if !c.Value.up {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// until lets everybody play until a condition holds: each player sends 50 numbers a second, or 10 if they are many.
+func (a *arcade) until(what string, done func() bool) {
+	a.t.Helper()
+	every := 20 * time.Millisecond
+	if len(a.players) > 500 {
+		every = 100 * time.Millisecond // one core plays them all
+	}
+	next := time.Now()
+	for end := next.Add(await.Patience); !done(); {
+		if now := time.Now(); now.After(end) {
+			a.t.Fatalf("not %s in %v; %d connections have ended", what, await.Patience, a.ended)
+		} else if !now.Before(next) {
+			next = now.Add(every)
+			for _, c := range a.players {
+				a.say(c)
+			}
+		}
+		if err := a.Turn(next); err != nil {
+			a.t.Fatal(err)
+		}
+	}
+}
+
+func (a *arcade) say(c *endpoint.Conn[player]) {
+	if !c.Value.up || a.silent {
+		return
+	}
+	b := binary.LittleEndian.AppendUint32([]byte{0x86}, c.Value.sent)
+	if err := c.Send(a.Now(), codec.Message{Payload: b, Mode: a.mode}); err != nil {
+		a.t.Fatal(err)
+	}
+	c.Value.sent, c.Value.heard = c.Value.sent+1, append(c.Value.heard, false)
+	a.Touch(c)
+}
+
+// plays lets each player hear n further numbers.
+func (a *arcade) plays(n uint32) {
+	a.t.Helper()
+	var goal []uint32
+	for _, c := range a.players {
+		goal = append(goal, c.Value.back+n)
+	}
+	a.until("played", func() bool {
+		for i, c := range a.players {
+			if c.Value.back < goal[i] {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// gap returns the longest gap since the last call.
+func (a *arcade) gap() (longest time.Duration) {
+	for _, c := range a.players {
+		longest, c.Value.gap = max(longest, c.Value.gap), 0
+	}
+	return longest
+}
+
+// check asserts that no player loses a message or a connection, and returns the longest gap so far.
+func (a *arcade) check() (gap time.Duration) {
+	a.t.Helper()
+	gap = a.gap()
+	a.silent = true
+	a.until("all numbers back", func() bool {
+		for _, c := range a.players {
+			want := c.Value.sent
+			if !a.mode.IsReliable() {
+				want -= want / 4
+			}
+			if c.Value.back < want {
+				return false
+			}
+		}
+		return true
+	})
+	a.silent = false
+	for i, c := range a.players {
+		if c.Value.wrong > 0 && a.mode.IsReliable() {
+			a.t.Errorf("player %d has got %d messages twice or not in order", i, c.Value.wrong)
+		}
+	}
+	if a.ended > 0 {
+		a.t.Errorf("%d connections have ended", a.ended)
+	}
+	return gap
+}
