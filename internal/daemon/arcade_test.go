@@ -110,18 +110,20 @@ type arcade struct {
 	game     netip.AddrPort
 	players  []*endpoint.Conn[player]
 	paths    []*udppath.Path
-	ended    int  // connections, of players and at the server
-	silent   bool // the players send nothing new
+	ended    int       // connections, of players and at the server
+	silent   bool      // the players send nothing new
+	due      time.Time // when the next player sends a number
+	turn     int       // counts these players
 }
 
 // player sends numbers, and hears them again.
 type player struct {
 	up    bool
-	sent  uint32
-	heard []bool        // by number
+	sent  []time.Time   // by number; zero: it came back
 	back  uint32        // numbers that came back
 	last  time.Time     // when the last one did
 	gap   time.Duration // the longest time between two
+	wait  time.Duration // the longest time of a number, there and back
 	wrong int           // numbers that came back twice, or not in order
 }
 
@@ -168,13 +170,14 @@ func (a *arcade) event(c *endpoint.Conn[player], ev *codec.Event) {
 
 // hear takes a number that came back.
 func (v *player) hear(n uint32, ordered bool) {
-	if n >= v.sent || v.heard[n] || ordered && n != v.back {
+	if n >= uint32(len(v.sent)) || v.sent[n].IsZero() || ordered && n != v.back {
 		v.wrong++
 		return
 	}
-	v.heard[n] = true
-	v.back++
 	now := time.Now()
+	v.wait = max(v.wait, now.Sub(v.sent[n]))
+	v.sent[n] = time.Time{}
+	v.back++
 	if !v.last.IsZero() {
 		v.gap = max(v.gap, now.Sub(v.last))
 	}
@@ -197,7 +200,7 @@ func (a *arcade) joinAtOnce(n int, at netip.AddrPort) {
 	a.t.Helper()
 	for range n {
 		path := udppath.New(a.t, at)
-		c, err := a.Dial(a.protocol, path.Addr(), uint64(len(a.players)+1), netio.SocketOptions{})
+		c, err := a.Dial(a.protocol, path.Addr(), uint64(len(a.players)+1), netio.SocketOptions{Shared: true})
 		if err != nil {
 			a.t.Fatal(err)
 		}
@@ -213,24 +216,27 @@ func (a *arcade) joinAtOnce(n int, at netip.AddrPort) {
 	})
 }
 
-// until lets everybody play until a condition holds: each player sends 50 numbers a second, or 10 if they are many.
+// Numbers that players send in a second.
+const (
+	mostOfOne = 50
+	mostOfAll = 1000 // two cores carry them, with clients, servers and three nodes
+)
+
+// until lets everybody play until a condition holds. The players send in turn, at an even pace.
 func (a *arcade) until(what string, done func() bool) {
 	a.t.Helper()
-	every := 20 * time.Millisecond
-	if len(a.players) > 500 {
-		every = 100 * time.Millisecond // one core plays them all
-	}
-	next := time.Now()
-	for end := next.Add(await.Patience); !done(); {
-		if now := time.Now(); now.After(end) {
+	every := time.Second / time.Duration(min(mostOfOne*max(len(a.players), 1), mostOfAll))
+	a.due = time.Now()
+	for end := a.due.Add(await.Patience); !done(); {
+		now := time.Now()
+		if now.After(end) {
 			a.t.Fatalf("not %s in %v; %d connections have ended", what, await.Patience, a.ended)
-		} else if !now.Before(next) {
-			next = now.Add(every)
-			for _, c := range a.players {
-				a.say(c)
-			}
 		}
-		if err := a.Turn(next); err != nil {
+		for ; !now.Before(a.due) && len(a.players) > 0; a.due = a.due.Add(every) {
+			a.say(a.players[a.turn%len(a.players)])
+			a.turn++
+		}
+		if err := a.Turn(now.Add(time.Millisecond)); err != nil {
 			a.t.Fatal(err)
 		}
 	}
@@ -240,11 +246,11 @@ func (a *arcade) say(c *endpoint.Conn[player]) {
 	if !c.Value.up || a.silent {
 		return
 	}
-	b := binary.LittleEndian.AppendUint32([]byte{0x86}, c.Value.sent)
+	b := binary.LittleEndian.AppendUint32([]byte{0x86}, uint32(len(c.Value.sent)))
 	if err := c.Send(a.Now(), codec.Message{Payload: b, Mode: a.mode}); err != nil {
 		a.t.Fatal(err)
 	}
-	c.Value.sent, c.Value.heard = c.Value.sent+1, append(c.Value.heard, false)
+	c.Value.sent = append(c.Value.sent, time.Now())
 	a.Touch(c)
 }
 
@@ -265,12 +271,27 @@ func (a *arcade) plays(n uint32) {
 	})
 }
 
+// playFor lets everybody play for a time.
+func (a *arcade) playFor(d time.Duration) {
+	a.t.Helper()
+	end := time.Now().Add(d)
+	a.until("played", func() bool { return time.Now().After(end) })
+}
+
 // gap returns the longest gap since the last call.
 func (a *arcade) gap() (longest time.Duration) {
 	for _, c := range a.players {
 		longest, c.Value.gap = max(longest, c.Value.gap), 0
 	}
 	return longest
+}
+
+// wait returns the longest time of a number, there and back, since the last call.
+func (a *arcade) wait() (longest time.Duration) {
+	for _, c := range a.players {
+		longest, c.Value.wait = max(longest, c.Value.wait), 0
+	}
+	return longest.Round(time.Millisecond)
 }
 
 // check asserts that no player loses a message or a connection, and returns the longest gap so far.
@@ -280,7 +301,7 @@ func (a *arcade) check() (gap time.Duration) {
 	a.silent = true
 	a.until("all numbers back", func() bool {
 		for _, c := range a.players {
-			want := c.Value.sent
+			want := uint32(len(c.Value.sent))
 			if !a.mode.IsReliable() {
 				want -= want / 4
 			}
