@@ -137,16 +137,22 @@ func (r *Relay) arrived(now time.Time, d *listener, s netio.Socket, client netip
 	if a == nil {
 		return nil
 	}
-	e, err := a.takeIn(now, r, d, s)
-	if errors.Is(err, errLater) && r.arrivals.add(now, a) == nil {
-		return nil // the client's next datagram tries it again
-	}
+	e, err := a.enter(now, r, d, s)
 	if err != nil {
 		r.journal.log.Error().Err(err).Stringer("client", client).Str("listener", d.name).
 			Msg("session lost: it cannot be taken in")
-		return nil
 	}
 	return e
+}
+
+// enter makes a session that comes from another Server. It returns nil if the session waits for its source address:
+// the client's next datagram tries it again.
+func (a *arrival) enter(now time.Time, r *Relay, d *listener, s netio.Socket) (*entry, error) {
+	e, err := a.takeIn(now, r, d, s)
+	if errors.Is(err, errLater) {
+		return nil, r.arrivals.add(now, a)
+	}
+	return e, err
 }
 
 // takeIn makes the session in a Relay, with an ID and sockets of its own.

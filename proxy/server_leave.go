@@ -31,10 +31,29 @@ func (s *Server) Leave(ctx context.Context) error {
 	return nil
 }
 
+// CopyPlayers returns copies of sessions of one loop that can move to other nodes: at most a number, of clients that
+// choose accepts. Loops call the function.
+func (s *Server) CopyPlayers(most int, choose func(stray.Key) bool) ([]stray.Session, error) {
+	return s.eachPlayer(most, choose, func(r *Relay, now time.Time, e *entry, _ stray.Key) ([]byte, error) {
+		return travelling(r, now, e)
+	})
+}
+
 // TakeOutPlayers takes sessions of one loop out for other nodes, as TakeOut does: at most a number of them, whose
 // clients choose accepts. gone is called for each one at once. Loops call both functions.
-func (s *Server) TakeOutPlayers(most int, choose func(stray.Key) bool, gone func(stray.Key)) (all []stray.Session,
-	err error) {
+func (s *Server) TakeOutPlayers(most int, choose func(stray.Key) bool, gone func(stray.Key)) ([]stray.Session, error) {
+	return s.eachPlayer(most, choose, func(r *Relay, now time.Time, e *entry, client stray.Key) ([]byte, error) {
+		b, err := takeOut(r, now, e)
+		if err == nil {
+			gone(client)
+		}
+		return b, err
+	})
+}
+
+// eachPlayer calls write for clients of one loop that other nodes can have, until it has a number of sessions.
+func (s *Server) eachPlayer(most int, choose func(stray.Key) bool,
+	write func(*Relay, time.Time, *entry, stray.Key) ([]byte, error)) (all []stray.Session, err error) {
 	for _, l := range s.loops {
 		// The walk must end, also if a caller gives up: the sessions that it has taken out are nowhere else.
 		err := l.walk(context.Background(), stats.WorkMove, func(r *Relay, now time.Time, e *entry) int {
@@ -54,9 +73,7 @@ func (s *Server) TakeOutPlayers(most int, choose func(stray.Key) bool, gone func
 			if f, ok := p.face.(*farFace); ok {
 				at = f.node
 			}
-			b, err := takeOut(r, now, e)
-			if err == nil {
-				gone(key)
+			if b, err := write(r, now, e, key); err == nil {
 				all = append(all, stray.Session{Client: key, At: at, Record: b})
 			}
 			return taking
@@ -133,41 +150,59 @@ func (a *arrival) check(now time.Time, r *Relay) (needsSource bool, err error) {
 	return needsSource, a.fits(now, r)
 }
 
-// PutInPlayers is PutIn for several sessions. They go on at once, if their source addresses are free.
-func (s *Server) PutInPlayers(ctx context.Context, records [][]byte) []error {
-	all, faults := readArrivals(records)
-	err := s.loops[0].consult(ctx, stats.WorkMove, func(r *Relay, now time.Time) {
-		for i, a := range all {
-			if faults[i] == nil {
-				faults[i] = a.fits(now, r)
+// PutInPlayers begins to take sessions in, each at the loop that gets its client's datagrams from other nodes. They go
+// on at once, if their source addresses are free. The function that it returns waits for the loops until ctx is done,
+// and has an error for each session that is not taken in.
+func (s *Server) PutInPlayers(records [][]byte) (faults func(ctx context.Context) []error) {
+	all, errs := readArrivals(records)
+	parts := make([][]int, len(s.loops))
+	for i, a := range all {
+		if errs[i] == nil {
+			_, loop := s.players.home(&stray.Datagram{Listener: a.listenerID(), Client: a.Client}, len(s.loops))
+			parts[loop] = append(parts[loop], i)
+		}
+	}
+	entered := make([]chan struct{}, len(s.loops))
+	for n, part := range parts {
+		if len(part) == 0 {
+			continue
+		}
+		entered[n] = make(chan struct{})
+		s.loops[n].post(stats.WorkMove, func(r *Relay, now time.Time) { // a loop that has ended does not do it
+			defer close(entered[n])
+			for _, i := range part {
+				errs[i] = all[i].putIn(now, r)
+			}
+		})
+	}
+	return func(ctx context.Context) []error {
+		for n, done := range entered {
+			if done == nil {
+				continue
+			}
+			if err := s.loops[n].await(ctx, done); err != nil {
+				return slices.Repeat([]error{err}, len(all)) // the loop may still write the faults
 			}
 		}
-	})
-	if err != nil {
-		return slices.Repeat([]error{err}, len(all)) // the loop may still write the faults
+		return errs
 	}
-	parts := make([][]*arrival, len(s.loops))
-	for i, a := range all {
-		if faults[i] == nil {
-			faults[i] = s.arrivals.add(time.Now(), a)
-		}
-		if faults[i] == nil {
-			_, loop := s.players.home(&stray.Datagram{Listener: a.listenerID(), Client: a.Client}, len(s.loops))
-			parts[loop] = append(parts[loop], a)
-		}
+}
+
+// putIn takes a session in that comes from another node.
+func (a *arrival) putIn(now time.Time, r *Relay) error {
+	err := a.fits(now, r)
+	if err == nil {
+		err = r.arrivals.add(now, a)
 	}
-	for i, part := range parts {
-		if len(part) > 0 { // a loop that has ended leaves them waiting
-			s.loops[i].post(stats.WorkMove, func(r *Relay, now time.Time) {
-				for _, a := range part {
-					if l := listenerWith(a.listenerID(), r.listeners); l != nil {
-						r.arrived(now, l, l.faceAt(a.session.Local), a.Client)
-					}
-				}
-			})
-		}
+	l := listenerWith(a.listenerID(), r.listeners)
+	if err != nil || l == nil {
+		return err
 	}
-	return faults
+	if a = r.arrivals.take(now, l.name, a.Client); a == nil {
+		return nil // another loop was faster
+	}
+	_, err = a.enter(now, r, l, l.faceAt(a.session.Local))
+	return err
 }
 
 // listenerID returns the number of the session's listener.

@@ -138,7 +138,17 @@ func staysHere(r *Relay, e *entry) string {
 	return p.staysBecause(netip.AddrPort{})
 }
 
+// takeOut removes a session, and returns it for another Server.
 func takeOut(r *Relay, now time.Time, e *entry) ([]byte, error) {
+	b, err := travelling(r, now, e)
+	if err == nil {
+		withdraw(r, now, e)
+	}
+	return b, err
+}
+
+// travelling returns a session as takeOut does, and leaves it here.
+func travelling(r *Relay, now time.Time, e *entry) ([]byte, error) {
 	session, err := writeDown(r, now, e)
 	if err != nil {
 		return nil, err
@@ -162,7 +172,6 @@ func takeOut(r *Relay, now time.Time, e *entry) ([]byte, error) {
 	if _, err := readArrival(b); err != nil { // no Server would take it in
 		return nil, fmt.Errorf("%w: %w", ErrNotMovable, err)
 	}
-	withdraw(r, now, e)
 	return b, nil
 }
 

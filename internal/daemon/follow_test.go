@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"net"
@@ -276,6 +277,42 @@ func TestDrainToFleet(t *testing.T) {
 	}
 }
 
+// TestCopiesChangeNothing copies sessions, as for an offer. The players play on, another node could take the sessions,
+// and the node that has them does not take them twice.
+func TestCopiesChangeNothing(t *testing.T) {
+	a, nats := newArcade(t, "raknet"), natsServer(t)
+	one := newGate(t, "one", nats, a.protocol, a.game, 1, func(*proxy.Settings) {})
+	two := newGate(t, "two", nats, a.protocol, a.game, 1, func(*proxy.Settings) {})
+	a.join(3, one.addr)
+	a.until("known", func() bool { return two.fleet.Status().Players.Known == 3 })
+	a.plays(5)
+	for _, most := range []int{2, 16} {
+		copies, err := one.CopyPlayers(most, func(stray.Key) bool { return true })
+		if err != nil || len(copies) != min(most, 3) {
+			t.Fatalf("%d copies of at most %d, %v", len(copies), most, err)
+		}
+		var records [][]byte
+		for _, c := range copies {
+			records = append(records, c.Record)
+		}
+		for i, err := range two.CheckPlayers(t.Context(), records) {
+			if err != nil {
+				t.Errorf("copy %d: %v", i, err)
+			}
+		}
+		for i, err := range one.PutInPlayers(records)(t.Context()) {
+			if !errors.Is(err, proxy.ErrTravel) {
+				t.Errorf("copy %d is taken in beside its session: %v", i, err)
+			}
+		}
+	}
+	a.plays(5)
+	a.check()
+	if n, m := one.sessions(t), two.sessions(t); n != 3 || m != 0 {
+		t.Errorf("%d sessions, and %d at the other node", n, m)
+	}
+}
+
 // TestNoNodeTakes drains a node whose fleet cannot take its sessions: the other node has another listener, or none at
 // all. The players play on until the operator's time.
 func TestNoNodeTakes(t *testing.T) {
@@ -319,22 +356,25 @@ func TestTargetDies(t *testing.T) {
 	}
 	defer c.Close()
 	a.join(3, one.addr)
-	asked := make(chan string, 100)
-	if _, err := c.Subscribe("tidegate.test.moves.dead", func(m *client.Msg) { // it answers an offer, and no more
-		var move struct {
-			Step     string
-			Sessions []struct{}
-		}
-		if json.Unmarshal(m.Data, &move) != nil {
-			t.Error("not JSON")
-		}
-		if move.Step == "offer" {
+	given := make(chan struct{}, 100)
+	for subject, take := range map[string]client.MsgHandler{
+		"moves": func(m *client.Msg) {
+			var move struct{ Sessions []struct{} }
+			if json.Unmarshal(m.Data, &move) != nil {
+				t.Error("not JSON")
+			}
 			all, _ := json.Marshal(map[string][]bool{"taken": slices.Repeat([]bool{true}, len(move.Sessions))})
 			_ = m.Respond(all)
+		},
+		"strays": func(m *client.Msg) {
+			if m.Reply != "" {
+				given <- struct{}{}
+			}
+		},
+	} {
+		if _, err := c.Subscribe("tidegate.test."+subject+".dead", take); err != nil {
+			t.Fatal(err)
 		}
-		asked <- move.Step
-	}); err != nil {
-		t.Fatal(err)
 	}
 	alive := append([]byte{1, 3, 1, 'x'}, make([]byte, 12)...) // a whole set without players, number 1
 	alive[11] = 1
@@ -354,15 +394,7 @@ func TestTargetDies(t *testing.T) {
 		done, _ := one.fleet.Empty(ctx, "")
 		emptied <- done
 	}()
-	gave := false
-	a.until("given", func() bool {
-		select {
-		case step := <-asked:
-			gave = gave || step == "give"
-		default:
-		}
-		return gave
-	})
+	a.until("given", func() bool { return len(given) > 0 })
 	a.until("back", func() bool { return one.sessions(t) == 3 })
 	a.plays(30)
 	cancel()

@@ -16,140 +16,120 @@ import (
 const (
 	comingTime = 10 * time.Second // for which an offered session waits
 	maxComing  = 64 << 20         // bytes
+
+	mostAnswers = 256 // that wait for the proxy; the other node asks again
 )
 
-// coming are the sessions that other nodes have offered. This node has none of them until the other node gives it, or
-// passes on a datagram of its client, which it does only then.
+// coming are the sessions that other nodes have offered. This node has none of them until the other node gives it.
 type coming struct {
 	proxy Players
-	some  atomic.Bool // there are sessions
+	taken atomic.Uint64
+	waits atomic.Int32 // answers that wait for the proxy
 
 	mu       sync.Mutex
 	sessions map[stray.Key]*offered
 	size     int
-	given    map[stray.Key]givenTo // answers that may have been lost
-	taken    atomic.Uint64
 }
 
 type offered struct {
 	node, move string
-	record     []byte
+	size       int
 	at         time.Time
+	given      *given // nil: only offered
 }
 
-type givenTo struct {
-	move string
-	ok   bool
-	at   time.Time
+// given are sessions that the proxy takes in.
+type given struct {
+	done  chan struct{} // closed when taken is complete
+	taken map[stray.Key]bool
 }
 
 func newComing(proxy Players) *coming {
-	return &coming{proxy: proxy, sessions: make(map[stray.Key]*offered), given: make(map[stray.Key]givenTo)}
+	return &coming{proxy: proxy, sessions: make(map[stray.Key]*offered)}
 }
 
-// step does a step of another node's move, and answers it.
-func (c *coming) step(ctx context.Context, now time.Time, m *moveWire) []bool {
-	clients := make([]stray.Key, len(m.Sessions))
-	for i, s := range m.Sessions {
-		clients[i] = s.Client
-	}
-	switch m.Step {
-	case stepOffer:
-		return c.offer(ctx, now, m)
-	case stepGive:
-		return c.give(ctx, now, m.Node, m.Move, clients)
-	}
-	c.withdraw(m.Node, m.Move, clients)
-	return make([]bool, len(clients))
-}
-
-// offer keeps the sessions that the proxy can take in.
+// offer notes the sessions that the proxy can take in.
 func (c *coming) offer(ctx context.Context, now time.Time, m *moveWire) []bool {
 	records := make([][]byte, len(m.Sessions))
 	for i, s := range m.Sessions {
 		records[i] = s.Record
 	}
-	faults, taken := c.proxy.CheckPlayers(ctx, records), make([]bool, len(records))
+	faults, can := c.proxy.CheckPlayers(ctx, records), make([]bool, len(records))
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i, s := range m.Sessions {
-		if faults[i] != nil || c.sessions[s.Client] != nil || c.size+len(s.Record) > maxComing {
+		last := c.sessions[s.Client]
+		if faults[i] != nil || last != nil && last.given == nil && last.node != m.Node {
 			continue
 		}
-		c.sessions[s.Client] = &offered{m.Node, m.Move, s.Record, now}
+		if last != nil {
+			c.drop(s.Client)
+		}
+		if c.size+len(s.Record) > maxComing {
+			continue
+		}
+		c.sessions[s.Client] = &offered{node: m.Node, move: m.Move, size: len(s.Record), at: now}
 		c.size += len(s.Record)
-		taken[i] = true
+		can[i] = true
 	}
-	c.some.Store(len(c.sessions) > 0)
-	return taken
+	return can
 }
 
-// give takes offered sessions in. The same step again has the same answer.
-func (c *coming) give(ctx context.Context, now time.Time, node, move string, clients []stray.Key) []bool {
-	taken := make([]bool, len(clients))
+// give begins to take offered sessions in. Datagrams that the proxy gets after the call find them. The function that
+// it returns waits for the answer, which is nil if ctx is done first. The same step again has the same answer.
+func (c *coming) give(now time.Time, m *moveWire) (answer func(ctx context.Context) []bool) {
+	g, of := &given{done: make(chan struct{}), taken: make(map[stray.Key]bool)}, make([]*given, len(m.Sessions))
+	var clients []stray.Key
 	var records [][]byte
-	var of []int // their places
 	c.mu.Lock()
-	for i, client := range clients {
-		if s := c.sessions[client]; s != nil && s.node == node && s.move == move {
-			c.drop(client)
-			records, of = append(records, s.record), append(of, i)
-		} else {
-			last := c.given[client]
-			taken[i] = last.ok && last.move == move
+	for i, one := range m.Sessions {
+		s := c.sessions[one.Client]
+		if s == nil || s.node != m.Node || s.move != m.Move {
+			continue
 		}
+		if s.given == nil {
+			c.size -= s.size
+			s.size, s.at, s.given = 0, now, g
+			clients, records = append(clients, one.Client), append(records, one.Record)
+		}
+		of[i] = s.given
 	}
 	c.mu.Unlock()
-	if len(records) == 0 {
+	if len(records) > 0 {
+		faults := c.proxy.PutInPlayers(records)
+		go func() {
+			defer close(g.done)
+			for i, err := range faults(context.Background()) {
+				if g.taken[clients[i]] = err == nil; err == nil {
+					c.taken.Add(1)
+				}
+			}
+		}()
+	}
+	return func(ctx context.Context) []bool {
+		taken := make([]bool, len(of))
+		for i, g := range of {
+			if g == nil {
+				continue
+			}
+			select {
+			case <-g.done:
+				taken[i] = g.taken[m.Sessions[i].Client]
+			case <-ctx.Done():
+				return nil
+			}
+		}
 		return taken
-	}
-	faults := c.proxy.PutInPlayers(ctx, records)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for n, i := range of {
-		taken[i] = faults[n] == nil
-		c.given[clients[i]] = givenTo{move, taken[i], now}
-		if taken[i] {
-			c.taken.Add(1)
-		}
-	}
-	return taken
-}
-
-func (c *coming) withdraw(node, move string, clients []stray.Key) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, client := range clients {
-		if s := c.sessions[client]; s != nil && s.node == node && s.move == move {
-			c.drop(client)
-		}
-	}
-}
-
-// heard takes in the offered sessions whose clients' datagrams the other node passes on: it has given them.
-func (c *coming) heard(ctx context.Context, now time.Time, node string, secret stray.Secret, all []stray.Datagram) {
-	if !c.some.Load() {
-		return
-	}
-	for i := range all {
-		key := secret.Key(all[i].Listener, all[i].Client)
-		c.mu.Lock()
-		s := c.sessions[key]
-		c.mu.Unlock()
-		if s != nil && s.node == node {
-			c.give(ctx, now, node, s.move, []stray.Key{key})
-		}
 	}
 }
 
 // drop forgets a session. The caller has the lock.
 func (c *coming) drop(client stray.Key) {
-	c.size -= len(c.sessions[client].record)
+	c.size -= c.sessions[client].size
 	delete(c.sessions, client)
-	c.some.Store(len(c.sessions) > 0)
 }
 
-// expire forgets sessions and answers after their time.
+// expire forgets sessions after their time.
 func (c *coming) expire(now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -158,26 +138,65 @@ func (c *coming) expire(now time.Time) {
 			c.drop(client)
 		}
 	}
-	for client, g := range c.given {
-		if now.Sub(g.at) > comingTime {
-			delete(c.given, client)
-		}
+}
+
+// takeOffer answers an offer of another node. The library calls it.
+func (p *players) takeOffer(m *nats.Msg) {
+	if move := p.readMove(m, stepOffer); move != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), moveTime)
+		defer cancel()
+		p.answerMove(m, p.coming.offer(ctx, time.Now(), move))
 	}
 }
 
-// takeMove answers a step of another node. The library calls it.
-func (p *players) takeMove(m *nats.Msg) {
+// takeGiven takes sessions in that another node gives, and answers later: it holds no datagrams up.
+func (p *players) takeGiven(m *nats.Msg) {
+	move := p.readMove(m, stepGive)
+	if move == nil {
+		return
+	}
+	answer := p.coming.give(time.Now(), move)
+	p.coming.later(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), moveTime)
+		defer cancel()
+		if taken := answer(ctx); taken != nil {
+			p.answerMove(m, taken)
+		}
+	})
+}
+
+// later runs a function that waits for the proxy. It returns false if too many of them wait.
+func (c *coming) later(do func()) bool {
+	if c.waits.Add(1) > mostAnswers {
+		c.waits.Add(-1)
+		return false
+	}
+	go func() {
+		defer c.waits.Add(-1)
+		do()
+	}()
+	return true
+}
+
+// readMove reads a step of another node, or returns nil.
+func (p *players) readMove(m *nats.Msg, step string) *moveWire {
 	move, err := parseMove(m.Data)
-	if err == nil && !p.where.knows(move.Node) {
+	switch {
+	case err != nil:
+	case move.Step != step:
+		err = errMove
+	case !p.where.knows(move.Node):
 		err = errNode
 	}
 	if err != nil {
 		p.refuse("?", err)
-		return
+		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), moveTime)
-	defer cancel()
-	answer, err := json.Marshal(movedWire{p.coming.step(ctx, time.Now(), move)})
+	return move
+}
+
+func (p *players) answerMove(m *nats.Msg, taken []bool) {
+	answer, err := json.Marshal(movedWire{taken})
 	if err == nil {
 		err = m.Respond(answer)
 	}

@@ -17,12 +17,11 @@ const (
 
 var errMove = errors.New("a move of sessions that no node sends")
 
-// Steps of a move. The node that has the sessions offers them. It gives the ones that the other node can take, and
-// withdraws the others.
+// Steps of a move. The node that has the sessions offers copies of them. It takes out the ones that the other node can
+// take, and gives them.
 const (
-	stepOffer    = "offer"
-	stepGive     = "give"
-	stepWithdraw = "withdraw"
+	stepOffer = "offer"
+	stepGive  = "give"
 )
 
 // moveWire is a step of a move.
@@ -33,10 +32,10 @@ type moveWire struct {
 	Sessions []sessionWire `json:"sessions"`
 }
 
-// sessionWire is a session. Only an offer has records.
+// sessionWire is a session, or the copy of one.
 type sessionWire struct {
 	Client stray.Key `json:"client"`
-	Record []byte    `json:"record,omitempty"`
+	Record []byte    `json:"record"`
 }
 
 // movedWire is the answer: which of the sessions the node can take, or has taken.
@@ -50,13 +49,13 @@ func parseMove(b []byte) (*moveWire, error) {
 	if len(b) > maxMove || json.Unmarshal(b, m) != nil {
 		return nil, errMove
 	}
-	if m.Step != stepOffer && m.Step != stepGive && m.Step != stepWithdraw || !isName(m.Node, maxNode) ||
+	if m.Step != stepOffer && m.Step != stepGive || !isName(m.Node, maxNode) ||
 		!isWord(m.Move) || len(m.Sessions) == 0 || len(m.Sessions) > mostMoving {
 		return nil, errMove
 	}
 	seen := make(map[stray.Key]bool)
 	for _, s := range m.Sessions {
-		if seen[s.Client] || len(s.Record) > maxMoving || (m.Step == stepOffer) != (len(s.Record) > 0) {
+		if seen[s.Client] || len(s.Record) > maxMoving || len(s.Record) == 0 {
 			return nil, errMove
 		}
 		seen[s.Client] = true

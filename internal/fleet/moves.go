@@ -6,9 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/nats-io/nats.go"
 
 	"tidegate/internal/stray"
 )
@@ -71,7 +74,7 @@ func (g *going) find(client stray.Key) (node string, ok bool) {
 type Emptied struct {
 	Moved int // sessions
 	Left  int // sessions that no node took, or that cannot move
-	// Standstill is the longest time for which a session was between two nodes.
+	// Standstill is the longest time from the end of a session at this node until another one has said that it has it.
 	Standstill time.Duration
 }
 
@@ -86,7 +89,13 @@ func (f *Fleet) Empty(ctx context.Context, node string) (done Emptied, err error
 		return done, ErrMoving
 	}
 	defer p.going.busy.Unlock()
-	m := &mover{players: p, only: node, refused: make(map[stray.Key]time.Time), load: f.load()}
+	m := &mover{
+		players: p, only: node, refused: make(map[stray.Key]time.Time), load: f.load(), inbox: nats.NewInbox() + ".",
+	}
+	if m.answers, err = p.connection.Load().SubscribeSync(m.inbox + "*"); err != nil {
+		return done, err
+	}
+	defer func() { _ = m.answers.Unsubscribe() }()
 	for {
 		var moved int
 		moved, err = m.round(ctx)
@@ -142,8 +151,10 @@ type mover struct {
 	only    string                  // the node that gets all; empty: any
 	load    map[string]int          // sessions of each node
 	refused map[stray.Key]time.Time // sessions that no node has taken
+	inbox   string                  // of the answers to stepGive
+	answers *nats.Subscription
 
-	standstill time.Duration // the longest time of a batch
+	standstill time.Duration // the longest one
 }
 
 // refusedTime is how long a session stays that no node has taken.
@@ -153,20 +164,15 @@ const refusedTime = 2 * time.Second
 func (m *mover) round(ctx context.Context) (moved int, err error) {
 	deaf := make(map[string]bool)
 	choose := func(client stray.Key) bool { return time.Since(m.refused[client]) > refusedTime }
-	gone := func(client stray.Key) { m.going.set(client, limbo) }
 	for ctx.Err() == nil {
 		if len(m.targets("", deaf)) == 0 {
 			return moved, errNoNode
 		}
-		began := time.Now()
-		all, err := m.proxy.TakeOutPlayers(mostMoving, choose, gone)
+		all, err := m.proxy.CopyPlayers(mostMoving, choose)
 		if len(all) == 0 || err != nil {
-			m.keep(all)
 			return moved, err
 		}
 		moved += m.batch(all, deaf)
-		m.release()
-		m.standstill = max(m.standstill, time.Since(began))
 	}
 	return moved, ctx.Err()
 }
@@ -185,32 +191,155 @@ func (m *mover) targets(at string, deaf map[string]bool) []string {
 	return all
 }
 
-// batch moves sessions that have been taken out. Sessions that no node takes stay here.
+// batch moves sessions, of which it has copies. Sessions that no node takes stay here.
 func (m *mover) batch(all []stray.Session, deaf map[string]bool) (moved int) {
 	byNode := make(map[string][]stray.Session)
 	for _, s := range all {
 		byNode[s.At] = append(byNode[s.At], s)
+		m.refused[s.Client] = time.Now() // until it has moved
 	}
 	for at, rest := range byNode {
 		for _, node := range m.targets(at, deaf) {
-			before := len(rest)
-			var answered bool
-			if rest, answered = m.offer(node, rest); !answered {
+			can, answered := m.offer(node, rest)
+			if !answered {
 				deaf[node] = true
 			}
-			moved += before - len(rest)
-			m.load[node] += before - len(rest)
+			n := m.give(node, can)
+			moved += n
+			m.load[node] += n
+			rest = slices.DeleteFunc(rest, func(s stray.Session) bool { return can[s.Client] != "" })
 			if len(rest) == 0 {
 				break
 			}
 		}
-		for _, s := range rest {
-			m.refused[s.Client] = time.Now()
-		}
-		m.keep(rest)
 	}
 	m.going.moved.Add(uint64(moved))
 	return moved
+}
+
+// parts cuts sessions into parts that fit in a message.
+func parts(all []stray.Session) (of [][]stray.Session) {
+	for len(all) > 0 {
+		n, size := 1, len(all[0].Record)
+		for n < len(all) && size+len(all[n].Record) <= maxMoveBatch {
+			size += len(all[n].Record)
+			n++
+		}
+		of, all = append(of, all[:n]), all[n:]
+	}
+	return of
+}
+
+// offer offers copies of sessions to a node. It returns the sessions that the node can take, with the names of their
+// moves.
+func (m *mover) offer(node string, all []stray.Session) (can map[stray.Key]string, answered bool) {
+	can = make(map[stray.Key]string)
+	for _, part := range parts(all) {
+		id := rand.Text()
+		b, err := m.format(stepOffer, id, part)
+		if err != nil {
+			return can, false
+		}
+		answer, err := m.connection.Load().Request(m.prefix+"moves."+node, b, moveTime)
+		if err != nil {
+			return can, false
+		}
+		taken, err := parseMoved(answer.Data, len(part))
+		if err != nil {
+			return can, false
+		}
+		for i, s := range part {
+			if taken[i] {
+				can[s.Client] = id
+			}
+		}
+	}
+	return can, true
+}
+
+// give takes sessions out that a node can take, and gives them to it. It returns the number of those sessions that
+// have moved.
+func (m *mover) give(node string, can map[stray.Key]string) (moved int) {
+	if len(can) == 0 {
+		return 0
+	}
+	began := time.Now()
+	choose := func(client stray.Key) bool { return can[client] != "" }
+	gone := func(client stray.Key) { m.going.set(client, limbo) }
+	all, err := m.proxy.TakeOutPlayers(len(can), choose, gone)
+	if err != nil {
+		m.keep(all)
+		return 0
+	}
+	byMove := make(map[string][]stray.Session)
+	for _, s := range all {
+		byMove[can[s.Client]] = append(byMove[can[s.Client]], s)
+	}
+	for id, of := range byMove {
+		for i, part := range parts(of) {
+			rest := m.giveTo(node, id, m.inbox+id+strconv.Itoa(i), part)
+			m.keep(rest)
+			moved += len(part) - len(rest)
+			m.standstill = max(m.standstill, time.Since(began))
+		}
+	}
+	return moved
+}
+
+// giveTo gives sessions to a node, and returns the ones that it has not taken after all. It asks again until the node
+// answers or is silent. A silent node has failed, so the sessions are not there. A node that lives and does not answer
+// for the time of an offer counts as having them: it gets the sessions with each question.
+func (m *mover) giveTo(node, id, inbox string, all []stray.Session) (rest []stray.Session) {
+	b, err := m.format(stepGive, id, all)
+	if err != nil {
+		return all
+	}
+	var taken []bool
+	failed := false
+	for until := time.Now().Add(comingTime); taken == nil && !failed && time.Now().Before(until); {
+		if err = m.connection.Load().PublishRequest(m.prefix+"strays."+node, inbox, b); err == nil {
+			for _, s := range all {
+				m.going.set(s.Client, node)
+			}
+			m.release()
+			taken = m.answer(inbox, len(all))
+		}
+		if taken == nil {
+			failed = !slices.Contains(m.where.awake(), node)
+			pause(context.Background(), moveTime/10) // NATS says at once that nothing listens
+		}
+	}
+	for i, s := range all {
+		if failed || taken != nil && !taken[i] {
+			rest = append(rest, s)
+		} else {
+			delete(m.refused, s.Client)
+		}
+	}
+	return rest
+}
+
+// answer waits for the answer to stepGive; nil: none came in time.
+func (m *mover) answer(inbox string, sessions int) []bool {
+	for until := time.Now().Add(moveTime); ; {
+		answer, err := m.answers.NextMsg(time.Until(until))
+		if err != nil {
+			return nil
+		}
+		if answer.Subject == inbox { // else it is late
+			taken, _ := parseMoved(answer.Data, sessions)
+			return taken
+		}
+	}
+}
+
+// format returns a step of a move.
+func (m *mover) format(step, id string, all []stray.Session) ([]byte, error) {
+	w := moveWire{Step: step, Node: m.node, Move: id, Sessions: make([]sessionWire, len(all))}
+	for i, s := range all {
+		w.Sessions[i] = sessionWire{s.Client, s.Record}
+	}
+	return json.Marshal(&w)
 }
 
 // keep takes sessions in again that have not moved.
@@ -219,90 +348,13 @@ func (m *mover) keep(all []stray.Session) {
 	for i, s := range all {
 		records[i] = s.Record
 	}
-	for i, err := range m.proxy.PutInPlayers(context.Background(), records) {
+	for i, err := range m.proxy.PutInPlayers(records)(context.Background()) {
 		if err != nil {
 			m.log.Error().Err(err).Msg("session lost: it cannot be taken in again")
 		}
 		m.going.remove(all[i].Client)
 	}
-}
-
-// offer offers sessions to a node in messages of bounded size, and gives the ones that it can take. It returns the
-// others.
-func (m *mover) offer(node string, all []stray.Session) (rest []stray.Session, answered bool) {
-	for len(all) > 0 {
-		n, size := 1, len(all[0].Record)
-		for n < len(all) && size+len(all[n].Record) <= maxMoveBatch {
-			size += len(all[n].Record)
-			n++
-		}
-		part := all[:n]
-		all = all[n:]
-		id := rand.Text()
-		can, err := m.ask(node, stepOffer, id, part)
-		if err != nil {
-			_, _ = m.ask(node, stepWithdraw, id, part) // the offer also ends by itself
-			return append(append(rest, part...), all...), false
-		}
-		var giving []stray.Session
-		for i, s := range part {
-			if can[i] {
-				giving = append(giving, s)
-			} else {
-				rest = append(rest, s)
-			}
-		}
-		rest = append(rest, m.give(node, id, giving)...)
-	}
-	return rest, true
-}
-
-// give gives offered sessions to a node, and returns the ones that it has not taken after all. It asks again until the
-// node answers or is silent. A silent node has failed, so the sessions are not there. A node that lives and does not
-// answer for the time of an offer counts as having them: it also takes an offered session when it hears a datagram for
-// it from this node.
-func (m *mover) give(node, id string, all []stray.Session) (rest []stray.Session) {
-	if len(all) == 0 {
-		return nil
-	}
-	var taken []bool
-	var err error
-	failed := false
-	for until := time.Now().Add(comingTime); time.Now().Before(until) && !failed; {
-		if taken, err = m.ask(node, stepGive, id, all); err == nil {
-			break
-		}
-		failed = !slices.Contains(m.where.awake(), node)
-		pause(context.Background(), moveTime/10) // NATS says at once that nothing listens
-	}
-	for i, s := range all {
-		if failed || err == nil && !taken[i] {
-			rest = append(rest, s)
-		} else {
-			m.going.set(s.Client, node)
-		}
-	}
-	return rest
-}
-
-// ask sends a step of a move to a node, and waits for its answer.
-func (m *mover) ask(node, step, id string, all []stray.Session) ([]bool, error) {
-	w := moveWire{Step: step, Node: m.node, Move: id, Sessions: make([]sessionWire, len(all))}
-	for i, s := range all {
-		w.Sessions[i].Client = s.Client
-		if step == stepOffer {
-			w.Sessions[i].Record = s.Record
-		}
-	}
-	b, err := json.Marshal(&w)
-	if err != nil {
-		return nil, err
-	}
-	answer, err := m.connection.Load().Request(m.prefix+"moves."+node, b, moveTime)
-	if err != nil {
-		return nil, err
-	}
-	return parseMoved(answer.Data, len(all))
+	m.release()
 }
 
 // release passes the datagrams on that have waited for the end of a move.

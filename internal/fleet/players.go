@@ -31,14 +31,17 @@ type Players interface {
 	// SendAnswers sends another node's datagrams to its clients.
 	SendAnswers(node string, all []stray.Datagram)
 
+	// CopyPlayers returns copies of sessions that can move: at most a number, of clients that choose accepts.
+	CopyPlayers(most int, choose func(stray.Key) bool) ([]stray.Session, error)
 	// TakeOutPlayers takes sessions out for other nodes, at most a number of them. gone is called for each one at once.
 	TakeOutPlayers(most int, choose func(stray.Key) bool, gone func(stray.Key)) ([]stray.Session, error)
 	// PlayersLeft returns the number of sessions.
 	PlayersLeft(ctx context.Context) (int, error)
 	// CheckPlayers returns for each session why it cannot be taken in, or nil.
 	CheckPlayers(ctx context.Context, records [][]byte) []error
-	// PutInPlayers takes sessions in. The result has an error for each one that it does not take.
-	PutInPlayers(ctx context.Context, records [][]byte) []error
+	// PutInPlayers begins to take sessions in. Datagrams that TakeStrays gets later find them. The function that it
+	// returns waits until ctx is done, and has an error for each session that is not taken in.
+	PutInPlayers(records [][]byte) (faults func(ctx context.Context) []error)
 }
 
 // Times of messages about players.
@@ -131,8 +134,11 @@ func (p *players) PassHere(d *stray.Datagram) { p.out.put(p.node, d, false) }
 // Answer implements stray.Carrier.
 func (p *players) Answer(node string, d *stray.Datagram) { p.out.put(node, d, true) }
 
-// Has implements stray.Carrier.
-func (p *players) Has(node string, client stray.Key) bool { return p.where.has(node, client) }
+// Has implements stray.Carrier. A node that has just got a session from here has not told it yet.
+func (p *players) Has(node string, client stray.Key) bool {
+	at, ok := p.going.find(client)
+	return ok && at == node || p.where.has(node, client)
+}
 
 // start follows players until ctx is done. The function that it returns waits for the end.
 func (p *players) start(ctx context.Context, connection *nats.Conn) (wait func()) {
@@ -148,7 +154,7 @@ func (p *players) start(ctx context.Context, connection *nats.Conn) (wait func()
 		_, err = connection.Subscribe(p.prefix+"strays."+p.node, p.takeStrays)
 	}
 	if err == nil {
-		_, err = connection.Subscribe(p.prefix+"moves."+p.node, p.takeMove)
+		_, err = connection.Subscribe(p.prefix+"moves."+p.node, p.takeOffer)
 	}
 	if err != nil {
 		p.log.Error().Err(err).Msg("players are not followed until a restart")
@@ -283,8 +289,13 @@ func (p *players) send(node string, batch []byte) {
 	}
 }
 
-// takeStrays takes a batch of another node. The library calls it, one batch after the other.
+// takeStrays takes a batch of another node, or sessions that it gives: datagrams for a session come after it. The
+// library calls it, one message after the other.
 func (p *players) takeStrays(m *nats.Msg) {
+	if m.Reply != "" {
+		p.takeGiven(m)
+		return
+	}
 	node, asked, answers, err := stray.Parse(m.Data)
 	if err == nil && !p.where.knows(node) {
 		err = errNode
@@ -295,7 +306,6 @@ func (p *players) takeStrays(m *nats.Msg) {
 	}
 	p.status.taken.Add(uint64(len(asked)))
 	p.status.answered.Add(uint64(len(answers)))
-	p.coming.heard(context.Background(), time.Now(), node, p.secret, asked)
 	p.proxy.TakeStrays(node, asked)
 	p.proxy.SendAnswers(node, answers)
 }
