@@ -73,7 +73,7 @@ func conformance() codectest.Config {
 			"receiver.channels", "receiver.fresh", "receiver.scope", "receiver.reliable.prints",
 			"receiver.receiving.acks", "receiver.receiving.nacks", "receiver.receiving.recent", "receiver.receiving.repeat",
 			"receiver.receiving.holes", "receiver.splits", "wrote",
-			"sender.bytes", "sender.count", "sender.openSplits", "sender.named",
+			"sender.bytes", "sender.count", "sender.openSplits", "sender.toClient", "sender.named",
 			"sender.congestion.segment", "sender.flight.unacked",
 			"sender.sending",
 		},

@@ -116,3 +116,41 @@ func TestWindowDoesNotGrowWhileAQueueStands(t *testing.T) {
 	w.acknowledgeAll(w.fill())
 	w.want("slow start is over", firstWindow)
 }
+
+// TestSilenceLeadsToAProbe: after a first silence the window stays, but only its minimum may be sent. An
+// acknowledgement ends the probe. The loss of the probe resets the window.
+func TestSilenceLeadsToAProbe(t *testing.T) {
+	w := newWindow(t)
+	w.window = 100 * testSegment
+	silence := func(first, last Seq24) (reactions int) {
+		for n := first; n != last; n = n.Add(1) {
+			if w.overdue(n, w.next, testSegment, true) {
+				reactions++
+			}
+		}
+		return reactions
+	}
+	first := w.fill()
+	if got := silence(first, w.next); got != 1 {
+		t.Errorf("%d reactions to a silence, want 1", got)
+	}
+	w.want("a first silence", 100)
+	first = w.fill()
+	if got := w.next.Sub(first); got != leastWindow || w.hasRoom() {
+		t.Errorf("a probe of %d datagrams, want %d", got, leastWindow)
+	}
+	w.answered(50 * ms)
+	if !w.hasRoom() {
+		t.Error("no room after an answer to the probe")
+	}
+	first = w.fill()
+	silence(first, w.next)
+	first = w.fill()
+	if got := silence(first, w.next); got == 0 {
+		t.Error("no reaction to the loss of the probe")
+	}
+	w.want("a second silence", leastWindow)
+	if w.threshold != 50*testSegment {
+		t.Errorf("threshold of %d bytes, want half of the window before", w.threshold)
+	}
+}

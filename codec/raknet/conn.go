@@ -88,6 +88,7 @@ func newConn(p *Protocol, now time.Time, peer netip.AddrPort, phase phase) *Conn
 
 func (c *Conn) setMTU(mtu int) {
 	c.sender.setMTU(mtu)
+	c.sender.toClient = !c.dialed
 	c.receiver.splits.partRoom = 1 << classOf(partSizeAt(mtu))
 }
 

@@ -33,11 +33,12 @@ const (
 
 // sentDatagram is one transmission: the parts in a numbered datagram.
 type sentDatagram struct {
-	at    time.Duration
-	parts []partRef
-	size  int32
-	state datagramState
-	again bool // sent more than once under its number
+	at     time.Duration
+	parts  []partRef
+	size   int32
+	state  datagramState
+	unsure bool // expired, and only a request will show that it was lost
+	again  bool // sent more than once under its number
 }
 
 // flight holds everything that was sent and has not settled: the datagrams by number, their parts, and the parts to be
@@ -83,7 +84,11 @@ func (f *flight) room() bool {
 	if f.next.Sub(f.base) < maxFlight {
 		return true
 	}
-	if f.at(f.base).state != expired {
+	switch f.at(f.base).state {
+	case lost:
+		f.expire(f.base)
+	case expired:
+	default:
 		return false
 	}
 	f.forgetOldest()
@@ -96,7 +101,7 @@ func (f *flight) open(now time.Duration) *sentDatagram {
 		f.grow()
 	}
 	d := f.at(f.next)
-	d.at, d.size, d.state, d.again, d.parts = now, 0, inFlight, false, d.parts[:0]
+	d.at, d.size, d.state, d.again, d.unsure, d.parts = now, 0, inFlight, false, false, d.parts[:0]
 	return d
 }
 

@@ -15,6 +15,8 @@ const (
 	untimedPing = 250 * time.Millisecond
 	// mostUnanswered is the number of pings that are repeated sooner for lack of a pong.
 	mostUnanswered = 5
+	// leastPing is the shortest interval of pings that look for a queue on the path.
+	leastPing = 50 * time.Millisecond
 )
 
 // keepalive notices a dead peer, keeps a live peer from giving us up, and answers its pings
@@ -120,6 +122,9 @@ func (c *Conn) fillControl(now time.Duration) {
 	if at, ok := k.activePingAt(); ok && now >= at && c.phase == connected && c.sender.hasWork(true) {
 		k.ask(now, codec.Unreliable)
 	}
+	if c.wantsProbe(now) {
+		k.ask(now, codec.Unreliable)
+	}
 	if g := &c.goodbye; g.pings > 0 && !k.pingDue {
 		g.pings--
 		k.ask(now, codec.Reliable)
@@ -134,6 +139,14 @@ func (c *Conn) fillControl(now time.Duration) {
 		var b [connectedPingSize]byte
 		c.sender.enqueueControl(now, k.pingMode, m.append(b[:0]), 0)
 	}
+}
+
+// wantsProbe reports whether a ping should look for a queue on the path to a lagging peer. While the window limits the
+// traffic, there is one ping a round. It leaves at once, because its time would else include the wait for the window.
+func (c *Conn) wantsProbe(now time.Duration) bool {
+	s := &c.sender
+	return s.congestion.queue.lagging && s.congestion.limiting && c.phase == connected &&
+		now >= c.keepalive.pingedAt+max(leastPing, s.rtt.smoothed) && s.congestion.hasRoom() && s.hasWork(true)
 }
 
 // receivePong takes the answer to our last ping as a sample of the round trip.

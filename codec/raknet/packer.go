@@ -50,7 +50,7 @@ func (p *packer) packQueue(q *queue) {
 			continue
 		}
 		if m.parts == 0 {
-			if p.isSplit(m) && p.s.openSplits >= maxOpenSplits || q == &p.s.bulk && p.s.isBehindSmall(m) {
+			if p.isSplit(m) && !p.s.maySplit() || q == &p.s.bulk && p.s.isBehindSmall(m) {
 				return
 			}
 			p.s.start(m)

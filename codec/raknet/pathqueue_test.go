@@ -71,3 +71,46 @@ func TestPathQueueIsNotOursUnlessWeFillIt(t *testing.T) {
 		t.Error("the queue still stands when nothing is held back any more")
 	}
 }
+
+// TestPathQueueOfALaggingPeer: a peer that holds its ACKs back for 100 ms shows a queue by late pings only. Without any
+// answer to a ping three late rounds show one.
+func TestPathQueueOfALaggingPeer(t *testing.T) {
+	var q pathQueue
+	next, now := Seq24(0), time.Duration(0)
+	round := func(roundTrip time.Duration) bool {
+		now += roundTrip
+		next = next.Add(10)
+		q.sample(now, roundTrip, next.Add(-1), next, true)
+		return q.standing
+	}
+	q.ping(50*ms, 50*ms)
+	if q.sample(100*ms, 100*ms, next, next, false); !q.lagging {
+		t.Fatal("an ACK 50 ms later than a pong: the peer does not count as lagging")
+	}
+	now = 100 * ms
+	round(150 * ms) // ends the round before
+	for i, step := range []struct {
+		ping, acks time.Duration // 0: no pong
+		want       bool
+	}{
+		{50 * ms, 150 * ms, false},
+		{0, 150 * ms, false},
+		{0, 150 * ms, false},
+		{0, 150 * ms, true}, // three rounds without a pong
+		{50 * ms, 150 * ms, false},
+		{90 * ms, 190 * ms, true},
+		{60 * ms, 60 * ms, false},
+	} {
+		if step.ping > 0 {
+			q.ping(now, step.ping)
+		}
+		if got := round(step.acks); got != step.want {
+			t.Fatalf("step %d: a queue stands = %v, want %v (%d doubts)", i, got, step.want, q.doubts)
+		}
+	}
+	var prompt pathQueue
+	prompt.ping(50*ms, 50*ms)
+	if prompt.sample(75*ms, 75*ms, 0, 0, false); prompt.lagging {
+		t.Error("an ACK 25 ms later than a pong: the peer counts as lagging")
+	}
+}

@@ -14,6 +14,7 @@ func (s *sender) acknowledge(now time.Duration, body []byte) error {
 		if was == settled {
 			return
 		}
+		s.congestion.answered(s.rtt.smoothed)
 		if was == inFlight {
 			s.congestion.acknowledged(n, int(d.size))
 		}
@@ -29,7 +30,11 @@ func (s *sender) acknowledge(now time.Duration, body []byte) error {
 			newest = n
 		}
 	})
+	s.congestion.losses.judge(newest)
 	if oldest >= 0 {
+		if s.rtt.smoothed == 0 && s.rtt.deviation != 0 { // the round trip of the offline handshake
+			s.congestion.queue.lagging = now-oldest > s.rtt.deviation+s.rtt.deviation/8+ackLag
+		}
 		s.rtt.sample(now - oldest)
 		s.congestion.queue.sample(now, now-s.flight.at(newest).at, newest, s.flight.next, s.congestion.limiting)
 	}
@@ -37,24 +42,37 @@ func (s *sender) acknowledge(now time.Duration, body []byte) error {
 }
 
 // reject handles the body of a NACK. Its datagrams in flight are sent again at once. One that was already sent again
-// waits for a further round trip, so that a peer cannot multiply our traffic.
+// waits for a further round trip, so that a peer cannot multiply our traffic. A datagram that was overdue is now known
+// as lost.
 func (s *sender) reject(now time.Duration, body []byte) error {
 	patience := s.rtt.smoothed
 	if patience == 0 {
 		patience = s.rtt.timeout()
 	}
-	return s.eachNamed(body, func(n Seq24) {
+	newest := s.flight.base
+	err := s.eachNamed(body, func(n Seq24) {
 		d := s.flight.at(n)
+		if newest.Before(n) {
+			newest = n
+		}
 		if d.state != settled {
+			s.requests = true
 			s.ackedSent = max(s.ackedSent, d.at)
+		}
+		if d.unsure && d.state == expired {
+			d.unsure = false
+			s.congestion.blame(n, s.flight.next, false)
 		}
 		if d.state != inFlight || s.flight.resentLately(n) && now-d.at < patience {
 			return
 		}
 		s.flight.lose(n)
+		s.ackedAt = now
 		s.congestion.lost(n, s.flight.next, int(d.size), false)
 		s.lost++
 	})
+	s.congestion.losses.judge(newest)
+	return err
 }
 
 // advance counts datagrams with an overdue acknowledgement as lost, unless patient is true.
@@ -66,22 +84,33 @@ func (s *sender) advance(now time.Duration, patient bool) {
 		return
 	}
 	timeout := s.rtt.timeout()
-	silent, expired := now-s.ackedAt >= timeout, false
+	silent, backoff := now-s.ackedAt >= timeout, false
 	for n, ok := s.flight.oldestDue(); ok; n, ok = s.flight.oldestDue() {
 		d := s.flight.at(n)
 		if now-d.at < timeout {
 			break
 		}
 		if d.state == inFlight {
-			s.congestion.lost(n, s.flight.next, int(d.size), silent)
-			s.lost++
-			expired = true
+			backoff = s.overdue(n, d, silent) || backoff
 		}
 		s.flight.expire(n)
 	}
-	if expired && silent {
+	if backoff {
 		s.rtt.expire()
 	}
+}
+
+// overdue handles a datagram whose acknowledgement did not come in time. Peers acknowledge many datagrams at once, and
+// each once, so one lost ACK looks like the loss of all. But a peer requests what it misses. overdue reports whether
+// the next timeout is longer.
+func (s *sender) overdue(n Seq24, d *sentDatagram, silent bool) bool {
+	s.lost++
+	if d.unsure = s.requests || s.unrequested < mostUnrequested; d.unsure {
+		s.unrequested = min(s.unrequested+1, mostUnrequested)
+		return s.congestion.overdue(n, s.flight.next, int(d.size), silent)
+	}
+	s.congestion.lost(n, s.flight.next, int(d.size), silent)
+	return silent
 }
 
 // nextTimeout returns when advance has work, or when delayed data may leave.

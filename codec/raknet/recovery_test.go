@@ -168,11 +168,59 @@ func TestFlightIsBounded(t *testing.T) {
 		t.Errorf("%d datagrams in flight, %d remembered, want %d", got, len(s.flight.ring), maxFlight)
 	}
 	s.advance(time.Second, false) // all are lost, so they make room for new ones
-	s.congestion.window = 1 << 30
+	s.congestion.window, s.congestion.probing = 1<<30, false
 	if got := len(s.transmitAll(t, time.Second)); got != maxFlight || len(s.flight.ring) != maxFlight {
 		t.Errorf("%d datagrams sent again, %d remembered, want %d", got, len(s.flight.ring), maxFlight)
 	}
 	if s.resent != maxFlight {
 		t.Errorf("%d messages sent again, want the %d that were lost", s.resent, maxFlight)
+	}
+}
+
+// TestOverdueIsNotLost: the loss of an ACK for many datagrams does not count as their loss, and leaves the window as it
+// was. Requests of the peer show what was lost.
+func TestOverdueIsNotLost(t *testing.T) {
+	const sent = 60
+	s := newSender(0)
+	s.congestion.window, s.congestion.threshold = 100*s.datagramSize(), 100*s.datagramSize()
+	s.congestion.queue.lagging = true
+	for range sent {
+		s.enqueueOne(0, codec.Reliable, 500, 0)
+	}
+	s.transmitAll(t, 0)
+	window := s.congestion.window
+	_ = s.acknowledge(100*ms, one(sent-1)) // the ACK of all others was lost
+	s.advance(time.Second, false)
+	if s.lost != sent-1 || s.congestion.window != window || s.congestion.losses.lost != 0 {
+		t.Fatalf("%d overdue, %d lost, window of %d, want %d, none, and %d", s.lost, s.congestion.losses.lost,
+			s.congestion.window, sent-1, window)
+	}
+	_ = s.reject(time.Second, named(ackRange{0, sent - 2}))
+	_ = s.reject(time.Second, named(ackRange{0, sent - 2}))
+	if got := s.congestion.losses.lost; got != sent-1 {
+		t.Errorf("%d lost after a request, want %d", got, sent-1)
+	}
+	s.transmitAll(t, time.Second)
+	_ = s.reject(2*time.Second, one(s.flight.next.Add(-1)))
+	if s.congestion.window > window/2 {
+		t.Errorf("window of %d after a heavy loss, want at most half of %d", s.congestion.window, window)
+	}
+}
+
+// TestPeerThatRequestsNothing: if a peer has requested nothing, its overdue datagrams count as lost after a while.
+func TestPeerThatRequestsNothing(t *testing.T) {
+	s := newSender(0)
+	const window = 1 << 20
+	s.congestion.window = window
+	for range 2 * mostUnrequested {
+		s.enqueueOne(0, codec.Reliable, 500, 0)
+	}
+	s.transmitAll(t, 0)
+	_ = s.acknowledge(100*ms, one(2*mostUnrequested-1))
+	s.advance(250*ms, false)
+	s.advance(time.Second, false)
+	if s.unrequested != mostUnrequested || s.congestion.window > window/2 {
+		t.Errorf("%d overdue datagrams excused, window of %d, want %d and at most %d", s.unrequested, s.congestion.window,
+			mostUnrequested, window/2)
 	}
 }

@@ -13,6 +13,9 @@ func (f *flight) save(place func(*outgoing) int) savedFlight {
 		v.Datagrams = append(v.Datagrams, savedDatagram{
 			At: d.at, Size: d.size, State: d.state, Again: d.again, Parts: f.saveRefs(d.parts),
 		})
+		if d.unsure {
+			v.Unsure = append(v.Unsure, n)
+		}
 	}
 	for i := range f.parts {
 		var one savedPart
@@ -67,6 +70,12 @@ func (f *flight) restore(v *savedFlight, messages []*outgoing, where []messagePl
 		d.parts = refs
 		f.commit(int(one.Size))
 		d.state, d.again = one.State, one.Again
+	}
+	for _, n := range v.Unsure {
+		if n.Before(f.base) || !n.Before(f.next) {
+			return saved.Fault("number of an overdue datagram", n)
+		}
+		f.at(n).unsure = true
 	}
 	for _, n := range v.Repeats {
 		if n.Before(f.base) || !n.Before(f.next) {

@@ -30,6 +30,8 @@ type savedSender struct {
 	ReliableAt time.Duration   `cbor:"19,keyasint,omitempty"`
 	Resent     uint64          `cbor:"20,keyasint,omitempty"`
 	Lost       uint64          `cbor:"21,keyasint,omitempty"`
+	Requests   bool            `cbor:"22,keyasint,omitempty"`
+	Unasked    uint8           `cbor:"23,keyasint,omitempty"` // overdue datagrams that were not requested
 }
 
 type savedOutgoing struct {
@@ -63,6 +65,7 @@ type savedFlight struct {
 	Oldest     Seq24           `cbor:"10,keyasint,omitempty"`
 	OldestGone bool            `cbor:"11,keyasint,omitempty"`
 	Literal    bool            `cbor:"12,keyasint,omitempty"`
+	Unsure     []Seq24         `cbor:"13,keyasint,omitempty"` // datagrams
 }
 
 type savedDatagram struct {
@@ -90,13 +93,21 @@ type savedPart struct {
 }
 
 type savedCongestion struct {
-	Window    int     `cbor:"1,keyasint,omitempty"`
-	Threshold int     `cbor:"2,keyasint,omitempty"`
-	InFlight  int     `cbor:"3,keyasint,omitempty"`
-	Limiting  bool    `cbor:"4,keyasint,omitempty"`
-	Recovered Seq24   `cbor:"5,keyasint,omitempty"`
-	Reduced   bool    `cbor:"6,keyasint,omitempty"`
-	LossShare float64 `cbor:"7,keyasint,omitempty"`
+	Window     int     `cbor:"1,keyasint,omitempty"`
+	Threshold  int     `cbor:"2,keyasint,omitempty"`
+	InFlight   int     `cbor:"3,keyasint,omitempty"`
+	Limiting   bool    `cbor:"4,keyasint,omitempty"`
+	Recovered  Seq24   `cbor:"5,keyasint,omitempty"`
+	Reduced    bool    `cbor:"6,keyasint,omitempty"`
+	LossShare  float64 `cbor:"7,keyasint,omitempty"`
+	LossesFrom Seq24   `cbor:"8,keyasint,omitempty"`
+	Newest     Seq24   `cbor:"9,keyasint,omitempty"`
+	Losses     int32   `cbor:"10,keyasint,omitempty"`
+	Heavy      bool    `cbor:"11,keyasint,omitempty"`
+	Trips      uint8   `cbor:"12,keyasint,omitempty"`
+	Probing    bool    `cbor:"13,keyasint,omitempty"`
+	Probed     Seq24   `cbor:"14,keyasint,omitempty"`
+	ProbeRoom  int32   `cbor:"15,keyasint,omitempty"`
 }
 
 type savedPathQueue struct {
@@ -106,6 +117,10 @@ type savedPathQueue struct {
 	Round    time.Duration `cbor:"4,keyasint,omitempty"`
 	RoundEnd Seq24         `cbor:"5,keyasint,omitempty"`
 	Standing bool          `cbor:"6,keyasint,omitempty"`
+	Lagging  bool          `cbor:"7,keyasint,omitempty"`
+	Doubts   uint8         `cbor:"8,keyasint,omitempty"`
+	Pinged   time.Duration `cbor:"9,keyasint,omitempty"`
+	PingTrip time.Duration `cbor:"10,keyasint,omitempty"`
 }
 
 type savedNumbers struct {
@@ -118,13 +133,17 @@ func (s *sender) save() savedSender {
 	v := savedSender{
 		MTU: s.mtu, BulkTurn: s.bulkTurn, Debt: s.pacer.debt, PacerAt: s.pacer.at, WakeAt: s.pacer.wakeAt,
 		AckedAt: s.ackedAt, AckedSent: s.ackedSent, RTT: s.rtt.save(), SplitID: s.splitID, ReliableAt: s.reliableAt,
-		Resent: s.resent, Lost: s.lost,
+		Resent: s.resent, Lost: s.lost, Requests: s.requests, Unasked: s.unrequested,
 		Congestion: savedCongestion{
 			Window: g.window, Threshold: g.threshold, InFlight: g.inFlight, Limiting: g.limiting,
 			Recovered: g.recovered, Reduced: g.reduced, LossShare: g.lossShare,
+			LossesFrom: g.losses.from, Newest: g.losses.newest,
+			Losses: g.losses.lost, Heavy: g.losses.heavy, Trips: g.trips, Probing: g.probing, Probed: g.probed,
+			ProbeRoom: g.probeRoom,
 		},
 		Queue: savedPathQueue{
 			Least: q.least, Before: q.before, Since: q.since, Round: q.round, RoundEnd: q.roundEnd, Standing: q.standing,
+			Lagging: q.lagging, Doubts: q.doubts, Pinged: q.pinged, PingTrip: q.pingTrip,
 		},
 	}
 	for _, ch := range s.channels {
@@ -170,7 +189,8 @@ func (s *sender) restore(v *savedSender, o *Options) error {
 	case len(v.Channels) > maxChannels:
 		return saved.Fault("number of channels", len(v.Channels))
 	case v.MTU > 0 && (g.Window < 1 || g.Window > maxSegment || g.Threshold < 1 || g.Threshold > maxSegment),
-		g.InFlight < -maxSegment || g.InFlight > maxSegment, !(g.LossShare >= 0 && g.LossShare <= 1):
+		g.InFlight < -maxSegment || g.InFlight > maxSegment, !(g.LossShare >= 0 && g.LossShare <= 1),
+		g.Losses < 0 || g.Losses > maxSegment, g.Trips > mostTrips, g.ProbeRoom < -maxSegment || g.ProbeRoom > maxSegment:
 		return saved.Fault("window", g.Window)
 	case v.Debt < 0 || v.Debt > maxSegment:
 		return saved.Fault("debt of the pacer", v.Debt)
@@ -178,11 +198,15 @@ func (s *sender) restore(v *savedSender, o *Options) error {
 	s.bulkTurn, s.pacer = v.BulkTurn, pacer{debt: v.Debt, at: v.PacerAt, wakeAt: v.WakeAt}
 	s.ackedAt, s.ackedSent, s.rtt, s.splitID = v.AckedAt, v.AckedSent, v.RTT.restore(), v.SplitID
 	s.reliableAt, s.resent, s.lost = v.ReliableAt, v.Resent, v.Lost
+	s.requests, s.unrequested = v.Requests, min(v.Unasked, mostUnrequested)
 	s.congestion = congestion{
 		segment: s.congestion.segment, window: g.Window, threshold: g.Threshold, inFlight: g.InFlight,
 		limiting: g.Limiting, recovered: g.Recovered, reduced: g.Reduced, lossShare: g.LossShare,
+		losses: lossCount{from: g.LossesFrom, newest: g.Newest, lost: g.Losses, heavy: g.Heavy},
+		trips:  g.Trips, probing: g.Probing, probed: g.Probed, probeRoom: g.ProbeRoom,
 		queue: pathQueue{
 			least: q.Least, before: q.Before, since: q.Since, round: q.Round, roundEnd: q.RoundEnd, standing: q.Standing,
+			lagging: q.Lagging, doubts: q.Doubts, pinged: q.Pinged, pingTrip: q.PingTrip,
 		},
 	}
 	for _, ch := range v.Channels {
@@ -202,6 +226,7 @@ func (s *sender) restoreMessages(v *savedSender, o *Options) error {
 		messages[i] = m
 		if m.parts > 1 {
 			s.openSplits++
+			s.openIDs[m.splitID%openSplitIDs/64] |= 1 << (m.splitID % 64)
 		}
 		if !m.control {
 			s.bytes += len(m.payload)

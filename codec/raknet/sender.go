@@ -9,9 +9,12 @@ import (
 
 // Bounds of a sender.
 const (
-	// maxOpenSplits is the number of split messages that may be under way at once: go-raknet ends a connection with more
-	// than 16.
+	// maxOpenSplits is the number of split messages to a server that may be under way at once: go-raknet's listener ends
+	// a connection with more than 16.
 	maxOpenSplits = 16
+	// openSplitIDs is the number of split messages to a client. Cloudburst keeps them by the low byte of their IDs, so
+	// that two under way must differ in it. Other clients have no bound.
+	openSplitIDs = 256
 	// queueLife is how long an unreliable message waits to be sent before it is dropped, as in stock RakNet.
 	queueLife = time.Second
 	// queueOverhead is the cost of a queued message in bytes, in addition to its payload.
@@ -20,6 +23,9 @@ const (
 	bulkSize = 4096
 	// urgentLeeway is the number of datagrams by which smaller messages and resends may exceed the limit for bulk.
 	urgentLeeway = 4
+	// mostUnrequested is the number of datagrams that may be overdue before the peer has requested one. If it has not by
+	// then, it may be a peer that requests nothing.
+	mostUnrequested = 128
 )
 
 // sender is the sending half of a connection. It numbers messages, splits and packs them into datagrams, and resends
@@ -38,9 +44,12 @@ type sender struct {
 	channels    []sendChannel
 	splitID     uint16
 	openSplits  int
-	named       bool // the last ACK or NACK named a remembered datagram
-	bytes       int  // bytes of the game's unsettled messages
-	count       int  // number of those
+	toClient    bool  // the peer is a client
+	requests    bool  // the peer has requested a datagram
+	unrequested uint8 // overdue datagrams, up to mostUnrequested
+	named       bool  // the last ACK or NACK named a remembered datagram
+	bytes       int   // bytes of the game's unsettled messages
+	count       int   // number of those
 	memory      *buffers
 
 	resent, lost uint64        // as in codec.Stats
@@ -52,6 +61,8 @@ type sending struct {
 	control queue // RakNet's own messages, sent before
 	small   queue // the game's small ones, which share the path with
 	bulk    queue // its large ones, and messages that must not overtake them
+
+	openIDs [openSplitIDs / 64]uint64 // bit n: a split message is under way whose ID has the low byte n
 }
 
 // sendChannel is the sending side of an ordering channel.
@@ -230,6 +241,7 @@ func (s *sender) start(m *outgoing) {
 	if m.parts = uint32(s.partsOf(len(m.payload))); m.parts > 1 {
 		m.mode = s.splitMode(m.mode)
 		m.splitID = s.splitID
+		s.openIDs[m.splitID%openSplitIDs/64] |= 1 << (m.splitID % 64)
 		s.splitID++
 		s.openSplits++
 	}
@@ -259,10 +271,19 @@ func (s *sender) splitMode(m codec.Mode) codec.Mode {
 	return m
 }
 
+// maySplit reports whether another split message may be under way.
+func (s *sender) maySplit() bool {
+	if s.toClient {
+		return s.openIDs[s.splitID%openSplitIDs/64]&(1<<(s.splitID%64)) == 0
+	}
+	return s.openSplits < maxOpenSplits
+}
+
 // finish removes a delivered or abandoned message from the counts.
 func (s *sender) finish(m *outgoing) {
 	if m.parts > 1 {
 		s.openSplits--
+		s.openIDs[m.splitID%openSplitIDs/64] &^= 1 << (m.splitID % 64)
 	}
 	if !m.control {
 		s.bytes -= len(m.payload)
@@ -281,7 +302,7 @@ func (s *sender) abandon(e *events.Queue) {
 	s.abandonQueue(e)
 	s.abandonAll(&s.control, e)
 	s.flight.abandon()
-	s.bytes, s.count = 0, 0
+	s.bytes, s.count, s.openIDs = 0, 0, [len(s.openIDs)]uint64{}
 }
 
 // abandonQueue reports the game's messages that were not sent completely as lost, and forgets them.

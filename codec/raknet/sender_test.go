@@ -136,6 +136,29 @@ func TestSenderBoundsOpenSplits(t *testing.T) {
 	}
 }
 
+// TestSenderBoundsOpenSplitsToClients: two split messages under way to a client differ in the low byte of their IDs.
+func TestSenderBoundsOpenSplitsToClients(t *testing.T) {
+	s := newSender(0)
+	s.toClient, s.splitID = true, 65_500
+	s.congestion.window = 1 << 20
+	for range openSplitIDs + 10 {
+		s.enqueueOne(0, codec.Reliable, 1000, 0)
+	}
+	if got := len(s.transmitAll(t, 0)); got != 2*openSplitIDs || s.openSplits != openSplitIDs {
+		t.Fatalf("%d parts of %d messages under way, want %d of %d", got, s.openSplits, 2*openSplitIDs, openSplitIDs)
+	}
+	_ = s.acknowledge(ms, named(ackRange{2, 5})) // the second and the third message
+	s.outcomes()
+	if got := len(s.transmitAll(t, ms)); got != 0 {
+		t.Errorf("%d parts more while the first message is under way, want none", got)
+	}
+	_ = s.acknowledge(2*ms, named(ackRange{0, 1}))
+	s.outcomes()
+	if got := len(s.transmitAll(t, 2*ms)); got != 6 {
+		t.Errorf("%d parts more after three messages arrived, want 6", got)
+	}
+}
+
 func TestSenderDropsWhatWaitedTooLong(t *testing.T) {
 	s := newSender(0)
 	s.congestion.inFlight = s.congestion.window + urgentLeeway*s.datagramSize()
