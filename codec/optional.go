@@ -135,6 +135,9 @@ type Throttler interface {
 	Throttle(now time.Time, p Pressure)
 	// Fill returns how full the queue of messages to the peer is, from 0 to 1.
 	Fill() float64
+	// Waiting returns the bytes of the peer's messages that wait for an earlier one. When that comes, all of them are
+	// received at once.
+	Waiting() int
 }
 
 // Pressure is how strongly a peer is slowed down.

@@ -8,8 +8,8 @@ import (
 
 // The Relay slows a side that sends more than the other side takes, where its protocol can do that. From half of the
 // other side's queue on, its messages are acknowledged late. From three quarters on, they are refused. The messages
-// that still come find room. So a game server may send a whole world to a slow client at once, as it may without a
-// proxy. The rest of the world waits in the server's own queue.
+// that still come find room, and so do messages behind a lost one. So a game server may send a whole world to a slow
+// client at once, as it may without a proxy. The rest of the world waits in the server's own queue.
 const (
 	hesitateAt = 0.5
 	refuseAt   = 0.75
@@ -19,14 +19,26 @@ const (
 // pressure than before.
 func (p *session) press(now time.Time, touched sides) (pressed sides) {
 	limit := float64(p.route.Bridge.Queue)
-	if p.upstream.up && touched.has(clientSide) && p.upstream.press(now, p.client.fill(limit), p.ending) {
+	if p.upstream.up && touched != 0 && p.upstream.press(now, p.client.fill(limit)+p.upstream.waiting(limit), p.ending) {
 		pressed |= serverSide
 	}
 	// The client is pressed also while the session has no server.
-	if p.client.up && touched.has(serverSide) && p.client.press(now, p.upstream.fill(limit), p.ending) {
+	if p.client.up && touched != 0 && p.client.press(now, p.upstream.fill(limit)+p.client.waiting(limit), p.ending) {
 		pressed |= clientSide
 	}
 	return pressed
+}
+
+// mostWaiting is the largest share of a queue that messages without an earlier one count for. They must not refuse the
+// earlier one while the queue is empty.
+const mostWaiting = 0.5
+
+// waiting returns the part of the other side's queue that the peer's messages will need when an earlier one comes.
+func (s *side) waiting(limit float64) float64 {
+	if t, ok := s.Conn.(codec.Throttler); ok && s.Live() {
+		return min(float64(t.Waiting())/limit, mostWaiting)
+	}
+	return 0
 }
 
 // press sets the pressure on the side's peer, and reports whether it has changed. full is the fill of the other side.

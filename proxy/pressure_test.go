@@ -64,3 +64,39 @@ func TestSlowSidesAreWaitedFor(t *testing.T) {
 		}
 	}
 }
+
+// waitingConn is a connection with messages that wait for an earlier one.
+type waitingConn struct {
+	codec.Throttler
+	waiting int
+	set     codec.Pressure
+}
+
+func (c *waitingConn) Waiting() int { return c.waiting }
+
+func (c *waitingConn) Throttle(_ time.Time, p codec.Pressure) { c.set = p }
+
+// TestWaitingMessagesNeedRoom: messages that wait for an earlier one count for the queue that they will need. They
+// alone do not refuse the earlier one.
+func TestWaitingMessagesNeedRoom(t *testing.T) {
+	const limit = 4 << 20
+	for _, test := range []struct {
+		waiting int
+		fill    float64
+		want    codec.Pressure
+	}{
+		{0, 0.4, codec.NoPressure},
+		{limit / 4, 0.4, codec.Hesitate},
+		{limit / 2, 0.3, codec.Refuse},
+		{100 * limit, 0.2, codec.Hesitate},
+	} {
+		c := &waitingConn{waiting: test.waiting}
+		s := side{}
+		s.Conn = c
+		s.press(time.Time{}, test.fill+s.waiting(limit), false)
+		if c.set != test.want {
+			t.Errorf("%d bytes wait beside a queue filled by %v: pressure %d, want %d", test.waiting, test.fill, c.set,
+				test.want)
+		}
+	}
+}

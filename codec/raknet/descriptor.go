@@ -108,13 +108,23 @@ func (s *Settings) with(name string, use registry.Use) Options {
 		MaxParts:    int(s.MaxParts),
 		MaxQueued:   use.Queue,
 		MaxAssembly: max(8<<20, 2*int(s.MaxMessage)), // the largest message, and the one behind it
-		MaxHeld:     max(4<<20, int(s.MaxMessage)),
+		MaxHeld:     max(heldFor(use.Queue), int(s.MaxMessage)),
 		Timeout:     time.Duration(s.Timeout),
 
 		HandshakeTimeout: use.Handshake,
 	}
 	o.Cookies, o.CookieSecret = s.cookies(use.Servers)
 	return o
+}
+
+// heldFor returns the bytes of messages that may wait for an earlier one, beside a queue to the other side: all of them
+// must find room in the quarter of it that the Relay keeps free, and in another. The default queue is 4 MiB.
+func heldFor(queue int) int {
+	const most = 4 << 20
+	if queue == 0 {
+		return most
+	}
+	return min(most, queue/2)
 }
 
 // cookies returns how clients prove their address to us, or how we prove ours to the servers that we dial.

@@ -192,6 +192,9 @@ func (c *Conn) Fill() float64 {
 	return float64(c.sender.bytes+queueOverhead*c.sender.count) / float64(c.p.o.MaxQueued)
 }
 
+// Waiting implements codec.Throttler.
+func (c *Conn) Waiting() int { return c.receiver.channels.held() }
+
 var _ codec.Holder = (*Conn)(nil)
 
 // Release implements codec.Holder. Datagrams with parts or early messages are refused from now on.
