@@ -122,6 +122,14 @@ func (c *congestion) answered(roundTrip time.Duration) {
 	}
 }
 
+// ponged takes the round trip of a ping. If it shows that the peer is lagging, slow start continues: it ended for the
+// sake of a queue that was none.
+func (c *congestion) ponged(now, roundTrip time.Duration) {
+	if c.queue.ping(now, roundTrip) {
+		c.threshold = mostWindow * c.segment
+	}
+}
+
 // lost removes a lost datagram from the bytes in flight, and reacts to the loss. next is the number of the next
 // datagram.
 func (c *congestion) lost(n, next Seq24, size int, silence bool) {

@@ -67,7 +67,7 @@ func (c *Conn) handleControl(now time.Duration, payload []byte, pad uint8) error
 		}
 		if rtt, ok := c.keepalive.receivePong(now, &m); ok {
 			c.clock.sample(rtt, m.pingTime, m.pongTime)
-			c.sender.congestion.queue.ping(now, rtt)
+			c.sender.congestion.ponged(now, rtt)
 			c.doubtGoodbye(now, now-rtt)
 		}
 		return nil

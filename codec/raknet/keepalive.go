@@ -141,11 +141,12 @@ func (c *Conn) fillControl(now time.Duration) {
 	}
 }
 
-// wantsProbe reports whether a ping should look for a queue on the path to a lagging peer. While the window limits the
-// traffic, there is one ping a round. It leaves at once, because its time would else include the wait for the window.
+// wantsProbe reports whether a ping should look for a queue on the path to a peer that is lagging, or may be. While the
+// window limits the traffic, there is one ping a round. It leaves at once, because its time would else include the wait
+// for the window.
 func (c *Conn) wantsProbe(now time.Duration) bool {
 	s := &c.sender
-	return s.congestion.queue.lagging && s.congestion.limiting && c.phase == connected &&
+	return (s.congestion.queue.lagging || s.congestion.queue.late) && s.congestion.limiting && c.phase == connected &&
 		now >= c.keepalive.pingedAt+max(leastPing, s.rtt.smoothed) && s.congestion.hasRoom() && s.hasWork(true)
 }
 

@@ -11,7 +11,7 @@ const queueSlack = 12 * time.Millisecond
 
 // ackLag is how much later than a path without a queue an ACK may come before its peer counts as lagging. Other peers
 // acknowledge within 25 ms.
-const ackLag = 40 * time.Millisecond
+const ackLag = 30 * time.Millisecond
 
 // pathQueue detects a queue on the path of our datagrams. There is one if the least round trip of a whole round
 // exceeds that of the last ten seconds. But some peers hold their ACKs back: go-raknet for 100 ms. To those the sender
@@ -23,6 +23,7 @@ type pathQueue struct {
 	roundEnd      Seq24         // the acknowledgement of this datagram ends the round
 	standing      bool          // as of the last whole round
 	lagging       bool          // the peer holds its ACKs back
+	late          bool          // the last whole round was so late that the peer may be lagging
 	doubts        uint8         // late rounds in a row of a lagging peer without an answer to a ping
 	pinged        time.Duration // when the last answered ping was sent
 	pingTrip      time.Duration // its round trip; 0 if none yet
@@ -40,10 +41,16 @@ func (q *pathQueue) isLate(roundTrip, slack time.Duration) bool {
 	return roundTrip > floor+floor/8+slack
 }
 
-// ping takes the round trip of a ping that was just answered.
-func (q *pathQueue) ping(now, roundTrip time.Duration) {
+// ping takes the round trip of a ping that was just answered. It reports whether the ping shows for the first time that
+// the peer is lagging. What seemed to be a queue was none then.
+func (q *pathQueue) ping(now, roundTrip time.Duration) (shown bool) {
 	q.pinged, q.pingTrip = now-roundTrip, max(roundTrip, 1)
 	q.least = leastOf(q.least, q.pingTrip)
+	if q.lagging || !q.late || q.isLate(q.pingTrip, queueSlack) {
+		return false
+	}
+	q.lagging, q.standing = true, false
+	return true
 }
 
 // sample takes the round trip of the newest datagram n in an ACK. next is the number of the next datagram. If the
@@ -56,7 +63,7 @@ func (q *pathQueue) sample(now, roundTrip time.Duration, n, next Seq24, limited 
 	q.least = leastOf(q.least, roundTrip)
 	if !limited {
 		q.lagging = q.lagging || q.isLate(roundTrip, ackLag)
-		q.round, q.roundEnd, q.doubts, q.standing = 0, next, 0, false
+		q.round, q.roundEnd, q.doubts, q.late, q.standing = 0, next, 0, false, false
 		return
 	}
 	q.round = leastOf(q.round, roundTrip)
@@ -69,6 +76,7 @@ func (q *pathQueue) sample(now, roundTrip time.Duration, n, next Seq24, limited 
 
 // conclude decides at the end of a round.
 func (q *pathQueue) conclude(now time.Duration) {
+	q.late = q.isLate(q.round, ackLag)
 	recent := q.pingTrip != 0 && now-q.pinged <= 2*q.round
 	switch late := q.isLate(q.round, queueSlack); {
 	case !late || !q.lagging:

@@ -114,3 +114,25 @@ func TestPathQueueOfALaggingPeer(t *testing.T) {
 		t.Error("an ACK 25 ms later than a pong: the peer counts as lagging")
 	}
 }
+
+// TestLaggingPeerIsFoundOut: late rounds are taken for a queue until a fast ping shows that the peer is lagging.
+func TestLaggingPeerIsFoundOut(t *testing.T) {
+	c := newCongestion(testSegment)
+	q := &c.queue
+	q.ping(50*ms, 50*ms)
+	next, now := Seq24(0), 50*ms
+	for range 3 {
+		now, next = now+150*ms, next.Add(10)
+		q.sample(now, 150*ms, next.Add(-1), next, true)
+	}
+	c.acknowledged(0, testSegment)
+	if q.lagging || !q.late || !q.standing || c.inSlowStart() {
+		t.Fatalf("late rounds: %+v, want a queue and the end of slow start", q)
+	}
+	if c.ponged(now, 150*ms); q.lagging || !q.standing {
+		t.Error("a late ping shows a lagging peer, want a queue")
+	}
+	if c.ponged(now, 50*ms); !q.lagging || q.standing || !c.inSlowStart() {
+		t.Errorf("a fast ping: %+v, want a lagging peer, no queue, and slow start", q)
+	}
+}

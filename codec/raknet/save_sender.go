@@ -121,6 +121,7 @@ type savedPathQueue struct {
 	Doubts   uint8         `cbor:"8,keyasint,omitempty"`
 	Pinged   time.Duration `cbor:"9,keyasint,omitempty"`
 	PingTrip time.Duration `cbor:"10,keyasint,omitempty"`
+	Late     bool          `cbor:"11,keyasint,omitempty"`
 }
 
 type savedNumbers struct {
@@ -143,7 +144,7 @@ func (s *sender) save() savedSender {
 		},
 		Queue: savedPathQueue{
 			Least: q.least, Before: q.before, Since: q.since, Round: q.round, RoundEnd: q.roundEnd, Standing: q.standing,
-			Lagging: q.lagging, Doubts: q.doubts, Pinged: q.pinged, PingTrip: q.pingTrip,
+			Lagging: q.lagging, Late: q.late, Doubts: q.doubts, Pinged: q.pinged, PingTrip: q.pingTrip,
 		},
 	}
 	for _, ch := range s.channels {
@@ -206,7 +207,7 @@ func (s *sender) restore(v *savedSender, o *Options) error {
 		trips:  g.Trips, probing: g.Probing, probed: g.Probed, probeRoom: g.ProbeRoom,
 		queue: pathQueue{
 			least: q.Least, before: q.Before, since: q.Since, round: q.Round, roundEnd: q.RoundEnd, standing: q.Standing,
-			lagging: q.Lagging, doubts: q.Doubts, pinged: q.Pinged, pingTrip: q.PingTrip,
+			lagging: q.Lagging, late: q.Late, doubts: q.Doubts, pinged: q.Pinged, pingTrip: q.PingTrip,
 		},
 	}
 	for _, ch := range v.Channels {
