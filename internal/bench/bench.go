@@ -31,7 +31,9 @@ type Options struct {
 	Vs       []string      // names of subjects beside Tidegate
 	Delay    time.Duration // Tidegate's max_batch_delay
 	Loops    int           // Tidegate's loops, on one core; 0: one
-	Path     time.Duration // that a datagram takes between clients and subject, each way, in Join
+	Messages int           // that the server sends, in Bulk
+	Peer     string        // program that transfers messages in Bulk; empty: none
+	Path     time.Duration // that a datagram takes between clients and subject, each way, in Join and Bulk
 	Loss     float64       // share of datagrams that this path loses, each way
 	Tidegate []string      // command that runs Tidegate, before "run -c FILE"
 	Profiles string        // folder for profiles of the subjects that have profiles; empty: none
@@ -54,7 +56,7 @@ const (
 
 const maxLoops = 64
 
-// Bounds of the path of Join.
+// Bounds of the path of Join and Bulk.
 const (
 	maxPath     = time.Second
 	maxPathLoss = 0.5

@@ -20,7 +20,7 @@ func benchCommand() *cli.Command {
 		Usage: "measure Tidegate and other proxies in turn, in one run",
 		Subcommands: []*cli.Command{
 			benchForwardCommand(), benchBridgeCommand(), benchTicksCommand(), benchHandshakesCommand(),
-			benchJoinCommand(), benchSessionsCommand(),
+			benchJoinCommand(), benchBulkCommand(), benchSessionsCommand(),
 			benchUpgradeCommand(), benchGoRakNetCommand(),
 			benchFloodCommand(),
 		},
@@ -134,6 +134,28 @@ func benchJoinCommand() *cli.Command {
 	})
 }
 
+func benchBulkCommand() *cli.Command {
+	size, rate := *benchSize, *benchRate
+	size.Value = 14_000
+	rate.Usage, rate.DefaultText = "let the server send `N` messages a second", "all at once"
+	return command(&cli.Command{
+		Name:  "bulk",
+		Usage: "measure large messages from a server to one client, over a path that loses datagrams",
+		Description: "A program for --peer is in the source, in the folder interop/peers/bulk.\n\n" +
+			examples("tidegate bench bulk --messages 20 --path 10ms --loss 1% --rounds 1"),
+		Flags: []cli.Flag{
+			&cli.IntFlag{Name: "messages", Value: 600, Usage: "send `N` messages"}, &size, &rate,
+			durationFlag(cli.GenericFlag{Name: "path", Usage: "let a datagram take `TIME` between client and proxy"},
+				25*time.Millisecond),
+			&cli.StringFlag{Name: "loss", Value: "5%", Usage: "lose this `SHARE` of these datagrams, each way"},
+			&cli.StringFlag{Name: "peer", Usage: "also transfer over QUIC, by the program `PATH`"},
+			&cli.IntFlag{Name: "rounds", Value: 5, Usage: "measure each `N` times, and print medians"},
+			jsonFlag,
+		},
+		Action: func(c *cli.Context) error { return measure(c, bench.Bulk) },
+	})
+}
+
 func benchSessionsCommand() *cli.Command {
 	return command(&cli.Command{
 		Name:        "sessions",
@@ -195,6 +217,7 @@ func measure[R interface{ Print(io.Writer) error }](c *cli.Context, scenario fun
 		Burst:  c.Int("burst"), Window: durationOf(c, "window"), Rounds: c.Int("rounds"), Vs: c.StringSlice("vs"),
 		Ticks: c.Int("ticks"), State: c.Int("state"),
 		Delay: durationOf(c, "delay"), Loops: c.Int("loops"),
+		Messages: c.Int("messages"), Peer: c.String("peer"),
 		Path: durationOf(c, "path"), Loss: loss, Tidegate: []string{self},
 		From: c.String("from"), To: c.String("to"), Profiles: c.String("profile"),
 		Context: c.Context, Progress: func(text string) { fmt.Fprintln(c.App.ErrWriter, text) },

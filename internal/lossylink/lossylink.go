@@ -52,6 +52,8 @@ type Loss struct {
 	Spared int
 	// Delay is the time that each datagram takes, in each direction.
 	Delay time.Duration
+	// Buffer is the size of the sockets' buffers in bytes; 0: the system's. A small one loses bursts.
+	Buffer int
 }
 
 // maxLate bounds the number of delayed datagrams. Further ones are dropped.
@@ -76,7 +78,7 @@ func StartAt(at, server netip.AddrPort, clients int, loss Loss) (*Link, error) {
 	if err != nil {
 		return nil, err
 	}
-	front, err := poller.Listen(at, netio.SocketOptions{})
+	front, err := poller.Listen(at, netio.SocketOptions{ReceiveBuffer: loss.Buffer, SendBuffer: loss.Buffer})
 	if err != nil {
 		_ = poller.Close() // the earlier error matters more
 		return nil, err
@@ -182,7 +184,7 @@ func (l *Link) path(client netip.AddrPort) netio.Socket {
 	if path := l.paths[client]; path != nil || len(l.paths) == l.limit {
 		return path
 	}
-	path, err := l.poller.Dial(l.server, netio.SocketOptions{})
+	path, err := l.poller.Dial(l.server, netio.SocketOptions{ReceiveBuffer: l.loss.Buffer, SendBuffer: l.loss.Buffer})
 	if err != nil {
 		return nil // the client will retry
 	}
