@@ -44,8 +44,11 @@ func (l *line) lose() {
 
 // close ends the line, whose ends send no more.
 func (l *line) close() {
-	close(l.toClient.late)
-	close(l.toServer.late)
+	for _, p := range []*linePipe{l.toClient, l.toServer} {
+		p.mu.Lock()
+		close(p.late)
+		p.mu.Unlock()
+	}
 }
 
 // linePipe is one direction of a line.
