@@ -100,12 +100,12 @@ func (s *sender) advance(now time.Duration, patient bool) {
 	}
 }
 
-// overdue handles a datagram whose acknowledgement did not come in time. Peers acknowledge many datagrams at once, and
-// each once, so one lost ACK looks like the loss of all. But a peer requests what it misses. overdue reports whether
-// the next timeout is longer.
+// overdue handles a datagram whose acknowledgement did not come in time. A lagging peer acknowledges many datagrams at
+// once, and each once, so one lost ACK looks like the loss of all. But a peer requests what it misses. overdue reports
+// whether the next timeout is longer.
 func (s *sender) overdue(n Seq24, d *sentDatagram, silent bool) bool {
 	s.lost++
-	if d.unsure = s.requests || s.unrequested < mostUnrequested; d.unsure {
+	if d.unsure = s.congestion.queue.lagging && (s.requests || s.unrequested < mostUnrequested); d.unsure {
 		s.unrequested = min(s.unrequested+1, mostUnrequested)
 		return s.congestion.overdue(n, s.flight.next, int(d.size), silent)
 	}

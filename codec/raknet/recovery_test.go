@@ -212,6 +212,7 @@ func TestPeerThatRequestsNothing(t *testing.T) {
 	s := newSender(0)
 	const window = 1 << 20
 	s.congestion.window = window
+	s.congestion.queue.lagging = true
 	for range 2 * mostUnrequested {
 		s.enqueueOne(0, codec.Reliable, 500, 0)
 	}
