@@ -9,7 +9,7 @@ import (
 )
 
 // label is a number in a chart: of an axis, or beside a bar.
-var label = regexp.MustCompile(`>([0-9]{1,3}(?:,[0-9]{3})*)</text>`)
+var label = regexp.MustCompile(`>([0-9]{1,3}(?:,[0-9]{3})*(?:\.[0-9])?)</text>`)
 
 // TestCharts asserts that each bar has the figure of its row: `make charts` draws the charts again after a change. The
 // bars of a column follow each other, the lowest first.
@@ -26,6 +26,7 @@ func TestCharts(t *testing.T) {
 		{"bench-bridge", "peers.md", []string{
 			"1,000 sessions, 256 messages under way", "10 sessions", "1 session, as many as come back",
 		}, []int{1, 3}},
+		{"bench-bulk", "bulk.md", []string{"10 %", "5 %, as above", "1 %"}, []int{2, 1}},
 	} {
 		var found []string
 		for _, match := range label.FindAllStringSubmatch(read(t, "../docs/pictures/"+c.chart+".svg"), -1) {
@@ -39,7 +40,7 @@ func TestCharts(t *testing.T) {
 				if !ok {
 					t.Fatalf("%s has no row %q", c.table, row)
 				}
-				want = append(want, strings.TrimSpace(strings.Split(line, "|")[column-1]))
+				want = append(want, strings.TrimSuffix(strings.TrimSpace(strings.Split(line, "|")[column-1]), " s"))
 			}
 			if !hasRun(found, want) {
 				t.Errorf("%s has the numbers %v, and column %d of its table is %v", c.chart, found, column, want)

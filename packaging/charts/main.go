@@ -6,9 +6,11 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"image/color"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -33,6 +35,7 @@ type chart struct {
 	rows              []row
 	columns           []int // from 1, the one after the row's name; several columns are bars side by side
 	legend            []string
+	room              float64 // length of the axis for the longest bar; zero means 1.15
 }
 
 // row is a row of a table, by the beginning of its name, and its label in the chart.
@@ -56,6 +59,12 @@ var charts = []chart{
 			{"1 session", "1 session"}, {"10 sessions", "10 sessions"}, {"1,000 sessions, 256", "1,000 sessions"},
 		},
 		columns: []int{1, 3}, legend: []string{"Tidegate", "proxy on go-raknet"},
+	},
+	{
+		name: "bench-bulk", title: "600 messages of 14 kB to a client, 50 ms there and back", axis: "seconds, less is better",
+		page: "bulk.md", head: "| loss | direct | tidegate",
+		rows:    []row{{"1 %", "1 % lost"}, {"5 %", "5 % lost"}, {"10 %", "10 % lost"}},
+		columns: []int{2, 1}, legend: []string{"through Tidegate", "direct, go-raknet"}, room: 1.7,
 	},
 }
 
@@ -199,8 +208,8 @@ func (c *chart) bars(p *plot.Plot, all [][]float64, k int) error {
 		v := all[row][k]
 		colours[c.colour(row, k)][i] = v
 		labels.XYs = append(labels.XYs, plotter.XY{X: v, Y: float64(i)})
-		labels.Labels = append(labels.Labels, thousands(int(v)))
-		p.X.Max = max(p.X.Max, 1.15*v)
+		labels.Labels = append(labels.Labels, figure(v))
+		p.X.Max = max(p.X.Max, cmp.Or(c.room, 1.15)*v)
 	}
 	for n, values := range colours {
 		if slices.Max(values) == 0 {
@@ -253,6 +262,14 @@ func (t ticks) Ticks(least, most float64) []plot.Tick {
 		}
 	}
 	return all
+}
+
+// figure writes the figure of a bar as the tables do.
+func figure(v float64) string {
+	if v != math.Trunc(v) {
+		return strconv.FormatFloat(v, 'f', 1, 64)
+	}
+	return thousands(int(v))
 }
 
 // thousands writes a number as the tables do.
