@@ -84,24 +84,32 @@ define peers
 forward --sessions 1000 --grow 10000 --vs all
 forward --sessions 1000 --rate 20000 --vs nginx
 forward --sessions 1000 --rate 20000 --delay 1ms --vs nginx
+forward --sessions 100 --rate 2000 --window 2s --vs nginx
+forward --sessions 100 --rate 200 --window 4s --vs nginx
 bridge --sessions 1
 bridge --sessions 10
+bridge --sessions 100
 bridge --sessions 1000
 bridge --sessions 1000 --burst 3 --flight 768
 bridge --sessions 1000 --from riptide-2.2 --to raknet
 bridge --sessions 100 --from rudp --to raknet
+ticks --sessions 100
 ticks --sessions 1000
 handshakes --window 2s
 handshakes --rate 100 --window 2s
+join --window 4s
+join --window 4s --loss 5%
+bulk --rounds 5
 sessions --sessions 10000 --window 6s --rounds 3
 sessions --sessions 5000 --window 20s --rounds 3 --from bedrock --to bedrock
 endef
 export peers
 
-bench-peers: build ## measure Tidegate beside nginx and others for a quarter of an hour, result in bench-peers.txt
+bench-peers: build ## measure Tidegate beside nginx and others for half an hour, result in bench-peers.txt
 	@{ echo "$$peers" | while read -r line; do \
 		set -- $$line; scenario=$$1; shift; \
-		echo "== tidegate bench $$line"; ./tidegate bench $$scenario --window 500ms "$$@" 2>/dev/null; echo; \
+		test $$scenario = bulk || set -- --window 500ms "$$@"; \
+		echo "== tidegate bench $$line"; ./tidegate bench $$scenario "$$@" 2>/dev/null; echo; \
 	done; \
 	echo "== timers of 50,000 idle sessions"; $(GO) test -run '^$$' -bench IdleTimers -benchtime 100x ./proxy | grep Benchmark; \
 	} | tee bench-peers.txt
