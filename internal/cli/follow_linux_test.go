@@ -105,7 +105,8 @@ func TestUpgradeOfFollowedPlayers(t *testing.T) {
 				await.Nil(t, func() error {
 					s, err := edge.fleetPlayers(t)
 					if err == nil && s.Known != len(g.kinds) {
-						err = fmt.Errorf("the edge knows %d players, want %d", s.Known, len(g.kinds))
+						_, stdout, _ := separately(t, "sessions", "list", "--count", "-c", owner.file)
+						err = fmt.Errorf("the edge knows %d players, want %d; the owner has %s", s.Known, len(g.kinds), stdout)
 					}
 					return err
 				})
