@@ -80,7 +80,6 @@ func (p *process) fleetPlayers(t *testing.T) (admin.FleetPlayers, error) {
 func TestUpgradeOfFollowedPlayers(t *testing.T) {
 	for name, embedded := range map[string]bool{"NATS": false, "embedded": true} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			g, paths := newFollowedGames(t)
 			tables := fleetOfTwo(t, embedded)
 			one := g.kinds[0].listener.Addr()
