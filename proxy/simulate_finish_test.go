@@ -88,7 +88,9 @@ func (p *performance) checkAcknowledged() {
 func (p *performance) count(s *seat, to string, v *voice, promised promise) {
 	for _, n := range v.promise {
 		times := v.arrived[n]
-		switch {
+		switch isCut := s.dialogue.fill(mark{reliable: true, number: n}) > leastCut; {
+		case times == 0 && isCut && v.altered > 0:
+			v.altered--
 		case promised == exactlyOnce && times != 1, promised == atLeastOnce && times == 0:
 			p.judge.Errorf("message %d of %d of player %d reached %s %d times", n, v.sent, s.number, to, times)
 		}

@@ -43,6 +43,9 @@ func (m *mark) parse(b []byte) error {
 	return nil
 }
 
+// filler is a byte behind a mark. Those of two players differ.
+func (m mark) filler(i int) byte { return byte(m.owner*61 + m.number + i) }
+
 // fill returns the number of bytes behind a mark.
 func (d *dialogue) fill(m mark) int {
 	switch {
@@ -60,7 +63,19 @@ type voice struct {
 	promise []int // the numbers of reliable messages
 	arrived map[int]int
 	latest  int // the highest number of a reliable message that has arrived
+	altered int // messages that no game has written, in cut sizes
 }
+
+// alter notes a message that no game has written. A forged part of a message may have replaced the peer's, if it came
+// first.
+func (v *voice) alter(payload []byte) {
+	if len(payload) > leastCut {
+		v.altered++
+	}
+}
+
+// leastCut is less than the parts of a cut message have.
+const leastCut = 400
 
 // hear notes a message that has arrived.
 func (v *voice) hear(m mark, ordered bool) error {
@@ -118,7 +133,7 @@ func (d *dialogue) write(m mark) codec.Message {
 	}
 	out.Payload = m.append(out.Payload)
 	for i := range d.fill(m) {
-		out.Payload = append(out.Payload, byte(m.number+i))
+		out.Payload = append(out.Payload, m.filler(i))
 	}
 	return d.wrap(m.up, out)
 }
@@ -162,7 +177,7 @@ func (d *dialogue) readOne(rest []byte, take func(mark) error) error {
 			return fmt.Errorf("%d of %d bytes", len(rest), n)
 		}
 		for i, b := range rest[:n] {
-			if b != byte(m.number+i) {
+			if b != m.filler(i) {
 				return fmt.Errorf("byte %d is altered", i)
 			}
 		}

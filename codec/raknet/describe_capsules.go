@@ -74,8 +74,12 @@ func (w *describedDirection) join(c *capsule) (joined []byte, pad uint8, err err
 	if judged, err := w.splits.judge(c); judged != fresh {
 		return nil, 0, err
 	}
-	joined, pad, _ = w.splits.add(0, c)
-	return joined, pad, nil
+	a := w.splits.add(0, c)
+	if a == nil {
+		return nil, 0, nil
+	}
+	defer w.splits.forget(a)
+	return w.splits.join(a, false), a.pad, nil
 }
 
 // maxDescribedPart is the room reserved for a part: no path carries a larger datagram whole.

@@ -231,13 +231,18 @@ func (r *receiver) takePart(now time.Duration, c *capsule, m inbound) (refusal, 
 		return errHeldRoom, nil
 	}
 	r.arrived(c)
-	joined, pad, done := r.splits.add(now, c)
-	if !done {
+	a := r.splits.add(now, c)
+	if a == nil {
 		return nil, nil
 	}
 	r.acksAt = now // a peer may hold its next message back until all parts of this one are acknowledged
-	m.payload, m.pad, m.owned = joined, pad, true
+	m.payload, m.pad, m.owned = r.splits.join(a, false), a.pad, true
 	r.place(now, m, r.judgeOrder(&m))
+	if a.newer != nil {
+		m.payload = r.splits.join(a, true)
+		r.place(now, m, r.judgeOrder(&m))
+	}
+	r.splits.forget(a)
 	return nil, nil
 }
 

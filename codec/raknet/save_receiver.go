@@ -65,6 +65,7 @@ type savedAssembly struct {
 	Parts    [][]byte      `cbor:"6,keyasint"` // by index; empty if missing
 	Pad      uint8         `cbor:"7,keyasint,omitempty"`
 	FedAt    time.Duration `cbor:"8,keyasint,omitempty"`
+	Newer    [][]byte      `cbor:"9,keyasint,omitempty"` // as Parts, or none
 }
 
 type savedRange struct {
@@ -100,7 +101,7 @@ func (r *receiver) save(maxAssembly int) savedReceiver {
 	for _, a := range r.splits.open {
 		v.Splits = append(v.Splits, savedAssembly{
 			ID: a.first.splitID, Mode: a.first.mode, Channel: a.first.channel, Order: a.first.order,
-			Sequence: a.first.sequence, Parts: a.parts, Pad: a.pad, FedAt: a.fedAt,
+			Sequence: a.first.sequence, Parts: a.parts, Pad: a.pad, FedAt: a.fedAt, Newer: a.newer,
 		})
 	}
 	if len(r.holes.list) > 0 {
@@ -250,7 +251,6 @@ func (r *reassembly) restore(list []savedAssembly) error {
 				a.missing++
 			default:
 				a.parts[j] = r.memory.copy(part)
-				a.size += len(part)
 				r.held += cap(a.parts[j])
 			}
 		}
@@ -258,6 +258,28 @@ func (r *reassembly) restore(list []savedAssembly) error {
 			return saved.Fault("number of missing parts", a.missing)
 		}
 		r.open = append(r.open, a)
+		if err := r.restoreNewer(a, v.Newer); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *reassembly) restoreNewer(a *assembly, parts [][]byte) error {
+	if len(parts) > len(a.parts) {
+		return saved.Fault("number of newer parts", len(parts))
+	}
+	for i, part := range parts {
+		switch {
+		case len(part) > r.partRoom:
+			return saved.Fault("length of a part", len(part))
+		case len(part) > 0 && (a.parts[i] == nil || r.reserved+r.partRoom > r.budget):
+			return saved.Fault("newer part without an older one, or without room", i)
+		case len(part) > 0:
+			newer := r.memory.copy(part)
+			r.held += cap(newer)
+			r.renew(a, uint32(i), newer)
+		}
 	}
 	return nil
 }

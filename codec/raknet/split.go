@@ -1,6 +1,7 @@
 package raknet
 
 import (
+	"bytes"
 	"fmt"
 	"time"
 
@@ -20,8 +21,9 @@ var (
 
 // reassembly joins split messages (docs/protocols/raknet.md#splitting). The first part to arrive fixes the number of
 // parts, and reserves room for all of them. So a started message can always be finished. A message beyond the budget
-// is refused until there is room. A part that contradicts the others under its ID begins a message of its own: one of
-// the two is forged, and nothing tells which.
+// is refused until there is room. A part that contradicts the others under its ID is forged, or they are, and nothing
+// tells which. If its header differs, it begins a message of its own. If only its content differs, the message has two
+// versions: one with the parts that came first, and one with the latest parts. Both are delivered.
 type reassembly struct {
 	open     []*assembly
 	held     int // bytes of memory
@@ -35,8 +37,8 @@ type reassembly struct {
 type assembly struct {
 	first   capsule  // the first part to arrive, without its payload; all others match it
 	parts   [][]byte // by index; nil if missing
+	newer   [][]byte // by index, if one has come: the latest part with another content than that in parts
 	missing int
-	size    int // bytes of the arrived parts
 	pad     uint8
 	fedAt   time.Duration // when the latest part arrived
 }
@@ -58,10 +60,7 @@ func (r *reassembly) judge(c *capsule) (verdict, error) {
 		return stale, errSplitSize
 	}
 	if a := r.find(c); a != nil {
-		if a.parts[c.splitIndex] != nil {
-			return stale, nil
-		}
-		return fresh, nil
+		return r.judgePart(a, c), nil
 	}
 	if len(r.open) == maxSplits || r.neverFits(c) || r.reserved+int(c.splitCount)*r.partRoom > r.budget {
 		return refused, nil
@@ -69,8 +68,22 @@ func (r *reassembly) judge(c *capsule) (verdict, error) {
 	return fresh, nil
 }
 
-// add stores a fresh part. With the last one it returns the joined message, in recycled memory.
-func (r *reassembly) add(now time.Duration, c *capsule) (joined []byte, pad uint8, done bool) {
+// judgePart says whether a part is fresh in a message that is open.
+func (r *reassembly) judgePart(a *assembly, c *capsule) verdict {
+	part, newer := a.parts[c.splitIndex], a.newerPart(c.splitIndex)
+	switch {
+	case part == nil:
+		return fresh
+	case bytes.Equal(part, c.payload), newer != nil && bytes.Equal(newer, c.payload):
+		return stale
+	case newer == nil && r.reserved+r.partRoom > r.budget:
+		return refused
+	}
+	return fresh
+}
+
+// add stores a fresh part. It returns the message if it is complete now. The caller joins and forgets it.
+func (r *reassembly) add(now time.Duration, c *capsule) *assembly {
 	a := r.find(c)
 	if a == nil {
 		a = &assembly{first: *c, parts: make([][]byte, c.splitCount), missing: int(c.splitCount)}
@@ -80,16 +93,42 @@ func (r *reassembly) add(now time.Duration, c *capsule) (joined []byte, pad uint
 		r.held += assemblyCost + len(a.parts)*partPlaceCost
 	}
 	part := r.memory.copy(c.payload)
-	a.parts[c.splitIndex], a.fedAt = part, now
-	a.size += len(c.payload)
 	r.held += cap(part)
+	a.fedAt = now
 	if c.splitIndex == c.splitCount-1 {
 		a.pad = c.pad
 	}
-	if a.missing--; a.missing > 0 {
-		return nil, 0, false
+	if a.parts[c.splitIndex] != nil {
+		r.renew(a, c.splitIndex, part)
+		return nil
 	}
-	return r.join(a), a.pad, true
+	a.parts[c.splitIndex] = part
+	if a.missing--; a.missing > 0 {
+		return nil
+	}
+	return a
+}
+
+// renew puts a part into the newer version of a message.
+func (r *reassembly) renew(a *assembly, index uint32, part []byte) {
+	if a.newer == nil {
+		a.newer = make([][]byte, len(a.parts))
+		r.held += len(a.parts) * partPlaceCost
+	}
+	if old := a.newer[index]; old != nil {
+		r.held -= cap(old)
+		r.memory.put(old)
+	} else {
+		r.reserved += r.partRoom
+	}
+	a.newer[index] = part
+}
+
+func (a *assembly) newerPart(index uint32) []byte {
+	if a.newer == nil {
+		return nil
+	}
+	return a.newer[index]
 }
 
 // neverFits reports whether a message has more parts than the whole budget allows.
@@ -100,13 +139,24 @@ func (r *reassembly) neverFits(c *capsule) bool {
 // opens reports whether a part is the first of its message to arrive.
 func (r *reassembly) opens(c *capsule) bool { return r.find(c) == nil }
 
-func (r *reassembly) join(a *assembly) []byte {
-	joined := r.memory.get(a.size)
-	for _, part := range a.parts {
-		joined = append(joined, part...)
+// join returns the older or the newer version of a complete message, in recycled memory.
+func (r *reassembly) join(a *assembly, isNewer bool) []byte {
+	size := 0
+	for i := range a.parts {
+		size += len(a.part(i, isNewer))
 	}
-	r.forget(a)
+	joined := r.memory.get(size)
+	for i := range a.parts {
+		joined = append(joined, a.part(i, isNewer)...)
+	}
 	return joined
+}
+
+func (a *assembly) part(i int, isNewer bool) []byte {
+	if part := a.newerPart(uint32(i)); isNewer && part != nil {
+		return part
+	}
+	return a.parts[i]
 }
 
 // forget frees the memory of an assembly.
@@ -115,7 +165,14 @@ func (r *reassembly) forget(a *assembly) {
 		r.held -= cap(part)
 		r.memory.put(part)
 	}
-	r.held -= assemblyCost + len(a.parts)*partPlaceCost
+	for _, part := range a.newer {
+		if part != nil {
+			r.held -= cap(part)
+			r.reserved -= r.partRoom
+			r.memory.put(part)
+		}
+	}
+	r.held -= assemblyCost + (len(a.parts)+len(a.newer))*partPlaceCost
 	r.reserved -= len(a.parts) * r.partRoom
 	for i, open := range r.open {
 		if open == a {

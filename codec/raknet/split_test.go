@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"tidegate/codec"
@@ -26,6 +27,16 @@ func splitParts(id uint16, message []byte, size int) (parts []capsule) {
 	return parts
 }
 
+// addPart gives a reassembly a part, and returns the message that is complete.
+func addPart(r *reassembly, c *capsule) (joined []byte, pad uint8, done bool) {
+	a := r.add(0, c)
+	if a == nil {
+		return nil, 0, false
+	}
+	defer r.forget(a)
+	return r.join(a, false), a.pad, true
+}
+
 func TestReassemblyJoinsInAnyOrder(t *testing.T) {
 	message := bytes.Repeat([]byte("0123456789"), 500)
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -37,7 +48,7 @@ func TestReassemblyJoinsInAnyOrder(t *testing.T) {
 			if v, err := r.judge(&parts[i]); v != fresh || err != nil {
 				t.Fatalf("part %d: %v, %v", i, v, err)
 			}
-			joined, pad, done := r.add(0, &parts[i])
+			joined, pad, done := addPart(r, &parts[i])
 			if done != (i == len(parts)-1) {
 				t.Fatalf("done = %v after %d of %d parts", done, i+1, len(parts))
 			}
@@ -84,7 +95,7 @@ func TestForgedPart(t *testing.T) {
 				if v, err := r.judge(&parts[i]); v != fresh || err != nil {
 					t.Errorf("part %d after another %s: %v, %v", i, what, v, err)
 				}
-				joined, _, done := r.add(0, &parts[i])
+				joined, _, done := addPart(r, &parts[i])
 				if done != (i == len(parts)-1) || done && !bytes.Equal(joined, message) {
 					t.Errorf("part %d after another %s: done %v, %d bytes", i, what, done, len(joined))
 				}
@@ -92,6 +103,57 @@ func TestForgedPart(t *testing.T) {
 			if len(r.open) != 1 || r.expire(1) != 1 || r.held != 0 {
 				t.Errorf("another %s: %d messages are open, %d bytes held", what, len(r.open), r.held)
 			}
+		}
+	}
+}
+
+// TestForgedContent gives a reassembly parts with another content than the peer's, before the peer's or behind them.
+// The peer's message arrives whole, beside the one with forged parts.
+func TestForgedContent(t *testing.T) {
+	message := bytes.Repeat([]byte("0123456789"), 500)
+	const parts, forgedFirst = 5, 1 << 5
+	for forged := range 2 * forgedFirst { // a bit for each part, and one for the order
+		r := newReassembly(1 << 20)
+		var versions [][]byte
+		take := func(c *capsule) {
+			v, err := r.judge(c)
+			if err != nil || v == refused {
+				t.Fatalf("part %d is %v, %v", c.splitIndex, v, err)
+			}
+			if v != fresh {
+				return
+			}
+			if a := r.add(0, c); a != nil {
+				versions = append(versions, r.join(a, false), r.join(a, true))
+				r.forget(a)
+			}
+		}
+		all := splitParts(7, message, 1000)
+		forge := func() {
+			for i := range parts - 1 {
+				if forged>>i&1 != 0 {
+					c := all[i]
+					c.payload = bytes.Repeat([]byte{byte(i)}, 1000)
+					take(&c)
+				}
+			}
+		}
+		if forged&forgedFirst != 0 {
+			forge()
+		}
+		for i := range all[:parts-1] {
+			take(&all[i])
+			take(&all[i])
+		}
+		if forged&forgedFirst == 0 {
+			forge()
+		}
+		take(&all[parts-1])
+		if !slices.ContainsFunc(versions, func(b []byte) bool { return bytes.Equal(b, message) }) || len(versions) > 2 {
+			t.Errorf("%06b: %d messages arrived, and the peer's is not among them", forged, len(versions))
+		}
+		if r.expire(1); r.held != 0 || r.reserved != 0 {
+			t.Errorf("%06b: %d bytes are held, %d reserved", forged, r.held, r.reserved)
 		}
 	}
 }
