@@ -100,9 +100,13 @@ func (s *Server) CheckPlayers(ctx context.Context, records [][]byte) []error {
 	all, faults := readArrivals(records)
 	needs := make([]bool, len(all)) // the session is lost without its source address
 	err := s.loops[0].consult(ctx, stats.WorkMove, func(r *Relay, now time.Time) {
+		fit := 0
 		for i, a := range all {
 			if faults[i] == nil {
-				needs[i], faults[i] = a.check(now, r)
+				needs[i], faults[i] = a.check(now, r, fit)
+			}
+			if faults[i] == nil {
+				fit++
 			}
 		}
 	})
@@ -135,10 +139,7 @@ func readArrivals(records [][]byte) (all []*arrival, faults []error) {
 }
 
 // check returns why a Relay has no place for the session, or nil, and whether the session needs its source address.
-func (a *arrival) check(now time.Time, r *Relay) (needsSource bool, err error) {
-	if err := r.table.Room(a.Client.Addr()); err != nil {
-		return false, err
-	}
+func (a *arrival) check(now time.Time, r *Relay, before int) (needsSource bool, err error) {
 	if r.leaving {
 		return false, ErrEnded
 	}
@@ -147,7 +148,7 @@ func (a *arrival) check(now time.Time, r *Relay) (needsSource bool, err error) {
 			needsSource = !route.Upstream.Transport.Transparent && (route.Mode == ModeRelay || route.Failover.Hold == 0)
 		}
 	}
-	return needsSource, a.fits(now, r)
+	return needsSource, a.fits(now, r, before)
 }
 
 // PutInPlayers begins to take sessions in, each at the loop that gets its client's datagrams from other nodes. They go
@@ -190,7 +191,7 @@ func (s *Server) PutInPlayers(records [][]byte) (faults func(ctx context.Context
 
 // putIn takes a session in that comes from another node.
 func (a *arrival) putIn(now time.Time, r *Relay) error {
-	err := a.fits(now, r)
+	err := a.fits(now, r, 0)
 	if err == nil {
 		err = r.arrivals.add(now, a)
 	}

@@ -8,6 +8,7 @@ import (
 	"tidegate/codec"
 	"tidegate/internal/testkit/simnet"
 	"tidegate/ratelimit"
+	sessions "tidegate/session"
 )
 
 func (p *performance) act(a act) {
@@ -282,11 +283,16 @@ func (p *performance) travel(s *seat, e *entry, n int) {
 		a, err = readArrival(b)
 	}
 	if err == nil {
-		err = a.fits(p.Now(), p.proxy.node(s.addr, s.at).relay)
+		err = a.fits(p.Now(), p.proxy.node(s.addr, s.at).relay, 0)
 	}
 	if err == nil {
 		a.age, a.read = 0, p.Now() // virtual time
+		p.arrived++
 		err = p.proxy.arrivals.add(p.Now(), a)
+	}
+	if errors.Is(err, sessions.ErrFull) { // strangers have all places of a relayed scene
+		s.excused = true
+		return
 	}
 	if err != nil {
 		p.judge.Errorf("player %d cannot travel: %v", s.number, err)

@@ -119,7 +119,7 @@ func (p *performance) checkBounds() {
 		r := n.relay
 		limits, open, half := &r.settings.Limits, r.table.Len(), r.table.HalfOpen()
 		total += open
-		if open > limits.Sessions || half > limits.HalfOpen {
+		if open > limits.Sessions+p.arrived || half > limits.HalfOpen {
 			p.judge.Errorf("%d sessions and %d half-open ones, more than the limits", open, half)
 		}
 		if c := &r.counters; c.Opened-c.Closed != uint64(open) {

@@ -36,6 +36,7 @@ type performance struct {
 	heard    map[netip.AddrPort][][]byte
 	opened   map[netip.AddrPort][][]byte
 	replaced bool                    // the Relays are other ones
+	arrived  int                     // sessions that were taken in beside the limits
 	guessed  map[netip.AddrPort]bool // forged clients that have guessed a weak proof
 	admitted uint16
 	unlucky  int // sessions that ended by chance, as they may in loss

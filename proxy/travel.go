@@ -202,7 +202,7 @@ func (s *Server) PutIn(ctx context.Context, b []byte) error {
 		return err
 	}
 	l, fits := s.loops[0], err
-	if err := l.consult(ctx, stats.WorkMove, func(r *Relay, now time.Time) { fits = a.fits(now, r) }); err != nil {
+	if err := l.consult(ctx, stats.WorkMove, func(r *Relay, now time.Time) { fits = a.fits(now, r, 0) }); err != nil {
 		return err
 	}
 	if fits != nil {
@@ -238,10 +238,15 @@ func readArrival(b []byte) (*arrival, error) {
 	return a, nil
 }
 
-// fits returns why a Relay's settings have no place for the session, or nil.
-func (a *arrival) fits(now time.Time, r *Relay) error {
+// fits returns why a Relay has no place for the session, or nil. before is the number of sessions that will be taken in
+// before it.
+func (a *arrival) fits(now time.Time, r *Relay, before int) error {
 	if r.draining && !r.leaving {
 		return ErrEnded
+	}
+	before += int(r.arrivals.count.Load())
+	if err := r.table.RoomToEnter(a.Client.Addr(), before/r.shard.of); err != nil {
+		return fmt.Errorf("%w: %w", ErrTravel, err)
 	}
 	for _, d := range r.listeners {
 		if d.name != a.Listener || d.stream {

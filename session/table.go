@@ -107,6 +107,18 @@ func (t *Table[T]) roomHere(client netip.Addr) error {
 	return err
 }
 
+// RoomToEnter returns the reason why a session that another Table has established has no room, or nil. more is the
+// number of sessions that enter before it. Half-open sessions do not count, since a flood may have all of their places.
+func (t *Table[T]) RoomToEnter(client netip.Addr, more int) error {
+	if err := t.places.room(&t.limits, client); err != nil {
+		return err
+	}
+	if len(t.byKey)+more >= t.limits.Sessions {
+		return ErrFull
+	}
+	return nil
+}
+
 // Eldest returns the half-open session that has waited longest, among proved or among unproved addresses, or nil.
 func (t *Table[T]) Eldest(proved bool) *Entry[T] {
 	if proved {
