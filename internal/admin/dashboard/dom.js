@@ -12,9 +12,15 @@ export function h(tag, props = {}, ...children) {
   return e;
 }
 
-// put replaces the children of an element.
+// put replaces the children of an element. A table that comes again keeps its place of scrolling and the focus.
 export function put(e, ...children) {
+  const kept = new Map([...e.querySelectorAll('.scroll')].map((t) => [t.getAttribute('aria-label'), [t.scrollLeft, t === document.activeElement]]));
   e.replaceChildren(...children.flat().filter((c) => c !== null && c !== undefined && c !== false));
+  for (const t of kept.size ? e.querySelectorAll('.scroll') : []) {
+    const [left, focused] = kept.get(t.getAttribute('aria-label')) || [0, false];
+    if (left) t.scrollLeft = left;
+    if (focused) t.focus({ preventScroll: true });
+  }
 }
 
 const short = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 });
@@ -68,16 +74,6 @@ export function table(caption, columns, rows, empty = 'none') {
     : [h('tr', {}, h('td', { colspan: columns.length, class: 'soft' }, empty))];
   return h('div', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': caption },
     h('table', {}, h('caption', { class: 'hidden' }, caption), h('thead', {}, h('tr', {}, head)), h('tbody', {}, body)));
-}
-
-// redraw replaces the children of a box with a table. The table keeps the focus and its place of scrolling.
-export function redraw(box, ...children) {
-  const old = box.querySelector('.scroll');
-  const left = old ? old.scrollLeft : 0, focused = old && old === document.activeElement;
-  put(box, children);
-  const table = box.querySelector('.scroll');
-  if (table && left) table.scrollLeft = left;
-  if (table && focused) table.focus({ preventScroll: true });
 }
 
 // facts makes a list of names and values.

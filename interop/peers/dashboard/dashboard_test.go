@@ -198,8 +198,29 @@ func (b tab) shots(name string) {
 		}
 		b.accessible(name + ", " + theme)
 	}
+	b.scrolls(name)
 	b.do("resize", emulation.SetDeviceMetricsOverride(1280, 800, 1, false), chromedp.Evaluate(`scrollTo(0, 0)`, nil))
 }
+
+// scrolls moves each table that is wider than a phone sideways. When the page draws it again, it stays there.
+func (b tab) scrolls(name string) {
+	b.t.Helper()
+	b.do("resize", emulation.SetDeviceMetricsOverride(360, 740, 1, true), chromedp.Evaluate(`
+		for (const t of document.querySelectorAll('.scroll')) {
+			t.scrollLeft = 20;
+			t.dataset.moved = t.scrollLeft;
+		}`, nil))
+	if b.text(`document.querySelectorAll('.scroll[data-moved="20"]').length`) == "0" || !drawsAgain[name] {
+		return
+	}
+	b.until("another table", `!document.querySelector('.scroll[data-moved="20"]')`)
+	if at := b.text(`Math.max(...[...document.querySelectorAll('.scroll')].map((t) => t.scrollLeft))`); at != "20" {
+		b.t.Errorf("%s: the tables are at %s after they were drawn again, want 20", name, at)
+	}
+}
+
+// drawsAgain are the pages that draw all their tables again and again.
+var drawsAgain = map[string]bool{"players": true, "servers": true, "admission": true}
 
 // drawn waits until the page has drawn another event of the live stream, and the browser has painted it.
 func (b tab) drawn() {

@@ -61,7 +61,7 @@ export default function admission() {
   function keep(box, ...children) {
     const at = [...box.querySelectorAll('button')].indexOf(document.activeElement);
     put(box, children);
-    if (at >= 0) box.querySelectorAll('button')[at]?.focus();
+    if (at >= 0) box.querySelectorAll('button')[at]?.focus({ preventScroll: true });
   }
 
   return {

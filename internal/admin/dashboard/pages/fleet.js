@@ -1,6 +1,6 @@
 // The page "fleet": the nodes, their sessions, and what they share. The navigation has it only where there is a fleet.
 import { every, get } from '../api.js';
-import { ago, badge, bytes, count, exact, facts, h, left, ms, panel, put, redraw, table } from '../dom.js';
+import { ago, badge, bytes, count, exact, facts, h, left, ms, panel, put, table } from '../dom.js';
 
 const most = 50; // rows of a table
 const names = 8; // nodes that a cell names
@@ -38,7 +38,7 @@ export default function fleet() {
   const stateOf = (f) => badge(f.current ? 'shared' : f.connected ? 'connected' : 'not connected');
 
   function showNodes(f, all) {
-    redraw(nodes, of(most, all.length, 'nodes'), table('Nodes', [{ name: 'Node' }, { name: 'State' }, { name: 'Last report', num: true }, { name: 'Sessions', num: true }, { name: 'Protocols', wrap: true }],
+    put(nodes, of(most, all.length, 'nodes'), table('Nodes', [{ name: 'Node' }, { name: 'State' }, { name: 'Last report', num: true }, { name: 'Sessions', num: true }, { name: 'Protocols', wrap: true }],
       all.slice(0, most).map((n) => [n.node === f.node ? n.node + ' (this node)' : n.node,
         n.node === f.node ? stateOf(f) : badge(n.age < silence ? 'reporting' : 'silent'), n.age.toFixed(1) + ' s', exact(n.sessions),
         n.protocols.map((p) => `${p.protocol} ${exact(p.established + p.half_open)}`).join(', ') || '–']), 'no node has reported yet'));
@@ -48,7 +48,7 @@ export default function fleet() {
       sums.set(p.protocol, [sum[0] + p.established, sum[1] + p.half_open, sum[2] + 1]);
     }
     const rows = [...sums].sort(([a, x], [b, y]) => y[0] - x[0] || a.localeCompare(b));
-    redraw(protocols, of(most, rows.length, 'protocols'), table('Sessions by protocol', [{ name: 'Protocol' }, { name: 'Established', num: true }, { name: 'Half-open', num: true }, { name: 'Nodes', num: true }],
+    put(protocols, of(most, rows.length, 'protocols'), table('Sessions by protocol', [{ name: 'Protocol' }, { name: 'Established', num: true }, { name: 'Half-open', num: true }, { name: 'Nodes', num: true }],
       rows.slice(0, most).map(([name, sum]) => [name, ...sum.map(exact)]), 'no session'));
   }
 
@@ -61,7 +61,7 @@ export default function fleet() {
   }
 
   function showServers(list) {
-    redraw(servers, h('p', { class: list.differing ? 'banner' : 'soft' }, list.differing
+    put(servers, h('p', { class: list.differing ? 'banner' : 'soft' }, list.differing
       ? `Nodes differ about the health of ${exact(list.differing)} of ${exact(list.total)} servers.` : `Nodes agree about the health of all ${exact(list.total)} servers.`),
     of(list.servers.length, which.value === 'true' ? list.differing : list.total, 'servers'),
     table('Servers', [{ name: 'Server' }, { name: 'Upstream' }, { name: 'Sessions', num: true }, { name: 'Health', wrap: true }, { name: 'Drained' }],
@@ -70,7 +70,7 @@ export default function fleet() {
   }
 
   function showBans(list) {
-    redraw(bans, of(list.bans.length, list.total, 'bans'), table('Bans', [{ name: 'Network' }, { name: 'Node' }, { name: 'Left' }, { name: 'By' }, { name: 'Reason', wrap: true }, { name: 'Since' }],
+    put(bans, of(list.bans.length, list.total, 'bans'), table('Bans', [{ name: 'Network' }, { name: 'Node' }, { name: 'Left' }, { name: 'By' }, { name: 'Reason', wrap: true }, { name: 'Since' }],
       list.bans.map((b) => [h('span', { class: 'mono' }, b.prefix), b.node, left(b.until), b.author, b.reason || '–', ago(b.since)]), 'no ban'));
   }
 

@@ -44,7 +44,6 @@ export default function players() {
 
   function render(page) {
     const focused = list.contains(document.activeElement) ? document.activeElement.textContent : null;
-    const scrolled = list.querySelector('.scroll')?.scrollLeft || 0;
     const rows = page.sessions.map((s) => [
       h('a', { href: '#/player/' + s.id, class: 'mono' }, s.id), s.client.address, s.server.address || '–', s.listener, s.client.protocol, badge(s.state),
       span(s.age_seconds), ms(s.client.rtt_ms), ms(s.server.rtt_ms), count(s.client.lost + s.server.lost), count(s.client.resent + s.server.resent),
@@ -58,8 +57,7 @@ export default function players() {
     previous.disabled = kept.offset === 0;
     next.disabled = last >= page.total;
     put(list, table('Players', columns.map(head), rows, 'no session'), page.total > size && h('div', { class: 'row' }, previous, next));
-    list.querySelector('.scroll').scrollLeft = scrolled;
-    if (focused) [...list.querySelectorAll('a, button')].find((e) => e.textContent === focused)?.focus();
+    if (focused) [...list.querySelectorAll('a, button')].find((e) => e.textContent === focused)?.focus({ preventScroll: true });
   }
 
   return {

@@ -46,7 +46,7 @@ export default function servers(app) {
           f.joins === undefined ? '–' : rate(f.joins), f.refused === undefined ? '–' : rate(f.refused), f.lost === undefined ? '–' : rate(f.lost),
           s.since ? ago(s.since) : 'the start', actions(u, s)];
       }), 'no server'))));
-      if (focused >= 0) all.querySelectorAll('button')[focused]?.focus();
+      if (focused >= 0) all.querySelectorAll('button')[focused]?.focus({ preventScroll: true });
     } catch (err) {
       if (wanted()) say(err.message, 'bad');
     }
