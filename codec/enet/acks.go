@@ -13,14 +13,18 @@ type ack struct {
 
 // acks holds the acknowledgements that wait for a datagram.
 type acks struct {
-	list []ack
-	head int
+	list  []ack
+	head  int
+	since time.Duration // when the first of them began to wait
 }
 
 func (a *acks) len() int { return len(a.list) - a.head }
 
 // add queues the acknowledgement of a command. time is that of its datagram.
-func (a *acks) add(cmd *command, time uint16) {
+func (a *acks) add(now time.Duration, cmd *command, time uint16) {
+	if a.len() == 0 {
+		a.since = now
+	}
 	a.list = append(a.list, ack{cmd.channel, cmd.seq, time})
 }
 

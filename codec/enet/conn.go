@@ -62,6 +62,7 @@ type Conn struct {
 	groupsIn               groups
 	groupOut               uint16
 	acks                   acks
+	pressure               codec.Pressure // on the peer
 	rtt                    rtt
 	throttle               throttle
 	why                    codec.Reason // of our own goodbye
@@ -138,7 +139,7 @@ func (c *Conn) NextTimeout() time.Time {
 		return time.Time{}
 	}
 	next := c.deadline
-	for _, at := range [...]time.Time{c.handshake.nextAt, c.flight.nextAt, c.pingAt(), c.farewell.next()} {
+	for _, at := range [...]time.Time{c.handshake.nextAt, c.flight.nextAt, c.pingAt(), c.farewell.next(), c.heldAcksAt()} {
 		if !at.IsZero() && (next.IsZero() || at.Before(next)) {
 			next = at
 		}

@@ -24,7 +24,7 @@ type goodbye struct {
 // hearGoodbye takes a goodbye in session. With checksums it ends the session.
 func (c *Conn) hearGoodbye(now time.Time, h *header, cmd *command) {
 	if cmd.wantsAck {
-		c.acks.add(cmd, h.time)
+		c.acks.add(c.in.now, cmd, h.time)
 	}
 	data := be.Uint32(cmd.body)
 	if c.summed || c.state != connected {

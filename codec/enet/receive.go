@@ -129,7 +129,7 @@ func (c *Conn) queueAck(h *header, cmd *command, err error) error {
 		if c.acks.len() == maxAcks {
 			return codec.ErrLimit
 		}
-		c.acks.add(cmd, h.time)
+		c.acks.add(c.in.now, cmd, h.time)
 	}
 	return err
 }

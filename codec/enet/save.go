@@ -54,6 +54,8 @@ type savedConn struct {
 	DisconnectDue bool           `cbor:"36,keyasint,omitempty"`
 	Stats         saved.Stats    `cbor:"37,keyasint"`
 	Farewell      savedGoodbye   `cbor:"38,keyasint,omitempty"`
+	Pressure      codec.Pressure `cbor:"39,keyasint,omitempty"`
+	AcksSince     time.Duration  `cbor:"40,keyasint,omitempty"`
 }
 
 // savedGoodbye is a peer's goodbye that is not believed yet.
@@ -138,7 +140,7 @@ func (c *Conn) Save(now time.Time, b []byte) []byte {
 		},
 		Why: c.why, Goodbye: c.goodbye, PingDue: c.pingDue, DisconnectDue: c.disconnectDue,
 		Stats:    saved.StatsOf(&c.stats),
-		Farewell: c.farewell.save(now),
+		Farewell: c.farewell.save(now), Pressure: c.pressure, AcksSince: c.acks.since,
 	}
 	if c.groupsIn.seen != [len(c.groupsIn.seen)]uint64{} {
 		v.Groups.Seen = c.groupsIn.seen[:]
@@ -200,6 +202,7 @@ func (p *Protocol) Restore(now time.Time, _ codec.Addresser, b []byte) (codec.Co
 	for _, a := range v.Acks {
 		c.acks.list = append(c.acks.list, a.restore())
 	}
+	c.acks.since, c.pressure = v.AcksSince, v.Pressure
 	c.rtt, c.throttle = v.RTT.restore(), v.Throttle.restore(now)
 	c.why, c.goodbye, c.pingDue, c.disconnectDue = v.Why, v.Goodbye, v.PingDue, v.DisconnectDue
 	c.stats, c.farewell = v.Stats.Restore(), v.Farewell.restore(now)
@@ -249,6 +252,8 @@ func (v *savedConn) check() error {
 		return saved.Fault("length of the group window", len(v.Groups.Seen))
 	case len(v.Acks) > maxAcks:
 		return saved.Fault("number of acknowledgements", len(v.Acks))
+	case v.Pressure > codec.Refuse:
+		return saved.Fault("pressure", v.Pressure)
 	case int(v.Why) >= codec.ReasonCount:
 		return saved.Fault("reason", v.Why)
 	case t.Value > throttleScale || t.Counter >= throttleScale:

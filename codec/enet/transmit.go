@@ -91,7 +91,9 @@ func (c *Conn) appendDatagram(now time.Time, b []byte) []byte {
 	if c.proofDue {
 		c.acks.list, c.proofDue = append(c.acks.list, c.proof), false
 	}
-	b = c.acks.append(b, end-len(b))
+	if !now.Before(c.acksAt()) {
+		b = c.acks.append(b, end-len(b))
+	}
 	if c.state != closed {
 		b = c.appendAgain(now, b, end)
 		b = c.appendControl(now, b, end)
