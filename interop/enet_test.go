@@ -251,6 +251,37 @@ func TestENetLoss(t *testing.T) {
 	}
 }
 
+// TestENetSlowServer lets each library send eight times the size of a route's queue to a server with a long path. The
+// proxy slows it down. All messages arrive in order, and the session goes on.
+func TestENetSlowServer(t *testing.T) {
+	const messages, size = 4000, 1000
+	for _, from := range enetPeers[:3] { // Godot's clients give their messages heads
+		t.Run(from.name, func(t *testing.T) {
+			t.Parallel()
+			s := &enetSession{from: from, to: libenetPeer}
+			s.server = s.to.server(t)
+			by := route{protocol: "enet", transport: udp, failover: `queue = "512KiB"`}
+			by.host, by.server = lossy(t, "127.0.0.1:0", s.server.port, lossylink.Loss{Delay: 40 * time.Millisecond})
+			s.between = startTidegate(t, by)
+			s.door = s.between.ports[udp]
+			s.join(t)
+			for i := range messages {
+				head := binary.BigEndian.AppendUint32([]byte{2}, uint32(i))
+				s.say(t, 1, "reliable", hex.EncodeToString(append(head, make([]byte, size)...)))
+			}
+			for _, p := range []*peer{s.server, s.client} {
+				for i := range messages {
+					payload, _ := s.await(t, p)
+					if want := fmt.Sprintf("02%08x", i); !strings.HasPrefix(payload, want) || len(payload) != 2*(size+5) {
+						t.Fatalf("%s: message %d is %.20s, %d bytes", p.name, i, payload, len(payload)/2)
+					}
+				}
+			}
+			s.leave(t)
+		})
+	}
+}
+
 // looseShare is how many reliable messages go for each pair of unreliable ones.
 const looseShare = 10
 

@@ -84,7 +84,7 @@ func inWeathers(t *testing.T, c contender, test func(t *testing.T, loss float64)
 // itself.
 func lossy(t *testing.T, at, port string, loss lossylink.Loss) (host, reached string) {
 	t.Helper()
-	if loss.ToServer == 0 && loss.ToClients == 0 {
+	if loss.ToServer == 0 && loss.ToClients == 0 && loss.Delay == 0 {
 		return "127.0.0.1", port
 	}
 	l, err := lossylink.StartAt(netip.MustParseAddrPort(at), netip.MustParseAddrPort("127.0.0.1:"+port), 40, loss)
