@@ -266,6 +266,7 @@ func (p *performance) replace() {
 // travel takes a session out of its Relay and gives it to another one, or to the same, as `sessions export` and
 // `sessions import` do. The session waits there for its client's next datagram.
 func (p *performance) travel(s *seat, e *entry, n int) {
+	end := p.serverEnd(e)
 	b, err := takeOut(p.proxy.relayOf(e), p.Now(), e)
 	if errors.Is(err, ErrNotMovable) || errors.Is(err, ErrNoSession) {
 		return // it plays on
@@ -273,7 +274,7 @@ func (p *performance) travel(s *seat, e *entry, n int) {
 	if s.isImpatient(0) || s.dialogue.clients.Spec().Closed {
 		s.excused = true // the client may be silent for longer than the server's patience
 	}
-	s.travels = p.Now().Add(clientPing)
+	s.travels, s.end = p.Now().Add(clientPing), end
 	if err == nil && n%2 == 1 {
 		p.replaced = true
 		p.replace()

@@ -49,6 +49,8 @@ type excuses struct {
 	forged  time.Time
 	moved   time.Time
 	travels time.Time // until then, it may wait for its client's next datagram
+	end     *peer     // its server's connection when it began to travel
+	alone   bool      // that server may give it up meanwhile
 }
 
 // changeSky changes the weather.
@@ -92,9 +94,8 @@ func (p *performance) excuse() {
 			forged && (silent || heavy), moved && (unserved || refused),
 			forged && (moved || !settled) && lossy: // a step of the new handshake may be lost
 			s.excused = true
-		case holds(s.travels) && (silent || lossy) && s.speaks("enet"), // two of the client's pings are 10 s apart
-			holds(s.travels) && silent && (s.speaks("raknet") || s.speaks("bedrock")): // so are two of the server's
-			s.excused = true
+		case holds(s.travels) && (silent || lossy) && s.waitsLong(silent):
+			s.alone = true
 		case forged && moved && s.speaks("enet"): // a forger may end the new handshake
 			s.excused = true
 		case holds(p.flooded) && p.isSilent(s): // it is half-open until its first key
@@ -116,6 +117,23 @@ func (p *performance) excuse() {
 // for its acknowledgement. For most of them half a second is enough.
 func (s *seat) isImpatient(silence time.Duration) bool {
 	return s.speaks("rudp") || s.speaks("riptide") || s.speaks("enet") && silence > longSilence
+}
+
+// waitsLong reports whether the server of a session that travels may give it up by its own rule. Such a session is
+// silent: only its client's next datagram shows which loop has it. That comes up to 5 s later, or 10 s if it is lost.
+// RakNet's server gives up after 10 s of silence. An outage before the journey may have taken more than 5 s of these.
+// ENet's server gives up 5 s after a message without an acknowledgement. The proxy has no such excuse.
+func (s *seat) waitsLong(silent bool) bool {
+	return s.speaks("enet") || silent && (s.speaks("raknet") || s.speaks("bedrock"))
+}
+
+// abandon excuses a session whose server has given it up while it travelled.
+func (p *performance) abandon(conn *peer, why codec.Reason) {
+	for _, s := range p.seats {
+		if s.alone && s.end == conn && why == codec.TimedOut {
+			s.excused = true
+		}
+	}
 }
 
 // speaks reports whether a side's protocol has a name that begins so.

@@ -140,6 +140,7 @@ func (p *performance) serverEvent(now time.Time, sc *scene, i int, conn *peer, e
 			p.judge.Errorf("%v", err)
 		}
 	case codec.Disconnected:
+		p.abandon(conn, ev.Reason)
 		p.checkServersReason(conn, ev.Reason)
 	}
 }
