@@ -1,46 +1,59 @@
 package bench
 
 import (
-	"fmt"
 	"net"
 	"net/netip"
+	"os"
+	"runtime"
 	"slices"
 	"time"
+
+	"tidegate/internal/bench/process"
 )
 
-// Newcomers are measured in several windows before the upgrade, and as many after it. Their datagrams go to Tidegate
-// and to a second Tidegate in turn, which has no other sessions and is not upgraded. The machine's speed and its choice
-// of cores change within seconds, by half, and change both round trips. So the figures are ratios of the two. The pause
-// between two clients lets the other clients read what they have received meanwhile.
+// A newcomer's datagram costs processor time twice: to deliver it, and to handle it. On loopback, the kernel delivers
+// it in the sender's thread, which looks up the listener's socket. Round trips say less. They also have the waits for a
+// busy processor.
+//
+// Deliveries are measured in several windows before the upgrade, and as many after it. New clients send datagrams to
+// all listeners of Tidegate in turn, and as many to a second Tidegate, which has no other sessions and is not upgraded.
+// The machine's speed changes within seconds, by half, and changes both costs. So the figures are ratios of the two.
 const (
 	newcomerWindows   = 24
-	newcomerRounds    = 25 // clients of a window
-	newcomerDatagrams = 20 // of each client, to each Tidegate
-	newcomerLost      = 5  // datagrams that a client may lose
+	newcomerRounds    = 28 // clients of a window at each Tidegate
+	newcomerBatches   = 5  // of each client
+	newcomerDatagrams = 20 // of a batch
+	newcomerSize      = 20 // bytes
 	newcomerPause     = 3 * time.Millisecond
 )
 
-// newcomerTrips are windows of new clients' round trips.
-type newcomerTrips []newcomerWindow
+// newcomerCosts are windows of new clients' datagrams.
+type newcomerCosts []newcomerWindow
 
-// newcomerWindow has the 10th percentiles of a window in µs, through the measured Tidegate and through the reference.
+// newcomerWindow has the costs of a datagram's delivery in µs, to the measured Tidegate and to the reference. Each is
+// the 10th percentile of the window's batches.
 type newcomerWindow struct{ measured, reference float64 }
 
 // ratio returns the median of the windows' ratios.
-func (t newcomerTrips) ratio() float64 {
+func (t newcomerCosts) ratio() float64 {
 	return t.median(func(w newcomerWindow) float64 { return w.measured / w.reference })
 }
 
-// trip returns the median round trip in µs.
-func (t newcomerTrips) trip() float64 {
+// delivery returns the median cost in µs.
+func (t newcomerCosts) delivery() float64 {
 	return t.median(func(w newcomerWindow) float64 { return w.measured })
 }
 
-func (t newcomerTrips) median(of func(newcomerWindow) float64) float64 {
+func (t newcomerCosts) median(of func(newcomerWindow) float64) float64 {
 	var all []float64
 	for _, w := range t {
 		all = append(all, of(w))
 	}
+	return middle(all)
+}
+
+// middle returns the median.
+func middle(all []float64) float64 {
 	if len(all) == 0 {
 		return 0
 	}
@@ -49,8 +62,8 @@ func (t newcomerTrips) median(of func(newcomerWindow) float64) float64 {
 }
 
 // halves returns two measurements that had the windows in turn.
-func (t newcomerTrips) halves() (first, second newcomerTrips) {
-	for i, w := range t {
+func halves[T any](windows []T) (first, second []T) {
+	for i, w := range windows {
 		if (i+1)/2%2 == 0 { // windows 0, 3, 4, 7, 8 and so on: a machine that gets slower hits both
 			first = append(first, w)
 		} else {
@@ -60,54 +73,97 @@ func (t newcomerTrips) halves() (first, second newcomerTrips) {
 	return first, second
 }
 
-// newcomers measures round trips to relayed listeners of the measured Tidegate and of the reference. Clients with
-// sessions only do what their protocols need.
-func (b *upgradeBench) newcomers(measured, reference netip.AddrPort) (all newcomerTrips, err error) {
+// noise returns the ratio of two measurements of the same, at least 1. It returns zero if there are not two.
+func noise(a, b float64) float64 {
+	if a == 0 || b == 0 {
+		return 0
+	}
+	return max(a/b, b/a)
+}
+
+// newcomers measures deliveries to the listeners of the measured Tidegate and to the reference. Clients with sessions
+// only do what their protocols need.
+func (b *upgradeBench) newcomers(measured []netip.AddrPort, reference netip.AddrPort) (all newcomerCosts, err error) {
+	runtime.LockOSThread() // its time counts
+	defer runtime.UnlockOSThread()
 	for range newcomerWindows {
-		var trips [2][]float64
-		for range newcomerRounds {
-			if err := b.newcomer([2]netip.AddrPort{measured, reference}, &trips); err != nil {
-				return nil, err
+		var costs [2][]float64
+		for i := range newcomerRounds {
+			for k, to := range []netip.AddrPort{measured[i%len(measured)], reference} {
+				if costs[k], err = newcomer(costs[k], to); err != nil {
+					return nil, err
+				}
+			}
+			for until := time.Now().Add(newcomerPause); time.Now().Before(until); { // the other clients read
+				if err := b.endpoint.Turn(until); err != nil {
+					return nil, err
+				}
 			}
 		}
-		for _, one := range trips {
+		for _, one := range costs {
 			slices.Sort(one)
 		}
-		all = append(all, newcomerWindow{trips[0][len(trips[0])/10], trips[1][len(trips[1])/10]})
+		all = append(all, newcomerWindow{costs[0][len(costs[0])/10], costs[1][len(costs[1])/10]})
 	}
 	return all, nil
 }
 
-// newcomer adds a new client's round trips to two listeners, in µs.
-func (b *upgradeBench) newcomer(to [2]netip.AddrPort, trips *[2][]float64) error {
-	var conns [2]*net.UDPConn
-	for i, at := range to {
-		var err error
-		if conns[i], err = net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(at)); err != nil {
-			return err
-		}
-		defer func() { _ = conns[i].Close() }()
+// newcomer sends a new client's datagrams. It appends the cost of a delivery in each batch, in µs.
+func newcomer(costs []float64, to netip.AddrPort) ([]float64, error) {
+	conn, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(to))
+	if err != nil {
+		return nil, err
 	}
-	reply, lost := make([]byte, 100), 0
-	for range newcomerDatagrams {
-		for i, conn := range conns {
-			_ = conn.SetReadDeadline(time.Now().Add(lostAfter))
-			began := time.Now()
-			_, err := conn.Write(reply[:20])
-			if err == nil {
-				_, err = conn.Read(reply)
-			}
-			if err == nil {
-				trips[i] = append(trips[i], float64(time.Since(began).Nanoseconds())/1000)
-			} else if lost++; lost > newcomerLost {
-				return fmt.Errorf("a new client: %w", err)
+	defer func() { _ = conn.Close() }()
+	var datagram [newcomerSize]byte
+	for range newcomerBatches {
+		before, err := process.ThreadTime()
+		if err != nil {
+			return nil, err
+		}
+		for range newcomerDatagrams {
+			if _, err := conn.Write(datagram[:]); err != nil {
+				return nil, err
 			}
 		}
-	}
-	for until := time.Now().Add(newcomerPause); time.Now().Before(until); {
-		if err := b.endpoint.Turn(until); err != nil {
-			return err
+		after, err := process.ThreadTime()
+		if err != nil {
+			return nil, err
 		}
+		costs = append(costs, float64((after-before).Nanoseconds())/1000/newcomerDatagrams)
 	}
-	return nil
+	return costs, nil
+}
+
+// loadWindow is the time of one measurement of the process under load.
+const loadWindow = 250 * time.Millisecond
+
+// playUnderLoad lets the clients play for a window. It returns the processor time of the measured process over that of
+// this one, in several shorter windows. The clients and game servers do the same work before and after an upgrade, so
+// their time stands for the machine's speed.
+func (b *upgradeBench) playUnderLoad() (loads []float64, err error) {
+	for until := time.Now().Add(b.Window); time.Now().Before(until); {
+		proxy, own, err := b.loadTimes()
+		if err != nil {
+			return nil, err
+		}
+		if err := b.play(time.Now().Add(loadWindow)); err != nil {
+			return nil, err
+		}
+		proxyAfter, ownAfter, err := b.loadTimes()
+		if err != nil {
+			return nil, err
+		}
+		loads = append(loads, (proxyAfter-proxy).Seconds()/(ownAfter-own).Seconds())
+	}
+	return loads, nil
+}
+
+// loadTimes returns the processor times of the measured process and of this one.
+func (b *upgradeBench) loadTimes() (proxy, own time.Duration, err error) {
+	if proxy, err = process.CPUTime(b.process.Process.Pid); err != nil {
+		return 0, 0, err
+	}
+	own, err = process.CPUTime(os.Getpid())
+	return proxy, own, err
 }

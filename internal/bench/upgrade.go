@@ -37,13 +37,16 @@ type Upgraded struct {
 	Usual   float64 `json:"wait_longest_before_ms"` // in the same time before the upgrade
 	Stood   float64 `json:"stood_still_ms"`
 	Exit    float64 `json:"old_process_ended_ms"` // after its successor ran
-	// Round trips of a new client's datagrams in µs, and their ratios to those through a second Tidegate (newcomers.go):
-	// Ratio is the one after the upgrade over the one before. Noise is that of two measurements before.
-	Before float64 `json:"newcomer_before_us"`
-	Again  float64 `json:"newcomer_before_again_us"` // a second measurement, in turn with the first one
-	After  float64 `json:"newcomer_after_us"`
-	Ratio  float64 `json:"newcomer_ratio"`
-	Noise  float64 `json:"newcomer_noise"`
+	// Processor times to deliver a new client's datagram in µs, and their ratios to those of a second Tidegate
+	// (newcomers.go): Ratio is the one after the upgrade over the one before. Noise is that of two measurements before.
+	Before float64 `json:"newcomer_cpu_before_us"`
+	Again  float64 `json:"newcomer_cpu_before_again_us"` // a second measurement, in turn with the first one
+	After  float64 `json:"newcomer_cpu_after_us"`
+	Ratio  float64 `json:"newcomer_cpu_ratio"`
+	Noise  float64 `json:"newcomer_cpu_noise"`
+	// Processor time of the process for the same load, after the upgrade over before.
+	LoadRatio float64 `json:"process_cpu_ratio"`
+	LoadNoise float64 `json:"process_cpu_noise"`
 	// Shares of the machine's processor time before the upgrade, in percent: of all programs, and of programs that the
 	// measurement has not started. Zero if unknown.
 	Busy   float64 `json:"machine_busy_percent"`
@@ -168,7 +171,11 @@ func (b *upgradeBench) measure(listeners []upgradeListener, strangers netip.Addr
 		r.Protocols = append(r.Protocols, name)
 		r.Each = append(r.Each, UpgradedProtocol{Name: name, Clients: make(map[string]int), Proxy: make(map[string]int)})
 	}
-	before, err := b.newcomers(strangers, b.reference.Addr)
+	all := []netip.AddrPort{strangers}
+	for _, l := range listeners {
+		all = append(all, l.at)
+	}
+	before, err := b.newcomers(all, b.reference.Addr)
 	if err != nil {
 		return nil, err
 	}
@@ -176,7 +183,8 @@ func (b *upgradeBench) measure(listeners []upgradeListener, strangers netip.Addr
 		return nil, err
 	}
 	b.waits()
-	if err := b.playMeasured(r); err != nil {
+	loadsBefore, err := b.playMeasured(r)
+	if err != nil {
 		return nil, err
 	}
 	b.waitsByProtocol(r)
@@ -198,7 +206,12 @@ func (b *upgradeBench) measure(listeners []upgradeListener, strangers netip.Addr
 		r.Earlier, r.Ended, r.Lost = r.Earlier+e.Earlier, r.Ended+e.Ended, r.Lost+e.Lost
 	}
 	r.TooBusy = r.Earlier > 0 || r.Usual > longestUsual
-	after, err := b.newcomers(strangers, b.reference.Addr)
+	loadsAfter, err := b.playUnderLoad()
+	if err != nil {
+		return nil, err
+	}
+	r.compareLoads(loadsBefore, loadsAfter)
+	after, err := b.newcomers(all, b.reference.Addr)
 	if err != nil {
 		return nil, err
 	}
@@ -206,16 +219,24 @@ func (b *upgradeBench) measure(listeners []upgradeListener, strangers netip.Addr
 	return r, nil
 }
 
-// compare notes the newcomers' round trips before and after the upgrade.
-func (r *Upgraded) compare(before, after newcomerTrips) {
-	first, second := before.halves()
-	r.Before, r.Again, r.After = first.trip(), second.trip(), after.trip()
+// compare notes the costs of newcomers' datagrams before and after the upgrade.
+func (r *Upgraded) compare(before, after newcomerCosts) {
+	all, again := halves(before)
+	first, second := newcomerCosts(all), newcomerCosts(again)
+	r.Before, r.Again, r.After = first.delivery(), second.delivery(), after.delivery()
 	r.Ratio = after.ratio() / before.ratio()
-	r.Noise = max(first.ratio()/second.ratio(), second.ratio()/first.ratio())
+	r.Noise = noise(first.ratio(), second.ratio())
 }
 
-// playMeasured lets the clients play for a window, and notes how busy the machine is meanwhile.
-func (b *upgradeBench) playMeasured(r *Upgraded) error {
+// compareLoads notes the processor times of the process before and after the upgrade.
+func (r *Upgraded) compareLoads(before, after []float64) {
+	first, second := halves(before)
+	r.LoadRatio = middle(after) / middle(before)
+	r.LoadNoise = noise(middle(first), middle(second))
+}
+
+// playMeasured is playUnderLoad, and notes how busy the machine is meanwhile.
+func (b *upgradeBench) playMeasured(r *Upgraded) ([]float64, error) {
 	ours := func() time.Duration {
 		own, _ := process.CPUTime(os.Getpid()) // zero where it is unknown
 		proxy, _ := process.CPUTime(b.process.Process.Pid)
@@ -224,15 +245,16 @@ func (b *upgradeBench) playMeasured(r *Upgraded) error {
 	}
 	all, err := process.MachineTime()
 	own, began := ours(), time.Now()
-	if err := b.play(began.Add(b.Window)); err != nil {
-		return err
+	loads, playErr := b.playUnderLoad()
+	if playErr != nil {
+		return nil, playErr
 	}
 	if after, afterErr := process.MachineTime(); err == nil && afterErr == nil {
 		whole := time.Since(began).Seconds() * float64(runtime.NumCPU()) / 100
 		r.Busy = (after - all).Seconds() / whole
 		r.Others = max(0, (after-all-ours()+own).Seconds()/whole)
 	}
-	return nil
+	return loads, nil
 }
 
 // Print writes the result as a table.
@@ -250,10 +272,12 @@ func (r *Upgraded) Print(w io.Writer) error {
 		{"the same, slowest client", decimals(1, r.Longest)},
 		{"the process stood still, ms", decimals(0, r.Stood)},
 		{"the old process ended after, ms", decimals(1, r.Exit)},
-		{"newcomer's round trip before, p10, µs", decimals(1, (r.Before+r.Again)/2)},
-		{"newcomer's round trip after, p10, µs", decimals(1, r.After)},
+		{"delivery of a newcomer's datagram before, µs of processor", decimals(2, (r.Before+r.Again)/2)},
+		{"the same after", decimals(2, r.After)},
 		{"ratio, each to a second Tidegate", decimals(3, r.Ratio)},
 		{"the same of two measurements before", decimals(3, r.Noise)},
+		{"the process's processor time for the load, after over before", decimals(2, r.LoadRatio)},
+		{"the same of two measurements before", decimals(2, r.LoadNoise)},
 		{"machine busy before the upgrade, %", decimals(0, r.Busy)},
 		{"machine busy with other programs, %", decimals(0, r.Others)},
 	})

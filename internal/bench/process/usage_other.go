@@ -14,6 +14,9 @@ import (
 // CPUTime fails.
 func CPUTime(int) (time.Duration, error) { return 0, errors.ErrUnsupported }
 
+// ThreadTime fails.
+func ThreadTime() (time.Duration, error) { return 0, errors.ErrUnsupported }
+
 // MachineTime fails.
 func MachineTime() (time.Duration, error) { return 0, errors.ErrUnsupported }
 

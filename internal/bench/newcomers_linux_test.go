@@ -1,0 +1,53 @@
+package bench
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"slices"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestDeliveryShowsConnectedSockets asserts that the cost of a delivery shows the kernel's search among connected
+// sockets at the listener's own address.
+func TestDeliveryShowsConnectedSockets(t *testing.T) {
+	const sockets = 900
+	share := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) (err error) {
+		_ = c.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEPORT, 1) })
+		return err
+	}}
+	listener, err := share.ListenPacket(context.Background(), "udp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	at := listener.LocalAddr().(*net.UDPAddr).AddrPort()
+	delivery := func() float64 {
+		var costs []float64
+		for range 20 {
+			if costs, err = newcomer(costs, at); err != nil {
+				t.Fatal(err)
+			}
+		}
+		slices.Sort(costs)
+		return costs[len(costs)/10]
+	}
+	alone := delivery()
+	dialer := net.Dialer{LocalAddr: net.UDPAddrFromAddrPort(at), Control: share.Control}
+	for i := range sockets {
+		to := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 1, byte(i >> 8), byte(i)}), 9)
+		conn, err := dialer.Dial("udp4", to.String())
+		if err != nil {
+			t.Skip(err)
+		}
+		defer func() { _ = conn.Close() }()
+	}
+	beside := delivery()
+	t.Logf("%.2f µs beside %d connected sockets, %.2f without", beside, sockets, alone)
+	if beside < 1.1*alone {
+		t.Error("the figure does not show the search")
+	}
+}
