@@ -20,18 +20,18 @@ import (
 // The machine's speed changes within seconds, by half, and changes both costs. So the figures are ratios of the two.
 const (
 	newcomerWindows   = 24
-	newcomerRounds    = 28 // clients of a window at each Tidegate
-	newcomerBatches   = 5  // of each client
-	newcomerDatagrams = 20 // of a batch
+	newcomerRounds    = 56 // clients of a window at each Tidegate
+	newcomerDatagrams = 20 // of each client
 	newcomerSize      = 20 // bytes
-	newcomerPause     = 3 * time.Millisecond
+	newcomerPause     = time.Millisecond
 )
 
 // newcomerCosts are windows of new clients' datagrams.
 type newcomerCosts []newcomerWindow
 
 // newcomerWindow has the costs of a datagram's delivery in µs, to the measured Tidegate and to the reference. Each is
-// the 10th percentile of the window's batches.
+// the lower quartile of the window's clients. Higher costs have the interrupts of other work. In lower ones, the
+// kernel's own thread may have delivered.
 type newcomerWindow struct{ measured, reference float64 }
 
 // ratio returns the median of the windows' ratios.
@@ -59,6 +59,12 @@ func middle(all []float64) float64 {
 	}
 	slices.Sort(all)
 	return (all[(len(all)-1)/2] + all[len(all)/2]) / 2
+}
+
+// quartile returns the lower quartile of a list that is not empty.
+func quartile(all []float64) float64 {
+	slices.Sort(all)
+	return all[len(all)/4]
 }
 
 // halves returns two measurements that had the windows in turn.
@@ -90,49 +96,42 @@ func (b *upgradeBench) newcomers(measured []netip.AddrPort, reference netip.Addr
 		var costs [2][]float64
 		for i := range newcomerRounds {
 			for k, to := range []netip.AddrPort{measured[i%len(measured)], reference} {
-				if costs[k], err = newcomer(costs[k], to); err != nil {
+				cost, err := newcomer(to)
+				if err != nil {
 					return nil, err
 				}
-			}
-			for until := time.Now().Add(newcomerPause); time.Now().Before(until); { // the other clients read
-				if err := b.endpoint.Turn(until); err != nil {
-					return nil, err
+				costs[k] = append(costs[k], cost)
+				for until := time.Now().Add(newcomerPause); time.Now().Before(until); { // the other clients read
+					if err := b.endpoint.Turn(until); err != nil {
+						return nil, err
+					}
 				}
 			}
 		}
-		for _, one := range costs {
-			slices.Sort(one)
-		}
-		all = append(all, newcomerWindow{costs[0][len(costs[0])/10], costs[1][len(costs[1])/10]})
+		all = append(all, newcomerWindow{quartile(costs[0]), quartile(costs[1])})
 	}
 	return all, nil
 }
 
-// newcomer sends a new client's datagrams. It appends the cost of a delivery in each batch, in µs.
-func newcomer(costs []float64, to netip.AddrPort) ([]float64, error) {
+// newcomer sends a new client's datagrams. It returns the cost of the delivery of one in µs.
+func newcomer(to netip.AddrPort) (cost float64, err error) {
 	conn, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(to))
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
 	defer func() { _ = conn.Close() }()
 	var datagram [newcomerSize]byte
-	for range newcomerBatches {
-		before, err := process.ThreadTime()
-		if err != nil {
-			return nil, err
-		}
-		for range newcomerDatagrams {
-			if _, err := conn.Write(datagram[:]); err != nil {
-				return nil, err
-			}
-		}
-		after, err := process.ThreadTime()
-		if err != nil {
-			return nil, err
-		}
-		costs = append(costs, float64((after-before).Nanoseconds())/1000/newcomerDatagrams)
+	before, err := process.ThreadTime()
+	if err != nil {
+		return 0, err
 	}
-	return costs, nil
+	for range newcomerDatagrams {
+		if _, err := conn.Write(datagram[:]); err != nil {
+			return 0, err
+		}
+	}
+	after, err := process.ThreadTime()
+	return float64((after - before).Nanoseconds()) / 1000 / newcomerDatagrams, err
 }
 
 // loadWindow is the time of one measurement of the process under load.
