@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"bytes"
 	"fmt"
 
 	"tidegate/codec"
@@ -45,6 +46,7 @@ func protocolNamed(name string) (codec.Protocol, error) {
 type form struct {
 	mode     codec.Mode
 	wrapping bridge.Wrapping
+	prefix   []byte // before each body: the instruction of R-Type
 	head     int    // bytes before the stamp
 	wrapped  []byte // memory of the latest message
 }
@@ -78,12 +80,24 @@ func formOf(from, to codec.Protocol) form {
 			break
 		}
 	}
+	if own.Closed {
+		f.wrapping, f.prefix = bridge.WrappingOf(own, own, options), rtypeUpdate
+	}
 	f.head = len(f.message(nil).Payload)
 	return f
 }
 
+// R-Type carries only its own instructions. A server makes entity 1, and both sides update its component 0.
+var (
+	rtypeCreate = []byte{0, 0, 0, 0, 1}
+	rtypeUpdate = []byte{3, 0, 0, 0, 1, 0, 0}
+)
+
 // message returns the message of a body, which begins with a stamp. It is valid until the next call.
 func (f *form) message(body []byte) codec.Message {
+	if f.prefix != nil {
+		body = append(f.prefix[:len(f.prefix):len(f.prefix)], body...)
+	}
 	m := f.wrapping.Wrap(f.wrapped[:0], codec.Message{Payload: body, Mode: f.mode, ID: messageID})
 	f.wrapped = m.Payload
 	return m
@@ -91,5 +105,11 @@ func (f *form) message(body []byte) codec.Message {
 
 // stamps gives each message that begins with a stamp to take.
 func (f *form) stamps(m *codec.Message, take func(codec.Message)) {
+	if f.prefix != nil {
+		if b, ok := bytes.CutPrefix(m.Payload, f.prefix); ok {
+			take(codec.Message{Payload: b})
+		}
+		return
+	}
 	_ = f.wrapping.Unwrap(*m, take) // a message in another form has no stamp
 }

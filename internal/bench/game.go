@@ -17,6 +17,7 @@ import (
 type game struct {
 	*endpoint.Endpoint[struct{}]
 	listener *endpoint.Listener
+	greeting []byte // to each new client; nil: none
 	stopped  atomic.Bool
 	done     chan struct{}
 }
@@ -25,6 +26,24 @@ func startGame(p codec.Protocol) (*game, error) {
 	g := &game{done: make(chan struct{})}
 	var err error
 	if g.Endpoint, g.listener, err = listenGame(p, g.event); err != nil {
+		return nil, err
+	}
+	if p.Spec().Closed {
+		g.greeting = rtypeCreate
+	}
+	go g.run()
+	return g, nil
+}
+
+// startStreamGame is startGame over TCP.
+func startStreamGame(p codec.Protocol, o netio.StreamOptions) (*game, error) {
+	g := &game{done: make(chan struct{})}
+	var err error
+	if g.Endpoint, err = endpoint.New(endpoint.Options[struct{}]{Event: g.event}); err != nil {
+		return nil, err
+	}
+	if g.listener, err = g.ListenStream(p, netip.AddrPortFrom(process.Loopback, 0), o); err != nil {
+		_ = g.Close() // the earlier error matters more
 		return nil, err
 	}
 	go g.run()
@@ -56,10 +75,13 @@ func (g *game) run() {
 }
 
 func (g *game) event(c *endpoint.Conn[struct{}], e *codec.Event) {
-	if e.Kind == codec.Received {
+	switch {
+	case e.Kind == codec.Received:
 		m := e.Message
 		m.Receipt = 0
 		_ = c.Send(g.Now(), m) // the client counts a reply without room as lost
+	case e.Kind == codec.Connected && g.greeting != nil:
+		_ = c.Send(g.Now(), codec.Message{Payload: g.greeting})
 	}
 }
 

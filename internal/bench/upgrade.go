@@ -11,7 +11,6 @@ import (
 	"slices"
 	"time"
 
-	"tidegate/codec"
 	"tidegate/internal/bench/process"
 	"tidegate/internal/endpoint"
 	"tidegate/internal/freeport"
@@ -80,16 +79,16 @@ type upgradeBench struct {
 
 // upgradeListener is a listener of the measured process, with its game server.
 type upgradeListener struct {
-	protocol codec.Protocol
-	at       netip.AddrPort
-	game     *game
+	upgradeKind
+	at   netip.AddrPort
+	game *game
 }
 
 // upgradeRate is the largest number of messages a second of all clients, unless the user asks for more. A machine of
 // two cores carries so many with 10,000 sessions, and has time left. Otherwise the waits are the machine's.
 const upgradeRate = 2000
 
-// Upgrade measures an upgrade of Tidegate under load, with the sessions of all protocols that carry messages.
+// Upgrade measures an upgrade of Tidegate under load, with the sessions of all protocols.
 func Upgrade(o *Options) (*Upgraded, error) {
 	o.Size, o.Rounds = max(o.Size, minSize), 1
 	if err := o.check(); err != nil {
@@ -110,7 +109,7 @@ func Upgrade(o *Options) (*Upgraded, error) {
 	}
 	defer relayed.stop()
 	rate := rudpRate(o.Sessions)
-	listeners, err := startGames(upgradeProtocols(rate))
+	listeners, err := startGames(upgradeKinds(rate))
 	defer func() {
 		for _, l := range listeners {
 			l.game.stop()
@@ -148,13 +147,13 @@ func Upgrade(o *Options) (*Upgraded, error) {
 	return b.measure(listeners, strangers)
 }
 
-func startGames(of []codec.Protocol) (all []upgradeListener, err error) {
-	for _, p := range of {
-		l := upgradeListener{protocol: p}
+func startGames(of []upgradeKind) (all []upgradeListener, err error) {
+	for _, k := range of {
+		l := upgradeListener{upgradeKind: k}
 		if l.at, err = freeport.Find(process.Loopback); err != nil {
 			return all, err
 		}
-		if l.game, err = startGame(p); err != nil {
+		if l.game, err = k.serve(); err != nil {
 			return all, err
 		}
 		all = append(all, l)
@@ -167,13 +166,14 @@ func (b *upgradeBench) measure(listeners []upgradeListener, strangers netip.Addr
 		Sessions: b.Sessions, Idle: b.Idle, Rate: b.Rate, RUDPRate: int(rudpRate(b.Sessions)), Machine: process.Machine(),
 	}
 	for _, l := range listeners {
-		name := l.protocol.Spec().Name
-		r.Protocols = append(r.Protocols, name)
-		r.Each = append(r.Each, UpgradedProtocol{Name: name, Clients: make(map[string]int), Proxy: make(map[string]int)})
+		r.Protocols = append(r.Protocols, l.name)
+		r.Each = append(r.Each, UpgradedProtocol{Name: l.name, Clients: make(map[string]int), Proxy: make(map[string]int)})
 	}
 	all := []netip.AddrPort{strangers}
 	for _, l := range listeners {
-		all = append(all, l.at)
+		if l.stream == nil {
+			all = append(all, l.at)
+		}
 	}
 	before, err := b.newcomers(all, b.reference.Addr)
 	if err != nil {

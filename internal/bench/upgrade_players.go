@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/codec/rudp"
 	"tidegate/internal/endpoint"
 )
 
@@ -38,11 +37,11 @@ const (
 func (b *upgradeBench) join(listeners []upgradeListener) error {
 	for i := range b.Sessions {
 		l := listenerOf(listeners, i)
-		conn, err := b.endpoint.Dial(l.protocol, l.at, uint64(i)+1, clientSocket(uint64(i)))
+		conn, err := b.dial(l, i)
 		if err != nil {
 			return err
 		}
-		p := &upgradePlayer{Conn: conn, protocol: l.protocol.Spec().Name, form: formOf(l.protocol, l.protocol)}
+		p := &upgradePlayer{Conn: conn, protocol: l.name, form: formOf(l.protocol, l.protocol)}
 		conn.Value = p
 		b.players = append(b.players, p)
 		if err := b.connected(len(b.players) - joinsInFlight); err != nil {
@@ -50,17 +49,6 @@ func (b *upgradeBench) join(listeners []upgradeListener) error {
 		}
 	}
 	return b.connected(b.Sessions)
-}
-
-// listenerOf returns the listener of a client. RUDP has mostRUDP clients at most. Further ones speak the other
-// protocols in turn.
-func listenerOf(listeners []upgradeListener, client int) upgradeListener {
-	n := len(listeners)
-	l := listeners[client%n]
-	if l.protocol.Spec().Name != rudp.Descriptor.Name || client/n < mostRUDP {
-		return l
-	}
-	return listeners[(client+1+client/n%(n-1))%n]
 }
 
 func (b *upgradeBench) connected(wanted int) error {
@@ -149,8 +137,8 @@ func (p *upgradePlayer) send(b *upgradeBench) {
 	b.endpoint.Touch(p.Conn)
 }
 
-// isReliable reports whether the client's messages are sent until they arrive. Those of RUDP are not: they also wait
-// for the next packet at each step, so their times tell more about RUDP's rate.
+// isReliable reports whether the client's messages are sent until they arrive. Those of RUDP and R-Type are not. RUDP's
+// also wait for the next packet at each step, so their times tell more about RUDP's rate.
 func (p *upgradePlayer) isReliable() bool {
 	return p.form.mode == codec.ReliableOrdered || p.form.mode == codec.Reliable
 }

@@ -9,7 +9,6 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
-	"strings"
 	"syscall"
 	"time"
 
@@ -34,22 +33,24 @@ func (b *upgradeBench) start(listeners []upgradeListener, rudpRate uint8, strang
 	upstream := b.setup()
 	text := relayConfig(b.Options, upstream, strangers, echo)
 	for _, l := range listeners {
-		protocol := l.protocol.Spec().Name
-		name := strings.ReplaceAll(protocol, ".", "-")
+		lines := l.transport()
+		if l.stream == nil {
+			lines = upstream.upstream + unpaced(l.name)
+		}
 		text += fmt.Sprintf(`
 [[listener]]
 name = %[1]q
 address = %[2]q
 protocols = [%[5]q]
 route = %[1]q
-[[route]]
+%[6]s[[route]]
 name = %[1]q
 upstream = %[1]q
 [[upstream]]
 name = %[1]q
 protocol = %[5]q
 servers = [%[3]q]
-%[4]s`, name, l.at, l.game.addr(), upstream.upstream+unpaced(protocol), protocol)
+%[4]s`, l.entry(), l.at, l.game.addr(), lines, l.protocol.Spec().Name, l.transport())
 	}
 	if b.dir, err = os.MkdirTemp("", "tidegate-bench"); err != nil {
 		return err

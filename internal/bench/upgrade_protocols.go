@@ -12,7 +12,10 @@ import (
 	"strings"
 
 	"tidegate/codec"
+	"tidegate/codec/rtype"
 	"tidegate/codec/rudp"
+	"tidegate/internal/endpoint"
+	"tidegate/internal/netio"
 	"tidegate/internal/protocols"
 	"tidegate/internal/registry"
 )
@@ -41,23 +44,93 @@ const (
 	rudpFastest = 100 // packets a second of a session
 )
 
+// Bounds of further protocols in sessions. An R-Type game has few players. Each session over TCP needs two descriptors
+// of its own in the process, and two in the benchmark.
+const (
+	mostRType  = 100
+	mostStream = 300
+)
+
+// upgradeKind is a kind of clients, with game servers of the same protocol.
+type upgradeKind struct {
+	name     string
+	protocol codec.Protocol
+	stream   *netio.StreamOptions // nil: UDP
+	most     int                  // clients; 0: no bound
+}
+
+// numKinds is the number of kinds of clients.
+var numKinds = len(messageProtocols) + 2
+
 // rudpRate returns the rate of each RUDP session, if there are so many sessions of all protocols.
 func rudpRate(sessions int) uint8 {
-	own := min(max(1, sessions/len(messageProtocols)), mostRUDP)
+	own := min(max(1, sessions/numKinds), mostRUDP)
 	return uint8(min(rudpPackets/own, rudpFastest))
 }
 
-// upgradeProtocols returns the protocols of an upgrade's sessions.
-func upgradeProtocols(rate uint8) []codec.Protocol {
-	all := slices.Clone(messageProtocols)
-	for i, p := range all {
-		if p.Spec().Name == rudp.Descriptor.Name {
+// upgradeKinds returns the kinds of an upgrade's clients.
+func upgradeKinds(rate uint8) (all []upgradeKind) {
+	for _, p := range messageProtocols {
+		k := upgradeKind{name: p.Spec().Name, protocol: p}
+		if k.name == rudp.Descriptor.Name {
 			options := rudp.Descriptor.Options().(*rudp.Settings)
 			options.Rate = rate
-			all[i] = protocols.Find(rudp.Descriptor.Name).New(options, registry.Use{})
+			k.protocol, k.most = protocols.Find(k.name).New(options, registry.Use{}), mostRUDP
+		}
+		all = append(all, k)
+	}
+	const streamed = "riptide-2.2"
+	stream := protocols.Find(streamed)
+	return append(all,
+		upgradeKind{name: rtype.With16.Name, protocol: rtype.With16.NewCalm(registry.Use{}), most: mostRType},
+		upgradeKind{
+			name: streamed + "-tcp", protocol: stream.NewCalm(registry.Use{Stream: true}), most: mostStream,
+			stream: &netio.StreamOptions{Prefix: netio.PrefixOf(stream.Stream.Prefix)},
+		})
+}
+
+// entry returns the name of the kind's listener, route and upstream.
+func (k *upgradeKind) entry() string { return strings.ReplaceAll(k.name, ".", "-") }
+
+// transport returns the lines of the kind's listener and upstream about TCP.
+func (k *upgradeKind) transport() string {
+	if k.stream != nil {
+		return "transport = \"tcp\"\n"
+	}
+	return ""
+}
+
+// serve starts a game server.
+func (k *upgradeKind) serve() (*game, error) {
+	if k.stream != nil {
+		return startStreamGame(k.protocol, *k.stream)
+	}
+	return startGame(k.protocol)
+}
+
+// dial connects a client.
+func (b *upgradeBench) dial(l *upgradeListener, client int) (*endpoint.Conn[*upgradePlayer], error) {
+	if l.stream != nil {
+		return b.endpoint.DialStream(l.protocol, l.at, uint64(client)+1, *l.stream)
+	}
+	return b.endpoint.Dial(l.protocol, l.at, uint64(client)+1, clientSocket(uint64(client)))
+}
+
+// listenerOf returns the listener of a client. Clients beyond the bound of a kind are of the kinds without bounds, in
+// turn.
+func listenerOf(listeners []upgradeListener, client int) *upgradeListener {
+	n := len(listeners)
+	l := &listeners[client%n]
+	if l.most == 0 || client/n < l.most {
+		return l
+	}
+	var free []*upgradeListener
+	for i := range listeners {
+		if listeners[i].most == 0 {
+			free = append(free, &listeners[i])
 		}
 	}
-	return all
+	return free[(client/n+client%n)%len(free)]
 }
 
 // accessFile is the name of Tidegate's access log in the folder of the measurement.
@@ -94,11 +167,12 @@ func (b *upgradeBench) byProtocol(r *Upgraded) error {
 	}
 	defer func() { _ = file.Close() }()
 	for lines := bufio.NewScanner(file); lines.Scan(); {
-		var line struct{ Protocol, Reason, By string }
+		var line struct{ Listener, Reason, By string }
 		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
 			return fmt.Errorf("access log: %w", err)
 		}
-		if i := slices.Index(r.Protocols, line.Protocol); i >= 0 {
+		is := func(name string) bool { return line.Listener == (&upgradeKind{name: name}).entry() }
+		if i := slices.IndexFunc(r.Protocols, is); i >= 0 {
 			r.Each[i].Proxy[line.Reason+" by "+line.By]++
 		}
 	}

@@ -5,39 +5,56 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"tidegate/codec"
+	"tidegate/internal/endpoint"
+	"tidegate/internal/testkit/await"
 )
 
-// TestRUDPRate bounds the packets of all RUDP sessions together, and their number.
+// TestRUDPRate bounds the packets of all RUDP sessions together.
 func TestRUDPRate(t *testing.T) {
-	for sessions, want := range map[int]uint8{1: 100, 300: 60, 3000: 10, 10_000: 10, 50_000: 10} {
+	for sessions, want := range map[int]uint8{1: 100, 300: 81, 3000: 10, 10_000: 10, 50_000: 10} {
 		if got := rudpRate(sessions); got != want {
 			t.Errorf("%d sessions: %d packets a second, want %d", sessions, got, want)
 		}
 	}
-	var listeners []upgradeListener
-	for _, p := range messageProtocols {
-		listeners = append(listeners, upgradeListener{protocol: p})
-	}
-	of := make(map[string]int)
-	for i := range 6000 {
-		of[listenerOf(listeners, i).protocol.Spec().Name]++
-	}
-	for protocol, n := range of {
-		want := 1000 + (1000-mostRUDP)/5
-		if protocol == "rudp" {
-			want = mostRUDP
-		}
-		if n != want {
-			t.Errorf("%d of 6,000 clients speak %s, want %d", n, protocol, want)
-		}
-	}
-	for _, p := range upgradeProtocols(7) {
-		if p.Spec().Name == "rudp" && p == messageProtocols[4] {
+	for i, k := range upgradeKinds(7) {
+		if k.name == "rudp" && k.protocol == messageProtocols[i] {
 			t.Error("RUDP has its usual rate")
+		}
+	}
+}
+
+// TestKindsOfClients holds kinds of clients to their bounds. The others share the rest evenly.
+func TestKindsOfClients(t *testing.T) {
+	var listeners []upgradeListener
+	free := 0
+	for _, k := range upgradeKinds(10) {
+		listeners = append(listeners, upgradeListener{upgradeKind: k})
+		if k.most == 0 {
+			free++
+		}
+	}
+	if len(listeners) != numKinds {
+		t.Errorf("%d kinds, want %d", len(listeners), numKinds)
+	}
+	of, most, rest := make(map[string]int), make(map[string]int), 10_000
+	for _, l := range listeners {
+		most[l.name] = l.most
+		rest -= l.most
+	}
+	for i := range 10_000 {
+		of[listenerOf(listeners, i).name]++
+	}
+	for name, n := range of {
+		if want := most[name]; want > 0 && n != want {
+			t.Errorf("%d clients speak %s, want %d", n, name, want)
+		} else if share := rest / free; want == 0 && (n < share-3 || n > share+3) {
+			t.Errorf("%d clients speak %s, want about %d", n, name, share)
 		}
 	}
 }
@@ -50,8 +67,8 @@ func TestByProtocol(t *testing.T) {
 		{protocol: "a", form: reliable, seen: make([]bool, 2), got: 2, longest: 1e6},
 		{protocol: "b", seen: make([]bool, 5), ended: endedBefore, why: codec.Closed},
 	}}
-	log := `{"protocol":"a","reason":"timed-out","by":"client"}` + "\n" +
-		`{"protocol":"other","reason":"timed-out","by":"client"}` + "\n"
+	log := `{"listener":"a","reason":"timed-out","by":"client"}` + "\n" +
+		`{"listener":"other","reason":"timed-out","by":"client"}` + "\n"
 	if err := os.WriteFile(filepath.Join(b.dir, accessFile), []byte(log), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -98,6 +115,39 @@ func TestBusyMachine(t *testing.T) {
 		const want = "clients waited for 12.0 ms, and 3 sessions ended: the machine is too busy"
 		if err := r.Print(&b); err != nil || strings.Contains(b.String(), want) != busy {
 			t.Errorf("busy %v: %v\n%s", busy, err, &b)
+		}
+	}
+}
+
+// TestKindsPlay lets a client of each kind play with its game server. Each message returns.
+func TestKindsPlay(t *testing.T) {
+	o := &Options{Context: t.Context(), Size: 100, Sessions: numKinds, Rate: 100}
+	b := &upgradeBench{Options: o, epoch: time.Now()}
+	var err error
+	if b.endpoint, err = endpoint.New(endpoint.Options[*upgradePlayer]{Event: b.event}); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = b.endpoint.Close() }()
+	listeners, err := startGames(upgradeKinds(100))
+	for i := range listeners {
+		defer listeners[i].game.stop()
+		listeners[i].at = listeners[i].game.addr()
+	}
+	if err == nil {
+		err = b.join(listeners)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	await.Until(t, "each kind has answers", func() bool {
+		if err := b.play(time.Now().Add(10 * time.Millisecond)); err != nil {
+			t.Fatal(err)
+		}
+		return !slices.ContainsFunc(b.players, func(p *upgradePlayer) bool { return p.got < 3 })
+	})
+	for _, p := range b.players {
+		if p.ended != endedNever || b.doubled > 0 {
+			t.Errorf("the session of %s has ended, or one of %d doubled messages", p.protocol, b.doubled)
 		}
 	}
 }
