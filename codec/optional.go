@@ -62,7 +62,8 @@ type Identity interface {
 // LossTolerant is a Conn that may close because of losses.
 type LossTolerant interface {
 	Conn
-	// TolerateLoss keeps the connection open despite losses until t, because the overloaded proxy caused them.
+	// TolerateLoss keeps the connection open despite losses until t, because an overloaded proxy or a change of the
+	// client's path caused them.
 	TolerateLoss(until time.Time)
 }
 

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"tidegate/codec"
 	"tidegate/internal/netio"
 	"tidegate/internal/stray"
 	"tidegate/proxy/stats"
@@ -192,6 +193,24 @@ func (p *session) isFar() bool {
 	return ok
 }
 
+// repeats reports whether the client's connection sends a message again. If the client's datagrams arrive at another
+// node, its path may have come here meanwhile, and the other node does not reach it any more. A silent client does not
+// show that. So such datagrams leave by both nodes.
+func (p *session) repeats() bool { return p.client.Conn.Stats().Resent != p.resent }
+
+// pathTime is the silence of a client after which its path may have changed, so that answers do not reach it.
+const pathTime = 200 * time.Millisecond
+
+// excuse tells a silent client's connection to ignore losses, if the fleet follows players. Answers go where the
+// client's last datagram arrived, until its next one. A heartbeat may come after a second only.
+func (w *ways) excuse(now time.Time, p *session) {
+	if w.players.on() && now.Sub(p.heard) > pathTime {
+		if e, ok := p.client.Conn.(codec.LossTolerant); ok {
+			e.TolerateLoss(now.Add(lossyFor))
+		}
+	}
+}
+
 // follow sends a session's further answers where its client's last accepted datagram has arrived.
 func (r *Relay) follow(e *entry) {
 	p := &e.Value
@@ -201,6 +220,8 @@ func (r *Relay) follow(e *entry) {
 	if face := r.ways.face(p.home(), r.ways.at); face != p.face {
 		if p.isRelayed() {
 			r.offload.recall(e) // the kernel would answer from here
+		} else {
+			p.resent = p.client.Conn.Stats().Resent
 		}
 		p.face = face
 	}

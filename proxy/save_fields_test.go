@@ -24,6 +24,7 @@ var derivedFields = map[string]string{
 	"holding":                      "counted again by the next Flush",
 	"relayed":                      "belongs to this process's Forwarder",
 	"dirty":                        "the next Flush visits all imported sessions",
+	"resent":                       "the client's next datagram shows the way again",
 	"touched":                      "the next Flush visits both sides of all imported sessions",
 	"client.due":                   "asked again by the next Flush",
 	"upstream.due":                 "asked again by the next Flush",

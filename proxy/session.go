@@ -70,6 +70,7 @@ type terminated struct {
 	holding holding
 	expires time.Time // when the session is given up; moves with heard once established
 
+	resent    uint64        // messages sent again, as of the last Flush with a far face
 	sampleDue time.Duration // time since the Relay's start of the next sample
 	askedAt   time.Duration // time since the Relay's start when server was asked
 

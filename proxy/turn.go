@@ -35,6 +35,7 @@ func (r *Relay) Advance(now time.Time) {
 		due := p.dueSides(now)
 		if due.has(clientSide) && p.client.Live() {
 			r.backlog.excuse(now, p.client.Conn)
+			r.ways.excuse(now, p)
 			p.client.Conn.Advance(now)
 		}
 		if due.has(serverSide) && p.upstream.Live() {

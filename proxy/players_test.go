@@ -1,0 +1,84 @@
+package proxy
+
+import (
+	"testing"
+	"time"
+
+	"tidegate/codec"
+	"tidegate/internal/registry"
+	"tidegate/internal/stray"
+	"tidegate/internal/testkit/simnet"
+)
+
+// farNode is another node of the fleet, where a player's datagrams have arrived.
+type farNode struct{ answers int }
+
+func (f *farNode) PassOn(stray.Key, *stray.Datagram) bool { return false }
+func (f *farNode) PassHere(*stray.Datagram)               {}
+func (f *farNode) Answer(string, *stray.Datagram)         { f.answers++ }
+func (f *farNode) Has(string, stray.Key) bool             { return true }
+
+// atFarNode connects a player whose datagrams have arrived at another node, and are lost from now on. The other node
+// does not reach the player.
+func atFarNode(t *testing.T, p codec.Protocol) (*world, *player, *farNode) {
+	t.Helper()
+	w := newWorld(t, 1, simnet.Weather{Latency: time.Millisecond}, p, defaultRoute(p))
+	c := w.connect(codec.Hello{})
+	w.Run(5 * time.Second)
+	w.SetPath(c.addr, listenerAddr, simnet.Weather{Loss: 1})
+	w.Run(10 * time.Millisecond) // nothing is on its way
+	far, r := new(farNode), w.proxy.relay
+	r.ways.players.join(far, stray.Secret{})
+	r.ways.at = "far"
+	r.follow(r.table.Get(w.keyOf(c)))
+	r.ways.at = ""
+	return w, c, far
+}
+
+// greeting returns a message of the game.
+func greeting(p codec.Protocol) codec.Message {
+	return codec.Message{Payload: []byte("\x86hello"), Mode: strongest(p), HasID: p.Spec().IDs == codec.IDBeside}
+}
+
+// TestSilentPlayerIsFound lets a player's path come to the node with its session. The player is silent, so answers
+// still go to the other node. A message that is sent again also leaves here.
+func TestSilentPlayerIsFound(t *testing.T) {
+	for _, name := range []string{"raknet", "riptide-2.2", "enet"} {
+		t.Run(name, func(t *testing.T) {
+			p := named(name, registry.Use{})
+			w, c, far := atFarNode(t, p)
+			began := w.Now()
+			w.send(w.servers[0].peers[0], greeting(p))
+			w.await("at the other node", time.Second, func() bool { return far.answers > 0 })
+			if len(c.received()) > 0 {
+				t.Error("the first transmission leaves here, too")
+			}
+			w.await("here", time.Second, func() bool { return len(c.received()) > 0 })
+			t.Logf("the message came after %v", w.Now().Sub(began))
+		})
+	}
+}
+
+// TestSilentPlayersAreExcused sends a message to a Riptide player while the player's datagrams are lost, as after a
+// change of the path. In a fleet that follows players, the session stays.
+func TestSilentPlayersAreExcused(t *testing.T) {
+	for _, follows := range []bool{false, true} {
+		w := newWorld(t, 1, simnet.Weather{Latency: time.Millisecond}, riptide22(), defaultRoute(riptide22()))
+		c := w.connect(codec.Hello{})
+		w.Run(time.Second)
+		if follows {
+			w.proxy.relay.ways.players.join(new(farNode), stray.Secret{})
+		}
+		w.SetPath(c.addr, listenerAddr, simnet.Weather{Loss: 1})
+		w.Run(2 * pathTime)
+		game := w.servers[0].peers[0]
+		w.send(game, greeting(riptide22()))
+		w.Run(time.Second)
+		w.SetPath(c.addr, listenerAddr, simnet.Weather{Latency: time.Millisecond})
+		w.Run(believed)
+		if game.gone() == follows || follows && len(c.received()) != 1 {
+			t.Errorf("follows %v: the session is over: %v; the player has got %d messages", follows, game.gone(),
+				len(c.received()))
+		}
+	}
+}
