@@ -183,6 +183,7 @@ chart: ## check the Helm chart
 	! $(HELM) template games packaging/helm/tidegate --set admin.token=0123456789abcdef,replica=2 2>/dev/null
 	! $(HELM) template games packaging/helm/tidegate --set admin.token=0123456789abcdef,fleet.enabled=true 2>/dev/null
 	! $(HELM) template games packaging/helm/tidegate --set admin.token=0123456789abcdef,fleet.limits=yes 2>/dev/null
+	! $(HELM) template games packaging/helm/tidegate --set admin.token=0123456789abcdef,fleet.drain.seconds=0 2>/dev/null
 
 recording: build ## record the demo in docs/pictures/demo.svg; installs termtosvg in a folder of its own
 	python3 -m venv dist/termtosvg && dist/termtosvg/bin/pip -q install termtosvg==1.1.0

@@ -65,6 +65,8 @@ func TestKubernetesChart(t *testing.T) {
 			"Secret Service Deployment"},
 		"existing NATS with an nkey": {`fleet: {enabled: true, servers: ["tls://nats.example.com:4222"], existingSecret: user,
   nkey: true, limits: true, follow: true, reportEvery: 1s}`, "Secret Service Deployment"},
+		"existing NATS without a hook": {`fleet: {enabled: true, servers: ["tls://nats.example.com:4222"], follow: true,
+  existingSecret: user, drain: {enabled: false}}`, "Secret Service Deployment"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var kinds []string
@@ -74,6 +76,11 @@ func TestKubernetesChart(t *testing.T) {
 					t.Fatalf("an object without a known kind or a name:\n%s", object)
 				}
 				kinds = append(kinds, kind[1])
+				hooked := strings.Contains(row.values, "follow: true") && !strings.Contains(row.values, "drain: {enabled: false}")
+				if isPods := strings.Contains(object, "terminationGracePeriodSeconds"); isPods &&
+					strings.Contains(object, "preStop") != hooked {
+					t.Errorf("a hook is wanted: %v\n%s", hooked, object)
+				}
 				k.apply(t, chartPaths[kind[1]]+name[1], object)
 				if toml := tomlText.FindStringSubmatch(object); toml != nil {
 					checkMounted(t, toml[1])

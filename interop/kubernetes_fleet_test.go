@@ -40,7 +40,7 @@ type pod struct {
 }
 
 // TestKubernetesChartFleet runs the pods of the chart's StatefulSet with the real binary. They form one fleet, also
-// after a pod was replaced.
+// after a pod was replaced. The pod that ends runs its preStop hook, as a kubelet would let it.
 func TestKubernetesChartFleet(t *testing.T) {
 	c := renderedFleet(t)
 	pods := make([]*pod, *c.set.Spec.Replicas)
@@ -57,10 +57,7 @@ func TestKubernetesChartFleet(t *testing.T) {
 	for _, p := range pods {
 		p.awaitBan(t, "198.51.100.7")
 	}
-	if err := pods[1].cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
-	_ = pods[1].wait()
+	pods[1].end(t, c)
 	pods[2].ban(t, "192.0.2.0/24") // by two of three
 	pods[1].start(t, c)            // it has its name and its volume, and no ban file
 	pods[1].awaitFleet(t, len(pods))
@@ -169,6 +166,23 @@ func (p *pod) start(t *testing.T, c *chartFleet) {
 	}
 	probe[0] = tidegate
 	await.Nil(t, func() error { return start(t, nil, func([]byte) {}, p.inside(probe)...).wait() })
+}
+
+// end runs the hook of the container that ends. It drains the pod to the fleet, so the pod has ended after it.
+func (p *pod) end(t *testing.T, c *chartFleet) {
+	t.Helper()
+	spec := &c.set.Spec.Template.Spec
+	hook := append([]string(nil), spec.Containers[0].Lifecycle.PreStop.Exec.Command...)
+	if hook[0] != "/tidegate" || *spec.TerminationGracePeriodSeconds != 90+30 {
+		t.Fatalf("hook %v, and %d seconds for it and drain_grace", hook, *spec.TerminationGracePeriodSeconds)
+	}
+	hook[0] = tidegate
+	if err := start(t, nil, func([]byte) {}, p.inside(hook)...).wait(); err != nil {
+		t.Errorf("preStop: %v", err)
+	}
+	if err := p.wait(); err != nil {
+		t.Errorf("the pod's end: %v", err)
+	}
 }
 
 // inside returns a command that runs in the pod.

@@ -1,4 +1,7 @@
 {{- define "tidegate.embedded" -}}{{ if and .Values.fleet.enabled (not .Values.fleet.servers) }}true{{ end }}{{- end }}
+{{- define "tidegate.drain" -}}
+{{ if and .Values.fleet.enabled .Values.fleet.follow .Values.fleet.drain.enabled }}true{{ end }}
+{{- end }}
 {{- define "tidegate.fleetSecret" -}}{{ .Values.fleet.existingSecret | default (include "tidegate.name" .) }}{{- end }}
 {{- define "tidegate.fleetKey" -}}
 {{ if not .Values.fleet.servers }}secret{{ else if .Values.fleet.nkey }}nkey{{ else }}creds{{ end }}
