@@ -12,8 +12,16 @@ import (
 	"tidegate/internal/testkit/await"
 )
 
+// spareUpstream is an upstream that no route reaches.
+const spareUpstream = `
+[[upstream]]
+name = "spare"
+protocol = "raknet"
+servers = ["192.0.2.1:7777"]
+`
+
 // TestFleetUpgrade drains and bans at a node with an embedded NATS server, and upgrades it. The successor takes over
-// the server's folder and port, and the drain and the ban stay.
+// the server's folder and port, and the drain and the ban stay. A server that no route reaches is listed, too.
 func TestFleetUpgrade(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -22,8 +30,8 @@ func TestFleetUpgrade(t *testing.T) {
 	own := l.Addr().String()
 	_ = l.Close()
 	server := gameServer(t)
-	p := startProcess(t, bridgeConfig(server)+fmt.Sprintf("[fleet]\nembedded = true\nnode = \"ams1\"\nlisten = %q\n"+
-		"store = %q\n", own, t.TempDir()))
+	p := startProcess(t, bridgeConfig(server)+spareUpstream+fmt.Sprintf("[fleet]\nembedded = true\nnode = \"ams1\"\n"+
+		"listen = %q\nstore = %q\n", own, t.TempDir()))
 	run := func(want string, args ...string) error {
 		code, stdout, stderr := tidegate(t, append(args, "-c", p.file)...)
 		if code != 0 || !strings.Contains(stdout, want) {
@@ -45,6 +53,8 @@ func TestFleetUpgrade(t *testing.T) {
 			return run(`"node":"ams1","state":"draining","sessions":0`, "fleet", "servers", "--json")
 		})
 		must(t, run(`"drained_by":"ams1"`, "fleet", "servers", "--json"))
+		must(t, run("spare     192.0.2.1:7777", "fleet", "servers"))
+		must(t, run(`"node":"ams1","state":"unrouted","sessions":0`, "fleet", "servers", "--json"))
 		await.Nil(t, func() error { return run("ams1  bedrock", "fleet", "sessions") })
 		must(t, run(`"protocol":"bedrock"`, "fleet", "sessions", "--json"))
 		must(t, run("draining", "upstreams", "list"))

@@ -119,3 +119,20 @@ func (v *validator) health(path string, u Upstream) {
 	within(v.report, child(path, "health_rise"), u.HealthRise, 1, 100)
 	within(v.report, child(path, "health_fall"), u.HealthFall, 1, 100)
 }
+
+// Unrouted returns the upstreams that no listener's route reaches.
+func (c *Config) Unrouted() (all []*Upstream) {
+	routed, reached := make(map[string]bool), make(map[string]bool)
+	for i := range c.Listeners {
+		routed[c.Listeners[i].Route] = true
+	}
+	for i := range c.Routes {
+		reached[c.Routes[i].Upstream] = reached[c.Routes[i].Upstream] || routed[c.Routes[i].Name]
+	}
+	for i := range c.Upstreams {
+		if u := &c.Upstreams[i]; !reached[u.Name] {
+			all = append(all, u)
+		}
+	}
+	return all
+}

@@ -75,7 +75,7 @@ func newGate(t testing.TB, name, nats string, p codec.Protocol, game netip.AddrP
 	go func() { ended <- s.Run(ctx) }()
 	f, stop, err := fleet.Start(fleet.Options{
 		Name: "test", Node: name, Servers: []string{nats}, Replicas: 1, Bans: ratelimit.NewBans(ratelimit.Terms{}),
-		Games: fleetGames{s}, Players: fleetGames{s}, ReportEvery: 50 * time.Millisecond, Log: zerolog.Nop(),
+		Games: fleetGames{Server: s}, Players: fleetGames{Server: s}, ReportEvery: 50 * time.Millisecond, Log: zerolog.Nop(),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -21,7 +21,7 @@ import (
 // openFleet joins the fleet of the configuration, until the service closes or leaveFleet. A successor does so after its
 // predecessor has left it: only one process can have an embedded server's port and folder.
 func (s *service) openFleet(from fleet.Pending) error {
-	joined, stop, err := startFleet(s.config, s.bans.bans, fleetGames{s.server}, from, s.log)
+	joined, stop, err := startFleet(s.config, s.bans.bans, s.fleetGames(), from, s.log)
 	if err == nil && joined != nil {
 		s.unfleet = stop
 		s.closers = append(s.closers, stop)
@@ -40,13 +40,20 @@ func (s *service) leaveFleet() {
 // holdPlayers has a successor treat the players of other nodes as such until it joins the fleet.
 func (s *service) holdPlayers() {
 	if p := s.from.predecessor; p != nil && s.config.Fleet.On() {
-		o := fleetOptions(s.config, s.bans.bans, fleetGames{s.server}, p.Fleet, s.log)
+		o := fleetOptions(s.config, s.bans.bans, s.fleetGames(), p.Fleet, s.log)
 		fleet.HoldPlayers(&o)
 	}
 }
 
 // fleetGames are the game servers and the players of a proxy, as its fleet sees them.
-type fleetGames struct{ *proxy.Server }
+type fleetGames struct {
+	*proxy.Server
+	unrouted func() []fleet.ServerCount // servers that no route reaches; nil: none
+}
+
+func (s *service) fleetGames() fleetGames {
+	return fleetGames{s.server, func() []fleet.ServerCount { return s.reloads.unrouted() }}
+}
 
 // ServerCounts implements fleet.GameServers, as does ProtocolCounts.
 func (g fleetGames) ServerCounts() (all []fleet.ServerCount) {
@@ -56,6 +63,9 @@ func (g fleetGames) ServerCounts() (all []fleet.ServerCount) {
 				Upstream: u.Name, Addr: s.Addr, Sessions: s.Sessions, State: s.State.String(),
 			})
 		}
+	}
+	if g.unrouted != nil {
+		all = append(all, g.unrouted()...)
 	}
 	return all
 }

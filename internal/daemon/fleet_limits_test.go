@@ -46,7 +46,8 @@ func newLimitedGate(t *testing.T, name, nats string, a *arcade, burst int, share
 		Name: "test", Node: name, Servers: []string{nats}, Replicas: 1, Limits: shared,
 		ReportEvery: config.Duration(50 * time.Millisecond),
 	}}
-	f, stop, err := startFleet(c, ratelimit.NewBans(ratelimit.Terms{}), fleetGames{s}, fleet.Pending{}, zerolog.Nop())
+	games := fleetGames{Server: s}
+	f, stop, err := startFleet(c, ratelimit.NewBans(ratelimit.Terms{}), games, fleet.Pending{}, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"tidegate/internal/admin"
 	"tidegate/internal/config"
 	"tidegate/internal/filewatch"
+	"tidegate/internal/fleet"
 	"tidegate/internal/setup"
 	"tidegate/proxy"
 	"tidegate/ratelimit"
@@ -153,6 +154,22 @@ func (r *reloader) limits() map[string]int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.current.Limits.Amounts()
+}
+
+// unrouted is the state of a server that no route reaches. The proxy does not know such a server.
+const unrouted = "unrouted"
+
+// unrouted returns the servers of upstreams that no route reaches. The results of discovery are left out. Safe for
+// concurrent use.
+func (r *reloader) unrouted() (all []fleet.ServerCount) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, u := range r.current.Unrouted() {
+		for i := range u.Servers {
+			all = append(all, fleet.ServerCount{Upstream: u.Name, Addr: u.Servers[i].Address.Nth(0), State: unrouted})
+		}
+	}
+	return all
 }
 
 // configuration returns the configuration in force as TOML. Safe for concurrent use.
