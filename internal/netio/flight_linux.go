@@ -103,14 +103,16 @@ func setControl(h *mmsghdr, control []byte) {
 func (f *flight) send(s *epollSocket) {
 	for batch := f.batch[:f.n]; len(batch) > 0; {
 		n, errno := sendmmsg(s.fd, batch)
+		largest := f.largest
 		switch {
 		case errno == 0:
 			s.poller.stats.Out.add(datagrams(batch[:n]), sizes(batch[:n]))
 		case f.isQueuedError(s, errno):
 			n = 0 // try again
 		case batch[0].Iovlen > 1 && f.runRefused(errno, &batch[0]):
-			n = 1
-			f.sendSingly(s, &batch[0])
+			if n = 1; !f.sendSingly(s, &batch[0]) {
+				f.largest = largest // an address is the cause, and not the run
+			}
 		default:
 			fault := classifyErrno(errno)
 			if n = 1; fault == wouldBlock {
@@ -148,8 +150,8 @@ func (f *flight) runRefused(errno syscall.Errno, h *mmsghdr) bool {
 	return true
 }
 
-// sendSingly sends the datagrams of a run one by one.
-func (f *flight) sendSingly(s *epollSocket, run *mmsghdr) {
+// sendSingly sends the datagrams of a run one by one. It reports whether the kernel has taken one of them.
+func (f *flight) sendSingly(s *epollSocket, run *mmsghdr) (sent bool) {
 	one := &f.single[0]
 	one.Msghdr = run.Msghdr
 	one.SetIovlen(1)
@@ -165,7 +167,9 @@ func (f *flight) sendSingly(s *epollSocket, run *mmsghdr) {
 			continue
 		}
 		s.poller.stats.Out.add(1, int(one.n))
+		sent = true
 	}
+	return sent
 }
 
 // datagrams returns the number of datagrams in a batch.

@@ -159,6 +159,19 @@ func TestForwardedBytesStay(t *testing.T) {
 	}
 }
 
+// TestRunToNowhere checks that a run with an address that the kernel refuses does not end further runs.
+func TestRunToNowhere(t *testing.T) {
+	p := newPollerWithRuns(t)
+	sender, largest := listen(t, p, SocketOptions{}), p.out.flight.largest
+	for range 3 {
+		p.Send(sender, netip.MustParseAddrPort("127.0.0.1:0"), make([]byte, 100)) // EINVAL
+	}
+	p.Flush()
+	if got := p.Stats(); got.Errors != 3 || p.out.flight.largest != largest {
+		t.Errorf("%d errors, want 3; the largest datagram of a run is %d, want %d", got.Errors, p.out.flight.largest, largest)
+	}
+}
+
 // TestRunsWithoutTheKernel checks that the datagrams of a refused run leave one by one, and that no run of that size
 // is tried again.
 func TestRunsWithoutTheKernel(t *testing.T) {
