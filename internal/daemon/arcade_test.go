@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"encoding/binary"
+	"fmt"
 	"net/netip"
 	"testing"
 	"time"
@@ -110,10 +111,11 @@ type arcade struct {
 	game     netip.AddrPort
 	players  []*endpoint.Conn[player]
 	paths    []*udppath.Path
-	ended    int       // connections, of players and at the server
-	silent   bool      // the players send nothing new
-	due      time.Time // when the next player sends a number
-	turn     int       // counts these players
+	ended    int           // connections, of players and at the server
+	silent   bool          // the players send nothing new
+	due      time.Time     // when the next player sends a number
+	turn     int           // counts these players
+	paused   time.Duration // the longest time between two turns since the last call of wait: a busy machine
 }
 
 // player sends numbers, and hears them again.
@@ -227,8 +229,10 @@ func (a *arcade) until(what string, done func() bool) {
 	a.t.Helper()
 	every := time.Second / time.Duration(min(mostOfOne*max(len(a.players), 1), mostOfAll))
 	a.due = time.Now()
+	last := a.due
 	for end := a.due.Add(await.Patience); !done(); {
 		now := time.Now()
+		a.paused, last = max(a.paused, now.Sub(last)), now
 		if now.After(end) {
 			a.t.Fatalf("not %s in %v; %d connections have ended", what, await.Patience, a.ended)
 		}
@@ -286,12 +290,20 @@ func (a *arcade) gap() (longest time.Duration) {
 	return longest
 }
 
-// wait returns the longest time of a number, there and back, since the last call.
-func (a *arcade) wait() (longest time.Duration) {
+// waited is the longest time of a number, there and back, and the longest pause of the players themselves.
+type waited struct{ number, pause time.Duration }
+
+func (w waited) String() string {
+	return fmt.Sprintf("%v (pause %v)", w.number.Round(time.Millisecond), w.pause.Round(time.Millisecond))
+}
+
+// wait returns what the players have waited for since the last call.
+func (a *arcade) wait() (longest waited) {
 	for _, c := range a.players {
-		longest, c.Value.wait = max(longest, c.Value.wait), 0
+		longest.number, c.Value.wait = max(longest.number, c.Value.wait), 0
 	}
-	return longest.Round(time.Millisecond)
+	longest.pause, a.paused = a.paused, 0
+	return longest
 }
 
 // check asserts that no player loses a message or a connection, and returns the longest gap so far.

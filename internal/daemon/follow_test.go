@@ -252,8 +252,12 @@ func TestDrainToFleet(t *testing.T) {
 				p.SwitchBoth(gates[1+i%2].addr)
 			}
 			a.playFor(while)
+			lost := uint64(0)
+			for _, p := range a.paths {
+				lost += p.Lost()
+			}
 			t.Logf("%d players moved in %v; longest round trip of a message before %v, while they moved %v, while the paths "+
-				"changed %v", test.players, took.Round(time.Millisecond), before, moving, a.wait())
+				"changed %v, which lost %d answers", test.players, took.Round(time.Millisecond), before, moving, a.wait(), lost)
 			var done fleet.Emptied
 			a.until("quiet", func() bool {
 				select {

@@ -16,6 +16,7 @@ type Path struct {
 	client    atomic.Pointer[netip.AddrPort]
 	server    atomic.Pointer[netip.AddrPort]
 	only      atomic.Pointer[netip.AddrPort] // whose answers arrive; nil: those of any server
+	lost      atomic.Uint64
 }
 
 // New returns a path to a server, which ends with the test.
@@ -39,7 +40,11 @@ func New(t testing.TB, server netip.AddrPort) *Path {
 	ended.Go(func() {
 		carry(p.far, p.near, func(source netip.AddrPort) netip.AddrPort {
 			to, only := p.client.Load(), p.only.Load()
-			if to == nil || only != nil && *only != source {
+			switch {
+			case to == nil:
+				return netip.AddrPort{}
+			case only != nil && *only != source:
+				p.lost.Add(1)
 				return netip.AddrPort{}
 			}
 			return *to
@@ -63,6 +68,9 @@ func (p *Path) SwitchBoth(server netip.AddrPort) {
 	p.only.Store(&server)
 	p.Switch(server)
 }
+
+// Lost returns the number of other servers' answers that did not arrive.
+func (p *Path) Lost() uint64 { return p.lost.Load() }
 
 // Forge sends a datagram to a server from the address that servers know as the client's.
 func (p *Path) Forge(server netip.AddrPort, datagram []byte) {
