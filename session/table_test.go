@@ -90,13 +90,18 @@ func TestDueAgainstModel(t *testing.T) {
 		case 0:
 			want[i] = time.Time{}
 		default:
-			want[i] = now.Add(time.Duration(1 + rng.Int64N(int64(10*time.Second))))
+			within := []time.Duration{10 * time.Millisecond, 10 * time.Second, 5 * time.Minute}[rng.IntN(3)]
+			want[i] = now.Add(time.Duration(1 + rng.Int64N(int64(within))))
 		}
 		table.Schedule(entries[i], now, want[i])
 		if rng.IntN(4) > 0 {
 			continue
 		}
-		now = now.Add(time.Duration(rng.Int64N(int64(50 * time.Millisecond))))
+		step := 50 * time.Millisecond
+		if rng.IntN(50) == 0 {
+			step = 2 * time.Minute
+		}
+		now = now.Add(time.Duration(rng.Int64N(int64(step))))
 		for e := table.Due(now); e != nil; e = table.Due(now) {
 			at := want[e.Value]
 			if at.IsZero() || at.After(now) {
@@ -116,6 +121,28 @@ func TestDueAgainstModel(t *testing.T) {
 		if got := table.Timers(); got != timers {
 			t.Fatalf("%d timers, want %d", got, timers)
 		}
+	}
+}
+
+// TestFarDeadlinesWakeSeldom checks that many sessions with far deadlines cause few wake-ups before those.
+func TestFarDeadlinesWakeSeldom(t *testing.T) {
+	const n = 2000
+	table := NewTable[int](Limits{Sessions: n, HalfOpen: n}, epoch)
+	now := epoch
+	for i := range n {
+		e, _ := table.Add(key(i), i)
+		table.Schedule(e, now, now.Add(10*time.Minute))
+		now = now.Add(3 * time.Millisecond)
+	}
+	turns, end := 0, now.Add(5*time.Minute)
+	for ; now.Before(end); turns++ {
+		if e := table.Due(now); e != nil {
+			t.Fatalf("session %d fired after %v", e.Value, now.Sub(epoch))
+		}
+		now = table.NextTimeout()
+	}
+	if turns > 300 {
+		t.Errorf("%d wake-ups in five minutes, want one a second at most", turns)
 	}
 }
 
