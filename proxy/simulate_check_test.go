@@ -112,8 +112,8 @@ func connOf(r *Relay, s netio.Socket, from netip.AddrPort) (conn codec.Conn, pen
 	return nil, false
 }
 
-// checkBounds holds every table of the Relays to its bound. A Relay that gets full while sessions wait for their clients
-// takes these in.
+// checkBounds holds every table of the Relays to its bound. A Relay that gets full while sessions wait for their
+// clients takes these in.
 func (p *performance) checkBounds() {
 	total, identities := 0, len(p.proxy.presence.sessions)
 	for _, n := range p.proxy.nodes {
