@@ -124,6 +124,11 @@ func TestUpgradeOfFollowedPlayers(t *testing.T) {
 			if s, err := edge.fleetPlayers(t); err != nil || s.Passed == 0 || s.Answers == 0 {
 				t.Errorf("the edge's successor passes nothing on: %+v, %v", s, err)
 			}
+			for _, p := range []*process{owner, edge} { // each successor knows the other node at once
+				if s, err := p.fleetPlayers(t); err != nil || s.Invalid > 0 {
+					t.Errorf("a successor has refused messages of the other node: %+v, %v", s, err)
+				}
+			}
 			lead(one)
 			g.goOn(t, owner)
 			g.end(t)

@@ -25,7 +25,9 @@ type upgrader struct {
 	program string      // path of the program file; empty: none
 	pending func() fleet.Pending
 	leave   func() // the fleet
-	left    bool   // the fleet
+	left    bool   // the fleet, and the successor has joined it
+	// leaving has what the successor has to know of the fleet, once this process has begun to leave it; else nil.
+	leaving *fleet.Pending
 
 	state   atomic.Pointer[admin.Upgrade] // nil: no upgrade was tried
 	running sync.Mutex                    // held during an upgrade

@@ -175,7 +175,11 @@ func (u *upgrader) introduce(s *successor, listeners []*os.File) error {
 // belongings returns what the process has beside its loops.
 func (u *upgrader) belongings() belongings {
 	b := belongings{Drained: u.server.Drained(), Bans: u.bans.unwritten()}
-	if !u.left {
+	switch {
+	case u.left:
+	case u.leaving != nil:
+		b.Fleet = *u.leaving
+	default:
 		b.Fleet = u.pending()
 	}
 	return b
@@ -184,10 +188,12 @@ func (u *upgrader) belongings() belongings {
 // giveFleet leaves the fleet, and lets the successor join it: only one process can be a node. Players of other nodes
 // and players whose datagrams arrive there wait for that, so it comes before the end of this process.
 func (u *upgrader) giveFleet(s *successor) {
-	body, err := json.Marshal(u.belongings())
+	last := u.belongings()
+	body, err := json.Marshal(last)
 	if err != nil {
 		return // the successor joins after the end of this process
 	}
+	u.leaving = &last.Fleet
 	left := make(chan struct{})
 	go func() {
 		defer close(left)

@@ -11,8 +11,9 @@ import (
 // NodePlayers are the players of another node. A successor has them from its predecessor until the node tells them
 // again: as strangers, some would join anew.
 type NodePlayers struct {
-	Node string `json:"node"`
-	Keys []byte `json:"keys"` // eight bytes each
+	Node   string `json:"node"`
+	Keys   []byte `json:"keys"` // eight bytes each
+	Silent bool   `json:"silent,omitempty"`
 }
 
 func (n *NodePlayers) all(yield func(stray.Key) bool) {
@@ -23,14 +24,15 @@ func (n *NodePlayers) all(yield func(stray.Key) bool) {
 	}
 }
 
-// export returns the nodes that are not silent, with their players. A node without players may pass datagrams on.
+// export returns the known nodes, and the players of all but silent nodes. A node without players may pass datagrams
+// on, and so may a silent one.
 func (w *whereabouts) export() (all []NodePlayers) {
 	places := make(map[*playerNode]int)
 	for name, n := range w.nodes { // without the lock: this goroutine alone changes them
 		if !n.silent {
 			places[n] = len(all)
-			all = append(all, NodePlayers{Node: name})
 		}
+		all = append(all, NodePlayers{Node: name, Silent: n.silent})
 	}
 	for key, slot := range w.of {
 		if i, ok := places[w.slots[slot]]; ok {
@@ -48,7 +50,7 @@ func (w *whereabouts) inherit(now time.Time, all []NodePlayers) {
 			continue
 		}
 		n := w.meet(from.Node)
-		n.heard = now
+		n.heard, n.silent = now, from.Silent
 		keys := make([]stray.Key, 0, len(from.Keys)/8)
 		for key := range from.all {
 			keys = append(keys, key)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -111,8 +112,8 @@ func TestRestartKeepsPlayers(t *testing.T) {
 	}
 }
 
-// TestInheritPlayers gives a successor the players of other nodes, also a node without players, and none of a silent
-// node. They hold until each node tells its own.
+// TestInheritPlayers gives a successor the players of other nodes. It also knows a node without players and a silent
+// one, since both may pass datagrams on. All holds until each node tells its own players.
 func TestInheritPlayers(t *testing.T) {
 	old := newWhereabouts()
 	old.tell(t, noon, "silent", playerSet{instance: "x", number: 1, begins: true, ends: true, opened: keys(9)})
@@ -132,8 +133,11 @@ func TestInheritPlayers(t *testing.T) {
 	w.inherit(late, append(all, NodePlayers{Node: "a"}, NodePlayers{Node: "", Keys: make([]byte, 8)}))
 	w.want(t, 1, "a")
 	w.want(t, 9, "")
-	if nodes, players := w.len(); nodes != 2 || players != 2 || !w.knows("b") {
+	if nodes, players := w.len(); nodes != 3 || players != 2 || !w.knows("b") || !w.knows("silent") {
 		t.Errorf("%d nodes, %d players", nodes, players)
+	}
+	if awake := w.awake(); len(awake) != 2 || slices.Contains(awake, "silent") {
+		t.Errorf("awake: %v", awake)
 	}
 	if wanted, isNew := w.tell(t, late, "a", playerSet{instance: "x", number: 8, closed: keys(1)}); !wanted || !isNew {
 		t.Errorf("wanted %v, new %v: the node's set is not asked for", wanted, isNew)
