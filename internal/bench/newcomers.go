@@ -16,11 +16,11 @@ import (
 // busy processor.
 //
 // Deliveries are measured in several windows before the upgrade, and as many after it. New clients send datagrams to
-// all listeners of Tidegate in turn, and as many to a second Tidegate, which has no other sessions and is not upgraded.
-// The machine's speed changes within seconds, by half, and changes both costs. So the figures are ratios of the two.
+// all listeners of Tidegate in turn, and as many to a socket of the benchmark. The machine's speed changes within
+// seconds, by half, and changes both costs. So the figures are ratios of the two.
 const (
 	newcomerWindows   = 24
-	newcomerRounds    = 56 // clients of a window at each Tidegate
+	newcomerRounds    = 56 // clients of a window, at Tidegate and at the benchmark's socket
 	newcomerDatagrams = 20 // of each client
 	newcomerSize      = 20 // bytes
 	newcomerPause     = time.Millisecond
@@ -29,7 +29,7 @@ const (
 // newcomerCosts are windows of new clients' datagrams.
 type newcomerCosts []newcomerWindow
 
-// newcomerWindow has the costs of a datagram's delivery in µs, to the measured Tidegate and to the reference. Each is
+// newcomerWindow has the costs of a datagram's delivery in µs, to Tidegate and to the benchmark's socket. Each is
 // the lower quartile of the window's clients. Higher costs have the interrupts of other work. In lower ones, the
 // kernel's own thread may have delivered.
 type newcomerWindow struct{ measured, reference float64 }
@@ -87,20 +87,25 @@ func noise(a, b float64) float64 {
 	return max(a/b, b/a)
 }
 
-// newcomers measures deliveries to the listeners of the measured Tidegate and to the reference. Clients with sessions
-// only do what their protocols need.
-func (b *upgradeBench) newcomers(measured []netip.AddrPort, reference netip.AddrPort) (all newcomerCosts, err error) {
+// newcomers measures deliveries to the listeners of Tidegate. Clients with sessions only do what their protocols need.
+func (b *upgradeBench) newcomers(measured []netip.AddrPort) (all newcomerCosts, err error) {
 	runtime.LockOSThread() // its time counts
 	defer runtime.UnlockOSThread()
+	sink, err := process.NewSink()
+	if err != nil {
+		return nil, err
+	}
+	defer sink.Close()
 	for range newcomerWindows {
 		var costs [2][]float64
 		for i := range newcomerRounds {
-			for k, to := range []netip.AddrPort{measured[i%len(measured)], reference} {
+			for k, to := range []netip.AddrPort{measured[i%len(measured)], sink.Addr} {
 				cost, err := newcomer(to)
 				if err != nil {
 					return nil, err
 				}
 				costs[k] = append(costs[k], cost)
+				sink.Drain()
 				for until := time.Now().Add(newcomerPause); time.Now().Before(until); { // the other clients read
 					if err := b.endpoint.Turn(until); err != nil {
 						return nil, err

@@ -29,14 +29,15 @@ type Upgraded struct {
 	Ended     int      `json:"ended"`        // sessions, from the upgrade on
 	Lost      int      `json:"lost"`         // reliable messages, there or back
 	Doubled   int      `json:"doubled"`      // reliable messages
-	// Waits of the clients for an answer, in ms. Each client counts with its longest. RUDP's are only in Each.
+	// Waits of the clients for an answer, in ms. Each client counts with its longest. RUDP's and R-Type's are
+	// only in Each.
 	Median  float64 `json:"wait_p50_ms"`
 	P99     float64 `json:"wait_p99_ms"`
 	Longest float64 `json:"wait_longest_ms"`
 	Usual   float64 `json:"wait_longest_before_ms"` // in the same time before the upgrade
 	Stood   float64 `json:"stood_still_ms"`
 	Exit    float64 `json:"old_process_ended_ms"` // after its successor ran
-	// Processor times to deliver a new client's datagram in µs, and their ratios to those of a second Tidegate
+	// Processor times to deliver a new client's datagram in µs, and their ratios to those of a socket of the benchmark
 	// (newcomers.go): Ratio is the one after the upgrade over the one before. Noise is that of two measurements before.
 	Before float64 `json:"newcomer_cpu_before_us"`
 	Again  float64 `json:"newcomer_cpu_before_again_us"` // a second measurement, in turn with the first one
@@ -63,18 +64,16 @@ const longestUsual = 10
 // upgradeBench is a running measurement.
 type upgradeBench struct {
 	*Options
-	process *exec.Cmd
-	group   int                 // of the process and its successors
-	dir     string              // of its configuration
-	lines   chan map[string]any // of the log
-	// reference is a second Tidegate, which has only newcomers.
-	reference *subject
-	endpoint  *endpoint.Endpoint[*upgradePlayer]
-	players   []*upgradePlayer
-	epoch     time.Time
-	next      int
-	phase     ending // of sessions that end now
-	doubled   int
+	process  *exec.Cmd
+	group    int                 // of the process and its successors
+	dir      string              // of its configuration
+	lines    chan map[string]any // of the log
+	endpoint *endpoint.Endpoint[*upgradePlayer]
+	players  []*upgradePlayer
+	epoch    time.Time
+	next     int
+	phase    ending // of sessions that end now
+	doubled  int
 }
 
 // upgradeListener is a listener of the measured process, with its game server.
@@ -126,10 +125,6 @@ func Upgrade(o *Options) (*Upgraded, error) {
 	if err := b.start(listeners, rate, strangers, relayed.addr()); err != nil {
 		return nil, err
 	}
-	if b.reference, err = b.startReference(relayed.addr()); err != nil {
-		return nil, err
-	}
-	defer b.reference.Stop()
 	if o.Idle > 0 {
 		idle, err := newDatagramLoad(o.Idle, o.Size, strangers)
 		if err != nil {
@@ -175,7 +170,7 @@ func (b *upgradeBench) measure(listeners []upgradeListener, strangers netip.Addr
 			all = append(all, l.at)
 		}
 	}
-	before, err := b.newcomers(all, b.reference.Addr)
+	before, err := b.newcomers(all)
 	if err != nil {
 		return nil, err
 	}
@@ -211,7 +206,7 @@ func (b *upgradeBench) measure(listeners []upgradeListener, strangers netip.Addr
 		return nil, err
 	}
 	r.compareLoads(loadsBefore, loadsAfter)
-	after, err := b.newcomers(all, b.reference.Addr)
+	after, err := b.newcomers(all)
 	if err != nil {
 		return nil, err
 	}
@@ -240,8 +235,7 @@ func (b *upgradeBench) playMeasured(r *Upgraded) ([]float64, error) {
 	ours := func() time.Duration {
 		own, _ := process.CPUTime(os.Getpid()) // zero where it is unknown
 		proxy, _ := process.CPUTime(b.process.Process.Pid)
-		reference, _ := process.CPUTime(b.reference.PID())
-		return own + proxy + reference
+		return own + proxy
 	}
 	all, err := process.MachineTime()
 	own, began := ours(), time.Now()
@@ -274,7 +268,7 @@ func (r *Upgraded) Print(w io.Writer) error {
 		{"the old process ended after, ms", decimals(1, r.Exit)},
 		{"delivery of a newcomer's datagram before, µs of processor", decimals(2, (r.Before+r.Again)/2)},
 		{"the same after", decimals(2, r.After)},
-		{"ratio, each to a second Tidegate", decimals(3, r.Ratio)},
+		{"ratio, each to a socket of the benchmark", decimals(3, r.Ratio)},
 		{"the same of two measurements before", decimals(3, r.Noise)},
 		{"the process's processor time for the load, after over before", decimals(2, r.LoadRatio)},
 		{"the same of two measurements before", decimals(2, r.LoadNoise)},

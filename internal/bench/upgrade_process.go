@@ -91,13 +91,6 @@ func (b *upgradeBench) setup() setup {
 	return setup{"upgrade", "", "off"}
 }
 
-// startReference runs a Tidegate with the same relayed listener.
-func (b *upgradeBench) startReference(echo netip.AddrPort) (*subject, error) {
-	return startTidegate("reference", b.dir, b.Options, func(listen, admin netip.AddrPort) string {
-		return relayConfig(b.Options, b.setup(), listen, echo) + common(b.Options, b.setup(), admin)
-	})
-}
-
 // Lines of the log that the measurement waits for.
 const (
 	lineRunning = "tidegate is running"

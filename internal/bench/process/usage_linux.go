@@ -3,6 +3,7 @@ package process
 import (
 	"bytes"
 	"fmt"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -126,3 +127,42 @@ func listening(port uint16) bool {
 	}
 	return has(UDPSockets, "00000000:0000") || has(UDPSockets+"6", strings.Repeat("0", 32)+":0000")
 }
+
+// Sink is a UDP socket on loopback for which no thread waits.
+type Sink struct {
+	fd int
+	// Addr is the socket's address.
+	Addr netip.AddrPort
+}
+
+// NewSink opens a Sink.
+func NewSink() (*Sink, error) {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return nil, os.NewSyscallError("socket", err)
+	}
+	s := &Sink{fd: fd}
+	err = unix.Bind(fd, &unix.SockaddrInet4{Addr: Loopback.As4()})
+	if err == nil {
+		var at unix.Sockaddr
+		if at, err = unix.Getsockname(fd); err == nil {
+			s.Addr = netip.AddrPortFrom(Loopback, uint16(at.(*unix.SockaddrInet4).Port))
+			return s, nil
+		}
+	}
+	s.Close()
+	return nil, os.NewSyscallError("bind", err)
+}
+
+// Drain reads all datagrams that have arrived.
+func (s *Sink) Drain() {
+	var b [64]byte
+	for {
+		if _, _, err := unix.Recvfrom(s.fd, b[:], 0); err != nil {
+			return
+		}
+	}
+}
+
+// Close closes the socket.
+func (s *Sink) Close() { _ = unix.Close(s.fd) }

@@ -4,6 +4,7 @@ package process
 
 import (
 	"errors"
+	"net/netip"
 	"os"
 	"os/exec"
 	"time"
@@ -38,6 +39,18 @@ func Pin(int, int) error { return errors.ErrUnsupported }
 
 // Unpin does nothing.
 func Unpin(int) {}
+
+// Sink is a UDP socket on loopback.
+type Sink struct{ Addr netip.AddrPort }
+
+// NewSink fails.
+func NewSink() (*Sink, error) { return nil, errors.ErrUnsupported }
+
+// Drain does nothing.
+func (*Sink) Drain() {}
+
+// Close does nothing.
+func (*Sink) Close() {}
 
 // listening cannot be known.
 func listening(uint16) bool { return false }
