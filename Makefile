@@ -148,7 +148,7 @@ chaos: ## break the real binary and its surroundings, and print a table; needs t
 	$(GO) test -tags 'interop chaos' -count 1 -timeout 20m -v -run '^TestChaos$$' ./interop
 
 fleet: ## run a fleet with its NATS servers in network namespaces, and break its parts; needs root and util-linux
-	$(GO) test -tags 'interop soak' -count 1 -v -run '^TestFleetInNamespaces$$' ./interop
+	$(GO) test -tags 'interop soak' -count 1 -v -run '^TestFleet(Drain)?InNamespaces$$' ./interop
 
 soak: ## play for FOR=1h with players that come and go; nothing may grow or be lost; HOSTILE=1 adds hostile senders
 	$(GO) test -tags 'interop soak' -count 1 -timeout 24h -v -run '^Test(Soak|Trend)$$' ./interop -soak $(FOR) \

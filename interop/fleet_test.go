@@ -132,8 +132,8 @@ func (l *fleetLab) stopNATS() {
 	}
 }
 
-// startNodes starts the nodes, and players of each protocol at each node.
-func (l *fleetLab) startNodes() {
+// startNodes starts the nodes, each with listeners at an address and a changed configuration.
+func (l *fleetLab) startNodes(listen func(i int) string, change func(text string) string) {
 	l.t.Helper()
 	arena, copied := startSoakServerAt(l.t, "raknet", homeAddr), startSoakServerAt(l.t, "bedrock", homeAddr)
 	world := newRTypeServerAt(l.t, rtypegame.Late, homeAddr+":0")
@@ -141,14 +141,21 @@ func (l *fleetLab) startNodes() {
 	for i, n := range l.nodes {
 		socket := fmt.Sprintf("%s/admin%d", l.dir, i)
 		n.file = fmt.Sprintf("%s/node%d.toml", l.dir, i)
-		text := fmt.Sprintf(fleetConfiguration, nodeAddr(i), homeAddr, arena.port, copied.port,
+		text := fmt.Sprintf(fleetConfiguration, listen(i), homeAddr, arena.port, copied.port,
 			portOf(l.t, world.socket.LocalAddr().String()), i, natsAddr(i), socket)
-		if err := os.WriteFile(n.file, []byte(text), 0o600); err != nil {
+		if err := os.WriteFile(n.file, []byte(change(text)), 0o600); err != nil {
 			l.t.Fatal(err)
 		}
 		n.proxy, n.api = &proxy{journal: make(chan journalEntry, 1)}, newScraper(socket)
 		n.process = start(l.t, nil, func([]byte) {}, append(n.at.Enter(), tidegate, "run", "-c", n.file)...)
 		await.Until(l.t, "ready", func() bool { return n.says("/readyz", "") })
+	}
+}
+
+// play lets players of each protocol come to each node.
+func (l *fleetLab) play() {
+	l.t.Helper()
+	for i, n := range l.nodes {
 		for k, load := range fleetProtocols {
 			load.host, load.from = nodeAddr(i), netip.MustParseAddr(playerAddr(i, k))
 			load.steady, load.joins, load.largest = 10, 1, 1000
@@ -287,6 +294,14 @@ func spread(t *testing.T, network, bans int, nodes ...*fleetNode) (all []time.Du
 	return all
 }
 
+// awaitFleet waits until all nodes are in the fleet.
+func (l *fleetLab) awaitFleet() {
+	l.t.Helper()
+	for _, n := range l.nodes {
+		await.Until(l.t, "in the fleet", func() bool { return n.says("/api/v1/fleet", `"connected":true`) })
+	}
+}
+
 // check checks the players of some nodes: no session has ended, and no message of a reliable protocol is lost.
 func (l *fleetLab) check(when string, nodes ...*fleetNode) {
 	l.t.Helper()
@@ -307,11 +322,10 @@ func (l *fleetLab) check(when string, nodes ...*fleetNode) {
 func TestFleetInNamespaces(t *testing.T) {
 	l := newFleetLab(t)
 	l.startNATS()
-	l.startNodes()
+	l.startNodes(nodeAddr, func(text string) string { return text })
+	l.play()
 	all := l.nodes[:]
-	for _, n := range all {
-		await.Until(t, "in the fleet", func() bool { return n.says("/api/v1/fleet", `"connected":true`) })
-	}
+	l.awaitFleet()
 	const bans = 200
 	spread(t, 0, 20, all...) // the first ones find the bucket new
 	took := spread(t, 1, bans, all...)

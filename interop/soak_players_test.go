@@ -41,6 +41,7 @@ type soakLoad struct {
 	largest  int           // bytes of a large message
 	lossy    bool          // messages and sessions may be lost
 	silent   bool          // players only listen
+	pause    time.Duration // between two messages of a player; zero: soakPause
 	stay     time.Duration // of further players; zero: 4 to 12 seconds
 }
 
@@ -56,9 +57,21 @@ type soakBooks struct {
 	Datagrams, Unsent  uint64
 	Reasons            map[string]int `json:",omitempty"` // of failed handshakes and ended sessions
 	open               int
-	slowest            time.Duration
+	slowest            time.Duration // handshake
+	waited             waited        // since the last call of wait
 	SlowestHandshakeMS int64
 	LongestPauseMS     int64 // of the players' goroutine: a busy machine
+}
+
+// waited is the longest time of a message there and back, and the longest pause of the players themselves: a busy
+// machine.
+type waited struct {
+	message, pause time.Duration
+	of             string // the protocol of the message
+}
+
+func (w waited) String() string {
+	return fmt.Sprintf("%v of %s (the players paused for %v)", w.message, w.of, w.pause)
 }
 
 // soakPlayers are the players of one protocol. One goroutine drives them.
@@ -84,12 +97,12 @@ type soakPlayers struct {
 type soakPlayer struct {
 	conn     *endpoint.Conn[*soakPlayer]
 	dialed   time.Time
-	speaks   time.Time // when it sends the next message
-	leaves   time.Time // when it leaves; zero: at the end
-	silent   time.Time // when it stopped sending
-	next     uint32    // number of the next message
-	expected uint32    // number of the next echo, if they come in order
-	awaited  map[uint32]struct{}
+	speaks   time.Time            // when it sends the next message
+	leaves   time.Time            // when it leaves; zero: at the end
+	silent   time.Time            // when it stopped sending
+	next     uint32               // number of the next message
+	expected uint32               // number of the next echo, if they come in order
+	awaited  map[uint32]time.Time // when each message was sent
 	up, gone bool
 	leaving  bool
 	said     bool // goodbye
@@ -141,12 +154,22 @@ func (s *soakPlayers) snapshot() soakBooks {
 	return b
 }
 
+// wait returns what the players have waited for since the last call.
+func (s *soakPlayers) wait() waited {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w := s.books.waited
+	s.books.waited = waited{}
+	return w
+}
+
 func (s *soakPlayers) run() {
 	for last := time.Now(); !s.stopped.Load(); {
 		now := time.Now()
 		pause := now.Sub(last) - soakTick
 		last = now
 		s.mu.Lock()
+		s.books.waited.pause = max(s.books.waited.pause, pause)
 		s.books.LongestPauseMS = max(s.books.LongestPauseMS, pause.Milliseconds())
 		s.play()
 		sent := s.endpoint.Stats()
@@ -184,7 +207,7 @@ func (s *soakPlayers) play() {
 // dial lets a player come, from an address of its own.
 func (s *soakPlayers) dial(now, leaves time.Time) {
 	hello := codec.Hello{Identity: s.rng.Uint64() | 1}
-	p := &soakPlayer{dialed: now, leaves: leaves, awaited: make(map[uint32]struct{})}
+	p := &soakPlayer{dialed: now, leaves: leaves, awaited: make(map[uint32]time.Time)}
 	var err error
 	if s.stream {
 		p.conn, err = s.endpoint.DialStreamHello(s.codec, s.to, hello, netio.StreamOptions{Prefix: s.prefix})
@@ -223,7 +246,8 @@ func (s *soakPlayers) step(now time.Time, p *soakPlayer) {
 			s.endpoint.Touch(p.conn)
 		}
 	case !now.Before(p.speaks) && !s.silent:
-		p.speaks = now.Add(soakPause/2 + rand.N(soakPause))
+		pause := cmp.Or(s.pause, soakPause)
+		p.speaks = now.Add(pause/2 + rand.N(pause))
 		s.speak(now, p)
 	}
 }
@@ -253,7 +277,7 @@ func (s *soakPlayers) speak(now time.Time, p *soakPlayer) {
 		}
 	}
 	if p.conn.Send(now, m) == nil {
-		p.awaited[p.next] = struct{}{}
+		p.awaited[p.next] = time.Now()
 		p.next++
 		s.books.Sent++
 	}
@@ -270,7 +294,7 @@ func (s *soakPlayers) event(c *endpoint.Conn[*soakPlayer], e *codec.Event) {
 	defer s.mu.Unlock()
 	switch e.Kind {
 	case codec.Connected:
-		p.up, p.speaks = true, s.endpoint.Now().Add(rand.N(soakPause))
+		p.up, p.speaks = true, s.endpoint.Now().Add(rand.N(cmp.Or(s.pause, soakPause)))
 		s.books.Joined++
 		s.books.slowest = max(s.books.slowest, s.endpoint.Now().Sub(p.dialed))
 	case codec.Received:
@@ -296,10 +320,16 @@ func (s *soakPlayers) event(c *endpoint.Conn[*soakPlayer], e *codec.Event) {
 func (s *soakPlayers) hear(p *soakPlayer, b []byte) {
 	for len(b) >= 7 && b[0] == packetByte {
 		number, size := binary.BigEndian.Uint32(b[1:]), int(binary.BigEndian.Uint16(b[5:]))
-		if _, ok := p.awaited[number]; !ok {
+		sent, ok := p.awaited[number]
+		delete(p.awaited, number)
+		switch {
+		case !ok:
 			s.books.Doubled++
-		} else if delete(p.awaited, number); s.ordered && number != p.expected {
+		case s.ordered && number != p.expected:
 			s.books.Disordered++
+			fallthrough
+		default:
+			s.books.waited.message = max(s.books.waited.message, time.Since(sent))
 		}
 		p.expected = number + 1
 		s.books.Back++

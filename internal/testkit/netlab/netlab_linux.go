@@ -144,6 +144,35 @@ func (n *Namespace) Address(device, address string) {
 	n.run("address "+address, func() error { return netlink.AddrAdd(link, parsed) })
 }
 
+// Unaddress takes an address with its prefix length from an interface.
+func (n *Namespace) Unaddress(device, address string) {
+	n.t.Helper()
+	link := n.link(device)
+	parsed, err := netlink.ParseAddr(address)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	n.run("remove address "+address, func() error { return netlink.AddrDel(link, parsed) })
+}
+
+// Hardware returns the Ethernet address of an interface.
+func (n *Namespace) Hardware(device string) net.HardwareAddr {
+	n.t.Helper()
+	return n.link(device).Attrs().HardwareAddr
+}
+
+// Neighbor leads datagrams for an address of the interface's network to an Ethernet address, as after a gratuitous ARP
+// message.
+func (n *Namespace) Neighbor(device, address string, hardware net.HardwareAddr) {
+	n.t.Helper()
+	link := n.link(device)
+	n.run("neighbor "+address, func() error {
+		return netlink.NeighSet(&netlink.Neigh{
+			LinkIndex: link.Attrs().Index, IP: net.ParseIP(address), HardwareAddr: hardware, State: netlink.NUD_PERMANENT,
+		})
+	})
+}
+
 // noDAD is IFA_F_NODAD: an IPv6 address that works at once, without duplicate address detection.
 const noDAD = 0x02
 
