@@ -218,9 +218,10 @@ func (r *Relay) follow(e *entry) {
 		return
 	}
 	if face := r.ways.face(p.home(), r.ways.at); face != p.face {
-		if p.isRelayed() {
+		switch {
+		case p.isRelayed():
 			r.offload.recall(e) // the kernel would answer from here
-		} else {
+		case !p.isPending():
 			p.resent = p.client.Conn.Stats().Resent
 		}
 		p.face = face

@@ -82,3 +82,36 @@ func TestSilentPlayersAreExcused(t *testing.T) {
 		}
 	}
 }
+
+// TestMovedSessionAnswersByItsFirstNode moves a session to a node that does not reach the player yet. Answers leave by
+// the node at which the player's datagrams arrive, also before the next one of these.
+func TestMovedSessionAnswersByItsFirstNode(t *testing.T) {
+	for _, mode := range []Mode{ModeTerminate, ModeRelay} {
+		route := defaultRoute(riptide22())
+		route.Mode = mode
+		w := newWorld(t, 1, simnet.Weather{Latency: time.Millisecond}, riptide22(), route)
+		c := w.connect(codec.Hello{})
+		w.Run(5 * time.Second)
+		w.SetPath(c.addr, listenerAddr, simnet.Weather{Loss: 1})
+		w.Run(10 * time.Millisecond)
+		far, r, now := new(farNode), w.proxy.relay, w.Now()
+		r.ways.players.join(far, stray.Secret{})
+		record, err := takeOut(r, now, r.table.Get(w.keyOf(c)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := readArrival(record)
+		if err == nil {
+			a.age, a.read = 0, now
+			err = a.putIn(now, r, "first")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.send(w.servers[0].peers[0], greeting(riptide22()))
+		w.await("at the first node", time.Second, func() bool { return far.answers > 0 })
+		if f, ok := r.table.Get(w.keyOf(c)).Value.face.(*farFace); !ok || f.node != "first" || len(c.received()) > 0 {
+			t.Errorf("mode %v: the way is %+v, and %d messages left here", mode, f, len(c.received()))
+		}
+	}
+}

@@ -153,8 +153,13 @@ func (a *arrival) check(now time.Time, r *Relay, before int) (needsSource bool, 
 
 // PutInPlayers begins to take sessions in, each at the loop that gets its client's datagrams from other nodes. They go
 // on at once, if their source addresses are free. The function that it returns waits for the loops until ctx is done,
-// and has an error for each session that is not taken in.
-func (s *Server) PutInPlayers(records [][]byte) (faults func(ctx context.Context) []error) {
+// and has an error for each session that is not taken in. Answers go where the client's datagrams arrive: at the node
+// of a session, or here if it is empty.
+func (s *Server) PutInPlayers(moved []stray.Session) (faults func(ctx context.Context) []error) {
+	records := make([][]byte, len(moved))
+	for i := range moved {
+		records[i] = moved[i].Record
+	}
 	all, errs := readArrivals(records)
 	parts := make([][]int, len(s.loops))
 	for i, a := range all {
@@ -172,7 +177,7 @@ func (s *Server) PutInPlayers(records [][]byte) (faults func(ctx context.Context
 		s.loops[n].post(stats.WorkMove, func(r *Relay, now time.Time) { // a loop that has ended does not do it
 			defer close(entered[n])
 			for _, i := range part {
-				errs[i] = all[i].putIn(now, r)
+				errs[i] = all[i].putIn(now, r, moved[i].At)
 			}
 		})
 	}
@@ -189,8 +194,8 @@ func (s *Server) PutInPlayers(records [][]byte) (faults func(ctx context.Context
 	}
 }
 
-// putIn takes a session in that comes from another node.
-func (a *arrival) putIn(now time.Time, r *Relay) error {
+// putIn takes a session in that comes from another node. Its client's datagrams arrive at a node; empty: here.
+func (a *arrival) putIn(now time.Time, r *Relay, node string) error {
 	err := a.fits(now, r, 0)
 	if err == nil {
 		err = r.arrivals.add(now, a)
@@ -202,7 +207,12 @@ func (a *arrival) putIn(now time.Time, r *Relay) error {
 	if a = r.arrivals.take(now, l.name, a.Client); a == nil {
 		return nil // another loop was faster
 	}
-	_, err = a.enter(now, r, l, l.faceAt(a.session.Local))
+	e, err := a.enter(now, r, l, l.faceAt(a.session.Local))
+	if e != nil {
+		r.ways.at = node
+		r.follow(e)
+		r.ways.at = ""
+	}
 	return err
 }
 

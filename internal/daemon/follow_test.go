@@ -225,6 +225,9 @@ func TestDrainToFleet(t *testing.T) {
 				gates[i] = newGate(t, fmt.Sprintf("n%d", i), nats, a.protocol, a.game, 2, change)
 			}
 			a.join(test.players, gates[0].addr)
+			for _, p := range a.paths {
+				p.SwitchBoth(gates[0].addr) // no other node reaches the players, as with a floating address
+			}
 			a.until("known", func() bool {
 				return gates[1].fleet.Status().Players.Known == test.players && gates[0].fleet.Status().Players.Nodes == 2
 			})
@@ -304,7 +307,7 @@ func TestCopiesChangeNothing(t *testing.T) {
 				t.Errorf("copy %d: %v", i, err)
 			}
 		}
-		for i, err := range one.PutInPlayers(records)(t.Context()) {
+		for i, err := range one.PutInPlayers(copies)(t.Context()) {
 			if !errors.Is(err, proxy.ErrTravel) {
 				t.Errorf("copy %d is taken in beside its session: %v", i, err)
 			}

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"sync"
@@ -23,6 +24,7 @@ const (
 // coming are the sessions that other nodes have offered. This node has none of them until the other node gives it.
 type coming struct {
 	proxy Players
+	node  string // this one
 	taken atomic.Uint64
 	waits atomic.Int32 // answers that wait for the proxy
 
@@ -44,8 +46,8 @@ type given struct {
 	taken map[stray.Key]bool
 }
 
-func newComing(proxy Players) *coming {
-	return &coming{proxy: proxy, sessions: make(map[stray.Key]*offered)}
+func newComing(proxy Players, node string) *coming {
+	return &coming{proxy: proxy, node: node, sessions: make(map[stray.Key]*offered)}
 }
 
 // offer notes the sessions that the proxy can take in.
@@ -79,8 +81,7 @@ func (c *coming) offer(ctx context.Context, now time.Time, m *moveWire) []bool {
 // it returns waits for the answer, which is nil if ctx is done first. The same step again has the same answer.
 func (c *coming) give(now time.Time, m *moveWire) (answer func(ctx context.Context) []bool) {
 	g, of := &given{done: make(chan struct{}), taken: make(map[stray.Key]bool)}, make([]*given, len(m.Sessions))
-	var clients []stray.Key
-	var records [][]byte
+	var all []stray.Session
 	c.mu.Lock()
 	for i, one := range m.Sessions {
 		s := c.sessions[one.Client]
@@ -90,17 +91,17 @@ func (c *coming) give(now time.Time, m *moveWire) (answer func(ctx context.Conte
 		if s.given == nil {
 			c.size -= s.size
 			s.size, s.at, s.given = 0, now, g
-			clients, records = append(clients, one.Client), append(records, one.Record)
+			all = append(all, stray.Session{Client: one.Client, At: c.whereIs(m, &one), Record: one.Record})
 		}
 		of[i] = s.given
 	}
 	c.mu.Unlock()
-	if len(records) > 0 {
-		faults := c.proxy.PutInPlayers(records)
+	if len(all) > 0 {
+		faults := c.proxy.PutInPlayers(all)
 		go func() {
 			defer close(g.done)
 			for i, err := range faults(context.Background()) {
-				if g.taken[clients[i]] = err == nil; err == nil {
+				if g.taken[all[i].Client] = err == nil; err == nil {
 					c.taken.Add(1)
 				}
 			}
@@ -121,6 +122,15 @@ func (c *coming) give(now time.Time, m *moveWire) (answer func(ctx context.Conte
 		}
 		return taken
 	}
+}
+
+// whereIs returns the node at which the datagrams of a session's client arrive; empty: this one.
+func (c *coming) whereIs(m *moveWire, s *sessionWire) string {
+	at := cmp.Or(s.At, m.Node)
+	if at == c.node {
+		return ""
+	}
+	return at
 }
 
 // drop forgets a session. The caller has the lock.

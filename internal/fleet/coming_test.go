@@ -16,6 +16,7 @@ type hall struct {
 	Players
 	room  int
 	taken []string
+	at    []string      // where their clients' datagrams arrive
 	busy  chan struct{} // closed when it has taken them in
 }
 
@@ -31,14 +32,14 @@ func (h *hall) CheckPlayers(_ context.Context, records [][]byte) []error {
 	return faults
 }
 
-func (h *hall) PutInPlayers(records [][]byte) func(context.Context) []error {
-	faults := make([]error, len(records))
-	for i, record := range records {
+func (h *hall) PutInPlayers(all []stray.Session) func(context.Context) []error {
+	faults := make([]error, len(all))
+	for i, s := range all {
 		if h.room == len(h.taken) {
 			faults[i] = errFull
 			continue
 		}
-		h.taken = append(h.taken, string(record))
+		h.taken, h.at = append(h.taken, string(s.Record)), append(h.at, s.At)
 	}
 	return func(context.Context) []error {
 		<-h.busy
@@ -60,7 +61,7 @@ func moveOf(step, node, move string, clients ...stray.Key) *moveWire {
 func TestComing(t *testing.T) {
 	h := &hall{room: 2, busy: make(chan struct{})}
 	close(h.busy)
-	c := newComing(h)
+	c := newComing(h, "here")
 	step := func(now time.Time, m *moveWire, want ...bool) {
 		t.Helper()
 		var got []bool
@@ -110,7 +111,7 @@ func TestComing(t *testing.T) {
 // question that ends before has none.
 func TestComingTwice(t *testing.T) {
 	h := &hall{room: 1, busy: make(chan struct{})}
-	c := newComing(h)
+	c := newComing(h, "here")
 	c.offer(t.Context(), noon, moveOf(stepOffer, "a", "m", 1, 2))
 	first, second := c.give(noon, moveOf(stepGive, "a", "m", 1, 2)), c.give(noon, moveOf(stepGive, "a", "m", 2, 1))
 	ended, end := context.WithCancel(t.Context())
@@ -128,7 +129,7 @@ func TestComingTwice(t *testing.T) {
 
 // TestMostAnswers reaches the bound of answers that wait for the proxy.
 func TestMostAnswers(t *testing.T) {
-	c, end := newComing(nil), make(chan struct{})
+	c, end := newComing(nil, "here"), make(chan struct{})
 	for range mostAnswers {
 		if !c.later(func() { <-end }) {
 			t.Fatal("no room for an answer")
@@ -173,5 +174,19 @@ func TestHostileMoves(t *testing.T) {
 		if _, err := parseMoved([]byte(text), 2); !errors.Is(err, errMove) {
 			t.Errorf("answer, %s: %v", name, err)
 		}
+	}
+}
+
+// TestComingAt gives sessions whose clients' datagrams arrive at the sender, at a third node, and here.
+func TestComingAt(t *testing.T) {
+	h := &hall{room: 9, busy: make(chan struct{})}
+	close(h.busy)
+	c := newComing(h, "here")
+	m := moveOf(stepOffer, "a", "m1", 1, 2, 3)
+	c.offer(t.Context(), noon, m)
+	m.Sessions[1].At, m.Sessions[2].At = "third", "here"
+	c.give(noon, m)(t.Context())
+	if want := []string{"a", "third", ""}; !slices.Equal(h.at, want) {
+		t.Errorf("the datagrams arrive at %q, want %q", h.at, want)
 	}
 }

@@ -35,6 +35,7 @@ type moveWire struct {
 // sessionWire is a session, or the copy of one.
 type sessionWire struct {
 	Client stray.Key `json:"client"`
+	At     string    `json:"at,omitempty"` // the node at which the client's datagrams arrive; absent: the sender
 	Record []byte    `json:"record"`
 }
 
@@ -55,7 +56,7 @@ func parseMove(b []byte) (*moveWire, error) {
 	}
 	seen := make(map[stray.Key]bool)
 	for _, s := range m.Sessions {
-		if seen[s.Client] || len(s.Record) > maxMoving || len(s.Record) == 0 {
+		if seen[s.Client] || len(s.Record) > maxMoving || len(s.Record) == 0 || s.At != "" && !isName(s.At, maxNode) {
 			return nil, errMove
 		}
 		seen[s.Client] = true

@@ -337,18 +337,14 @@ func (m *mover) answer(inbox string, sessions int) []bool {
 func (m *mover) format(step, id string, all []stray.Session) ([]byte, error) {
 	w := moveWire{Step: step, Node: m.node, Move: id, Sessions: make([]sessionWire, len(all))}
 	for i, s := range all {
-		w.Sessions[i] = sessionWire{s.Client, s.Record}
+		w.Sessions[i] = sessionWire{s.Client, s.At, s.Record}
 	}
 	return json.Marshal(&w)
 }
 
 // keep takes sessions in again that have not moved.
 func (m *mover) keep(all []stray.Session) {
-	records := make([][]byte, len(all))
-	for i, s := range all {
-		records[i] = s.Record
-	}
-	for i, err := range m.proxy.PutInPlayers(records)(context.Background()) {
+	for i, err := range m.proxy.PutInPlayers(all)(context.Background()) {
 		if err != nil {
 			m.log.Error().Err(err).Msg("session lost: it cannot be taken in again")
 		}

@@ -40,8 +40,9 @@ type Players interface {
 	// CheckPlayers returns for each session why it cannot be taken in, or nil.
 	CheckPlayers(ctx context.Context, records [][]byte) []error
 	// PutInPlayers begins to take sessions in. Datagrams that TakeStrays gets later find them. The function that it
-	// returns waits until ctx is done, and has an error for each session that is not taken in.
-	PutInPlayers(records [][]byte) (faults func(ctx context.Context) []error)
+	// returns waits until ctx is done, and has an error for each session that is not taken in. An empty node of a session
+	// is this one.
+	PutInPlayers(all []stray.Session) (faults func(ctx context.Context) []error)
 }
 
 // Times of messages about players.
@@ -88,7 +89,7 @@ func newPlayers(o *Options) *players {
 		log: o.Log, proxy: o.Players, node: o.Node, prefix: "tidegate." + o.Name + ".",
 		every: cmp.Or(o.ReportEvery, reportEvery), where: newWhereabouts(), instance: rand.Text(),
 		out: newOutboxes(o.Node), secret: secretOf(o),
-		coming: newComing(o.Players), asks: make(chan func()),
+		coming: newComing(o.Players, o.Node), asks: make(chan func()),
 	}
 	p.where.inherit(time.Now(), o.Pending.Players)
 	p.wholeAt = time.Now()
