@@ -17,6 +17,7 @@ const readyBatch = 256
 type epollPoller struct {
 	waiter       *waiter
 	deadline     *deadlineTimer
+	steady       steadiness
 	look         func(fd uintptr) bool // p.poll as a function value, made once
 	events       [readyBatch]unix.EpollEvent
 	sockets      []watched // by descriptor
@@ -66,7 +67,7 @@ const native = Epoll
 
 // newNative opens the best backend of the platform.
 func newNative(o Options) (Poller, error) {
-	w, err := newWaiter(o.MaxBatchDelay > 0)
+	w, err := newWaiter()
 	if err != nil {
 		return nil, err
 	}
@@ -211,7 +212,11 @@ func (p *epollPoller) sleepAndPoll(d time.Duration, deadline time.Time) error {
 	if p.idle = !p.poll(); !p.idle || len(p.failures) > 0 {
 		return nil
 	}
-	if passed, err := p.deadline.set(p.clock.earlier(deadline)); passed || err != nil {
+	at := p.clock.earlier(deadline)
+	if over, err := p.waitInKernel(at); over || err != nil {
+		return err
+	}
+	if passed, err := p.deadline.set(at); passed || err != nil {
 		return err
 	}
 	return p.waiter.park(p.look)
@@ -221,12 +226,19 @@ func (p *epollPoller) sleepAndPoll(d time.Duration, deadline time.Time) error {
 func (p *epollPoller) poll() bool {
 	p.clock.beforePoll()
 	n, errno := epollPoll(p.waiter.epfd, p.events[:])
-	if errno != 0 {
-		return false
-	}
+	return errno == 0 && p.take(n)
+}
+
+// take adds the sockets of the first n events to ready. It reports whether there are any, or another reason to end
+// the wait.
+func (p *epollPoller) take(n int) bool {
 	p.sawAll = n < readyBatch
-	fired := false
+	over := false
 	for i := range p.events[:n] {
+		if p.events[i].Fd == alarmMark {
+			over = true
+			continue
+		}
 		switch s := p.sockets[p.events[i].Fd].(type) {
 		case nil: // a closed socket may still be reported while a child process before its exec holds a copy
 		case *epollSocket:
@@ -237,12 +249,12 @@ func (p *epollPoller) poll() bool {
 			p.ready = append(p.ready, readiness{s, p.events[i].Events})
 		case *deadlineTimer:
 			s.fired()
-			fired = true
+			over = true
 		default:
 			p.ready = append(p.ready, readiness{s, p.events[i].Events})
 		}
 	}
-	return len(p.ready) > 0 || fired
+	return len(p.ready) > 0 || over
 }
 
 func (p *epollPoller) Wake() { p.waiter.wake() }

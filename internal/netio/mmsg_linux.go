@@ -2,6 +2,7 @@ package netio
 
 import (
 	"syscall"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -54,6 +55,14 @@ func mmsg(call uintptr, fd int, batch []mmsghdr) (int, syscall.Errno) {
 func epollPoll(epfd int, events []unix.EpollEvent) (int, syscall.Errno) {
 	n, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(epfd), uintptr(unsafe.Pointer(&events[0])),
 		uintptr(len(events)), 0, 0, 0)
+	return int(n), errno
+}
+
+// epollWait is epollPoll that waits up to rest for an event.
+func epollWait(epfd int, events []unix.EpollEvent, rest time.Duration) (int, syscall.Errno) {
+	ts := unix.NsecToTimespec(rest.Nanoseconds())
+	n, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT2, uintptr(epfd), uintptr(unsafe.Pointer(&events[0])),
+		uintptr(len(events)), uintptr(unsafe.Pointer(&ts)), 0, 0)
 	return int(n), errno
 }
 

@@ -11,40 +11,48 @@ import (
 )
 
 // waiter is an epoll descriptor on which Go's own poller waits, as an os.File: it is readable when one of its sockets
-// is. So a waiting loop parks its goroutine without blocking a thread. The file's read deadline is only for the wake:
+// is. So a waiting loop parks its goroutine without blocking a thread. Under a steady load the loop waits in the kernel
+// (kernelwait_linux.go), and the gate keeps its events from Go's poller. The file's read deadline is only for the wake:
 // one in the past ends the wait. Measured on Linux 6.18 against an eventfd in the set, a wake with its answer takes
 // 2 µs instead of 87.
 type waiter struct {
 	epfd  int
-	gate  int      // an outer epoll descriptor around epfd; epfd itself without a gate
+	gate  int      // an outer epoll descriptor around epfd
+	shut  bool     // the gate is
 	file  *os.File // of gate
 	raw   syscall.RawConn
 	stale bool // the read deadline may have passed
 	woken atomic.Bool
+	alarm *os.File // of an eventfd in the set
+	// inKernel says that the loop is in wait, which only the alarm ends.
+	inKernel atomic.Bool
 }
 
-// newWaiter makes a waiter. Only a gated one can sleep.
-func newWaiter(gated bool) (*waiter, error) {
+func newWaiter() (*waiter, error) {
 	epfd, err := newEpoll()
 	if err != nil {
 		return nil, err
 	}
-	w := &waiter{epfd: epfd, gate: epfd}
-	if gated {
-		if w.gate, err = newEpoll(); err != nil {
-			return nil, closeAfter(epfd, err)
-		}
+	gate, err := newEpoll()
+	if err != nil {
+		return nil, closeAfter(epfd, err)
 	}
-	w.file = os.NewFile(uintptr(w.gate), "epoll")
-	if w.raw, err = w.file.SyscallConn(); err != nil {
+	w := &waiter{epfd: epfd, gate: gate, file: os.NewFile(uintptr(gate), "epoll")}
+	if err := w.connect(); err != nil {
 		return nil, errors.Join(err, w.close())
 	}
-	if gated {
-		if err := w.setGate(unix.EPOLL_CTL_ADD, unix.EPOLLIN); err != nil {
-			return nil, errors.Join(err, w.close())
-		}
-	}
 	return w, nil
+}
+
+// connect joins the descriptors of a new waiter.
+func (w *waiter) connect() (err error) {
+	if w.raw, err = w.file.SyscallConn(); err != nil {
+		return err
+	}
+	if w.alarm, err = newAlarm(w.epfd); err != nil {
+		return err
+	}
+	return w.setGate(unix.EPOLL_CTL_ADD, unix.EPOLLIN)
 }
 
 // newEpoll makes an epoll descriptor. It is non-blocking, as os.NewFile requires for deadlines.
@@ -71,6 +79,9 @@ func (w *waiter) set(op, fd int, events uint32) error {
 // wake sets woken and then moves the read deadline; park clears the read deadline and then checks woken. The later one
 // sees the other, so no wake is lost. A late wake may also end the next wait.
 func (w *waiter) park(look func(fd uintptr) bool) error {
+	if err := w.openGate(); err != nil {
+		return err
+	}
 	if w.stale {
 		if err := w.file.SetReadDeadline(time.Time{}); err != nil {
 			return err
@@ -91,9 +102,14 @@ func (w *waiter) park(look func(fd uintptr) bool) error {
 // longAgo is a read deadline that ends a wait at once.
 var longAgo = time.Unix(1, 0)
 
-// wake ends the current or the next park. Any goroutine may call it.
+// wake ends the current or the next park or wait. Any goroutine may call it.
 func (w *waiter) wake() {
-	if !w.woken.Swap(true) {
+	if w.woken.Swap(true) {
+		return
+	}
+	if w.inKernel.Load() {
+		w.ring()
+	} else {
 		// It fails only if the file is closed, and then nothing waits.
 		_ = w.file.SetReadDeadline(longAgo)
 	}
@@ -113,7 +129,7 @@ const shortSleep = 2 * time.Millisecond
 // sleep sleeps for about d, or less after a signal. The gate is closed meanwhile. Otherwise each datagram would wake
 // an idle thread of Go's scheduler, which costs more than the sleep saves. Go's own timers would be too coarse.
 func (w *waiter) sleep(d time.Duration) error {
-	if err := w.setGate(unix.EPOLL_CTL_MOD, 0); err != nil {
+	if err := w.shutGate(); err != nil {
 		return err
 	}
 	if d <= shortSleep {
@@ -122,6 +138,23 @@ func (w *waiter) sleep(d time.Duration) error {
 		ts := unix.NsecToTimespec(d.Nanoseconds())
 		_ = unix.Nanosleep(&ts, nil)
 	}
+	return nil
+}
+
+// shutGate keeps the events of the set from Go's poller, until the next park.
+func (w *waiter) shutGate() error {
+	if w.shut {
+		return nil
+	}
+	w.shut = true
+	return w.setGate(unix.EPOLL_CTL_MOD, 0)
+}
+
+func (w *waiter) openGate() error {
+	if !w.shut {
+		return nil
+	}
+	w.shut = false
 	return w.setGate(unix.EPOLL_CTL_MOD, unix.EPOLLIN)
 }
 
@@ -139,8 +172,8 @@ func (w *waiter) setGate(op int, events uint32) error {
 
 func (w *waiter) close() error {
 	err := w.file.Close()
-	if w.gate != w.epfd {
-		err = errors.Join(err, unix.Close(w.epfd))
+	if w.alarm != nil {
+		err = errors.Join(err, w.alarm.Close())
 	}
-	return err
+	return errors.Join(err, unix.Close(w.epfd))
 }
