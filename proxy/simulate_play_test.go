@@ -134,7 +134,7 @@ func (p *performance) serverEvent(now time.Time, sc *scene, i int, conn *peer, e
 			return s.up.hear(m, s.dialogue.ordered && !s.leaky && !s.excused)
 		})
 		if err != nil {
-			s.up.alter(ev.Message.Payload)
+			s.up.alter(ev.Payload)
 		}
 		if err != nil && !s.suspect {
 			p.judge.Errorf("%v", err)
@@ -217,7 +217,7 @@ func (p *performance) playerEvent(s *seat, ev *codec.Event) {
 			return s.down.hear(m, s.dialogue.ordered && !s.leaky && !s.excused)
 		})
 		if err != nil {
-			s.down.alter(ev.Message.Payload)
+			s.down.alter(ev.Payload)
 		}
 		if err != nil && !s.suspect {
 			p.judge.Errorf("player %d: %v", s.number, err)
