@@ -7,7 +7,7 @@ import (
 
 // conclude makes figures and ratios of the rounds.
 func (sc *scenario) conclude(all []*measured) {
-	direct := 0.0 // processor time of all processes for each item
+	direct := 0.0 // processor time of all processes for each item, with as many clients
 	for _, m := range all {
 		if len(m.rounds) == 0 {
 			continue
@@ -15,7 +15,7 @@ func (sc *scenario) conclude(all []*measured) {
 		f := sc.figures(m)
 		everything := m.median(func(r round) float64 { return sc.perItem(r, float64(r.all)) })
 		switch {
-		case m.name == "direct":
+		case isDirect(m.name):
 			direct = everything
 		case direct > 0:
 			f.CPUAll = everything - direct
@@ -23,12 +23,12 @@ func (sc *scenario) conclude(all []*measured) {
 		if f.Loss > tooLossy {
 			sc.Busy = append(sc.Busy, f.Name)
 		}
-		if sc.Subjects = append(sc.Subjects, f); f.Sessions > sc.Sessions {
+		if sc.Subjects = append(sc.Subjects, f); isOurs(&f) && f.Sessions > sc.Sessions {
 			sc.Growth = append(sc.Growth, growth(sc.Subjects, &f))
 		}
 	}
 	for i := range sc.Subjects {
-		if f := &sc.Subjects[i]; !isOurs(f) && (f.Name != "direct" || sc.overDirect) {
+		if f := &sc.Subjects[i]; !isOurs(f) && (!isDirect(f.Name) || sc.overDirect) {
 			sc.Ratios = append(sc.Ratios, sc.ratios(f))
 		}
 	}
@@ -49,6 +49,9 @@ func quotient(a, by float64) float64 {
 	}
 	return a / by
 }
+
+// isDirect reports whether a subject is the direct path, with the usual number of clients or with Options.Grow.
+func isDirect(name string) bool { return name == "direct" || strings.HasPrefix(name, "direct, ") }
 
 func isOurs(f *Figures) bool { return strings.HasPrefix(f.Name, "tidegate") }
 
