@@ -19,6 +19,7 @@ type listener struct {
 	index     int // in the keys of its sessions; never used again for another listener
 	name      string
 	id        uint64         // for the fleet
+	arriving  string         // the node at which the last client's datagram has arrived; empty: here
 	addr      netip.AddrPort // as in the settings
 	transport Transport
 	stream    bool // each client has a socket of its own

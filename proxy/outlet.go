@@ -67,7 +67,7 @@ func (o *outlet) transmit(now time.Time, e *entry, touched sides) {
 		}
 		o.sendToClient(now, e, b)
 	}
-	if touched.has(clientSide) && p.isFar() {
+	if touched.has(clientSide) && p.mayStray() {
 		p.resent = p.client.Conn.Stats().Resent
 	}
 	if touched.has(serverSide) && p.upstream.Conn != nil && p.socket != nil {
@@ -84,11 +84,11 @@ func (o *outlet) sendToClient(now time.Time, e *entry, datagram []byte) {
 		return
 	}
 	o.counters.Clients.Out.Count(datagram)
+	if p.repeats() {
+		o.seek(p, client, datagram)
+	}
 	if far, ok := p.face.(*farFace); ok {
 		o.answerFar(far, p.listener, client, datagram)
-		if p.repeats() {
-			o.Send(far.Socket, client, datagram)
-		}
 		return
 	}
 	o.Send(p.face, p.via.to(client), datagram)

@@ -193,10 +193,26 @@ func (p *session) isFar() bool {
 	return ok
 }
 
-// repeats reports whether the client's connection sends a message again. If the client's datagrams arrive at another
-// node, its path may have come here meanwhile, and the other node does not reach it any more. A silent client does not
-// show that. So such datagrams leave by both nodes.
-func (p *session) repeats() bool { return p.client.Conn.Stats().Resent != p.resent }
+// mayStray reports whether the client's datagrams, or those of other clients of its listener, arrive at another node.
+func (p *session) mayStray() bool { return p.isFar() || p.listener.arriving != "" }
+
+// repeats reports whether the client's connection sends a message again, and the client may not be where its last
+// datagram has arrived. A silent client does not show that.
+func (p *session) repeats() bool {
+	return p.mayStray() && p.client.Conn.Stats().Resent != p.resent
+}
+
+// seek also sends a repeated message on other ways than the client's last one: from here, and by the node where the
+// last datagram of any client of the listener has arrived. A floating address leads all clients to the same node.
+func (o *outlet) seek(p *session, client netip.AddrPort, datagram []byte) {
+	far, ok := p.face.(*farFace)
+	if ok {
+		o.Send(far.Socket, client, datagram)
+	}
+	if at := p.listener.arriving; at != "" && (!ok || far.node != at) {
+		o.answerFar(&farFace{p.home(), at}, p.listener, client, datagram)
+	}
+}
 
 // pathTime is the silence of a client after which its path may have changed, so that answers do not reach it.
 const pathTime = 200 * time.Millisecond
@@ -214,6 +230,9 @@ func (w *ways) excuse(now time.Time, p *session) {
 // follow sends a session's further answers where its client's last accepted datagram has arrived.
 func (r *Relay) follow(e *entry) {
 	p := &e.Value
+	if p.listener.arriving != r.ways.at {
+		p.listener.arriving = r.ways.at
+	}
 	if r.ways.at == "" && !p.isFar() {
 		return
 	}

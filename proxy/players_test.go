@@ -59,6 +59,31 @@ func TestSilentPlayerIsFound(t *testing.T) {
 	}
 }
 
+// TestSilentPlayerIsFoundByOthers lets the path of all players lead to another node. One of them is silent, and hears a
+// repeated message by the node where the others' datagrams arrive.
+func TestSilentPlayerIsFoundByOthers(t *testing.T) {
+	w := newWorld(t, 1, simnet.Weather{Latency: time.Millisecond}, riptide22(), defaultRoute(riptide22()))
+	c, other := w.connect(codec.Hello{}), w.connect(codec.Hello{})
+	w.Run(5 * time.Second)
+	for _, p := range []*player{c, other} {
+		w.SetPath(p.addr, listenerAddr, simnet.Weather{Loss: 1})
+	}
+	w.Run(10 * time.Millisecond)
+	far, r := new(farNode), w.proxy.relay
+	r.ways.players.join(far, stray.Secret{})
+	r.ways.at = "far"
+	r.follow(r.table.Get(w.keyOf(other)))
+	r.ways.at = ""
+	w.Run(time.Second) // the other one may have been sent a message
+	before := far.answers
+	w.send(w.servers[0].peers[0], greeting(riptide22()))
+	w.await("here", time.Second, func() bool { return len(c.received()) > 0 })
+	if far.answers != before {
+		t.Error("the first transmission leaves by the other node, too")
+	}
+	w.await("at the other node", time.Second, func() bool { return far.answers > before })
+}
+
 // TestSilentPlayersAreExcused sends a message to a Riptide player while the player's datagrams are lost, as after a
 // change of the path. In a fleet that follows players, the session stays.
 func TestSilentPlayersAreExcused(t *testing.T) {
