@@ -140,6 +140,9 @@ func readArrivals(records [][]byte) (all []*arrival, faults []error) {
 
 // check returns why a Relay has no place for the session, or nil, and whether the session needs its source address.
 func (a *arrival) check(now time.Time, r *Relay, before int) (needsSource bool, err error) {
+	if err := a.room(r, before); err != nil {
+		return false, err
+	}
 	if r.leaving {
 		return false, ErrEnded
 	}
@@ -148,7 +151,7 @@ func (a *arrival) check(now time.Time, r *Relay, before int) (needsSource bool, 
 			needsSource = !route.Upstream.Transport.Transparent && (route.Mode == ModeRelay || route.Failover.Hold == 0)
 		}
 	}
-	return needsSource, a.fits(now, r, before)
+	return needsSource, a.fits(now, r)
 }
 
 // PutInPlayers begins to take sessions in, each at the loop that gets its client's datagrams from other nodes. They go
@@ -196,7 +199,7 @@ func (s *Server) PutInPlayers(moved []stray.Session) (faults func(ctx context.Co
 
 // putIn takes a session in that comes from another node. Its client's datagrams arrive at a node; empty: here.
 func (a *arrival) putIn(now time.Time, r *Relay, node string) error {
-	err := a.fits(now, r, 0)
+	err := a.fits(now, r)
 	if err == nil {
 		err = r.arrivals.add(now, a)
 	}

@@ -284,7 +284,10 @@ func (p *performance) travel(s *seat, e *entry, n int) {
 		a, err = readArrival(b)
 	}
 	if err == nil {
-		err = a.fits(p.Now(), p.proxy.node(s.addr, s.at).relay, 0)
+		r := p.proxy.node(s.addr, s.at).relay
+		if err = a.room(r, 0); err == nil {
+			err = a.fits(p.Now(), r)
+		}
 	}
 	if err == nil {
 		a.age, a.read = 0, p.Now() // virtual time

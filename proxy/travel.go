@@ -201,12 +201,17 @@ func (s *Server) PutIn(ctx context.Context, b []byte) error {
 	if err != nil {
 		return err
 	}
-	l, fits := s.loops[0], err
-	if err := l.consult(ctx, stats.WorkMove, func(r *Relay, now time.Time) { fits = a.fits(now, r, 0) }); err != nil {
-		return err
+	var fault error
+	err = s.loops[0].consult(ctx, stats.WorkMove, func(r *Relay, now time.Time) {
+		if fault = a.room(r, 0); fault == nil {
+			fault = a.fits(now, r)
+		}
+	})
+	if err != nil {
+		return err // the loop may still write the fault
 	}
-	if fits != nil {
-		return fits
+	if fault != nil {
+		return fault
 	}
 	return s.arrivals.add(time.Now(), a)
 }
@@ -238,15 +243,20 @@ func readArrival(b []byte) (*arrival, error) {
 	return a, nil
 }
 
-// fits returns why a Relay has no place for the session, or nil. before is the number of sessions that will be taken in
-// before it.
-func (a *arrival) fits(now time.Time, r *Relay, before int) error {
-	if r.draining && !r.leaving {
-		return ErrEnded
-	}
+// room returns why a Relay's limits leave no room for the session, or nil. before is the number of sessions that will
+// be taken in before it.
+func (a *arrival) room(r *Relay, before int) error {
 	before += int(r.arrivals.count.Load())
 	if err := r.table.RoomToEnter(a.Client.Addr(), before/r.shard.of); err != nil {
 		return fmt.Errorf("%w: %w", ErrTravel, err)
+	}
+	return nil
+}
+
+// fits returns why a Relay's settings have no place for the session, or nil.
+func (a *arrival) fits(now time.Time, r *Relay) error {
+	if r.draining && !r.leaving {
+		return ErrEnded
 	}
 	for _, d := range r.listeners {
 		if d.name != a.Listener || d.stream {

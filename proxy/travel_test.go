@@ -42,7 +42,7 @@ func (w *world) travel() {
 		}
 		a, err := readArrival(b)
 		if err == nil {
-			err = a.fits(now, fresh, 0)
+			err = a.fits(now, fresh)
 		}
 		if err == nil {
 			a.age, a.read = 0, now
@@ -169,24 +169,24 @@ func TestArrivalsAreBounded(t *testing.T) {
 	}
 	odd := *first
 	odd.Listener = "elsewhere"
-	if err := odd.fits(w.Now(), r, 0); !errors.Is(err, ErrTravel) {
+	if err := odd.fits(w.Now(), r); !errors.Is(err, ErrTravel) {
 		t.Errorf("another listener: %v", err)
 	}
 	odd = *first
 	odd.Route.Protocol, odd.Route.Name, odd.session.Route = "none", "none", "none"
-	if err := odd.fits(w.Now(), r, 0); !errors.Is(err, ErrTravel) {
+	if err := odd.fits(w.Now(), r); !errors.Is(err, ErrTravel) {
 		t.Errorf("another route: %v", err)
 	}
 	r.table.Limit(sessions.Limits{Sessions: 10})
-	if err := first.fits(w.Now(), r, 0); err != nil {
+	if err := first.room(r, 0); err != nil {
 		t.Errorf("no place for half-open sessions: %v", err)
 	}
 	r.arrivals = &next // one waits
-	if err := first.fits(w.Now(), r, 9); !errors.Is(err, sessions.ErrFull) {
+	if err := first.room(r, 9); !errors.Is(err, sessions.ErrFull) {
 		t.Errorf("a full table: %v", err)
 	}
 	r.draining = true
-	if err := first.fits(w.Now(), r, 0); !errors.Is(err, ErrEnded) {
+	if err := first.fits(w.Now(), r); !errors.Is(err, ErrEnded) {
 		t.Errorf("while draining: %v", err)
 	}
 }
