@@ -20,6 +20,7 @@ type listener struct {
 	name      string
 	id        uint64         // for the fleet
 	arriving  string         // the node at which the last client's datagram has arrived; empty: here
+	movedAt   time.Time      // when the first client's datagram arrived there, and none elsewhere since
 	addr      netip.AddrPort // as in the settings
 	transport Transport
 	stream    bool // each client has a socket of its own

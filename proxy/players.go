@@ -214,6 +214,20 @@ func (o *outlet) seek(p *session, client netip.AddrPort, datagram []byte) {
 	}
 }
 
+// settled is how long the datagrams of all clients must arrive at one node, before it counts as the way to silent ones.
+// Where each client has its own way, the node changes all the time.
+const settled = 10 * time.Millisecond
+
+// hasMoved reports whether a client has been silent since the datagrams of its listener's other clients have moved to
+// another node, as with a floating address.
+func (p *session) hasMoved(now time.Time) bool {
+	d, at := p.listener, ""
+	if far, ok := p.face.(*farFace); ok {
+		at = far.node
+	}
+	return at != d.arriving && p.heard.Before(d.movedAt) && now.Sub(d.movedAt) >= settled
+}
+
 // pathTime is the silence of a client after which its path may have changed, so that answers do not reach it.
 const pathTime = 200 * time.Millisecond
 
@@ -230,8 +244,8 @@ func (w *ways) excuse(now time.Time, p *session) {
 // follow sends a session's further answers where its client's last accepted datagram has arrived.
 func (r *Relay) follow(e *entry) {
 	p := &e.Value
-	if p.listener.arriving != r.ways.at {
-		p.listener.arriving = r.ways.at
+	if d := p.listener; d.arriving != r.ways.at {
+		d.arriving, d.movedAt = r.ways.at, p.heard
 	}
 	if r.ways.at == "" && !p.isFar() {
 		return

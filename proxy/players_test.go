@@ -84,6 +84,51 @@ func TestSilentPlayerIsFoundByOthers(t *testing.T) {
 	w.await("at the other node", time.Second, func() bool { return far.answers > before })
 }
 
+// TestSilentRelayedPlayerIsFound lets the path of all relayed players lead to another node, and then here. A silent one
+// hears its server by the node where the others' datagrams arrive, and no longer in two ways when it has spoken.
+func TestSilentRelayedPlayerIsFound(t *testing.T) {
+	route := defaultRoute(riptide22())
+	route.Mode = ModeRelay
+	w := newWorld(t, 1, simnet.Weather{Latency: time.Millisecond}, riptide22(), route)
+	c, other := w.connect(codec.Hello{}), w.connect(codec.Hello{})
+	w.Run(5 * time.Second)
+	w.SetPath(c.addr, listenerAddr, simnet.Weather{Loss: 1})
+	w.Run(10 * time.Millisecond)
+	far, r := new(farNode), w.proxy.relay
+	r.ways.players.join(far, stray.Secret{})
+	arrives := func(p *player, at string) {
+		e := r.table.Get(w.keyOf(p))
+		e.Value.heard, r.ways.at = w.Now(), at
+		r.follow(e)
+		r.ways.at = ""
+	}
+	hears := func(wantHere bool, wantFar bool) {
+		t.Helper()
+		here, there := len(c.received()), far.answers
+		w.send(w.servers[0].peers[0], greeting(riptide22()))
+		w.Run(5 * time.Millisecond) // no repetition yet
+		if got := len(c.received()) > here; got != wantHere {
+			t.Errorf("the player hears its server here: %v", got)
+		}
+		if got := far.answers > there; got != wantFar {
+			t.Errorf("the player hears its server at the other node: %v", got)
+		}
+	}
+	arrives(other, "far")
+	hears(true, false) // one datagram of another player may be an exception
+	w.Run(settled)
+	hears(true, true)
+	arrives(c, "far")
+	hears(false, true)
+	w.Run(time.Millisecond)
+	arrives(other, "")
+	w.Run(settled)
+	hears(true, true)
+	arrives(c, "")
+	w.Run(settled)
+	hears(true, false)
+}
+
 // TestSilentPlayersAreExcused sends a message to a Riptide player while the player's datagrams are lost, as after a
 // change of the path. In a fleet that follows players, the session stays.
 func TestSilentPlayersAreExcused(t *testing.T) {

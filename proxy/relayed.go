@@ -104,6 +104,9 @@ func (r *Relay) passDown(now time.Time, e *entry, datagram []byte) {
 	p.fromServer.Count(datagram)
 	r.counters.RelayedDown.Count(datagram)
 	r.offload.offer(now, e)
+	if p.hasMoved(now) {
+		r.sockets.seek(p, e.Key.Client, datagram)
+	}
 	if far, ok := p.face.(*farFace); ok {
 		r.sockets.answerFar(far, p.listener, e.Key.Client, datagram)
 		return
