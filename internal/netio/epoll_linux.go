@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"runtime"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -79,6 +80,7 @@ func newNative(o Options) (Poller, error) {
 		out:    newOutbox(in),
 		room:   make([]byte, streamRead),
 		delay:  moderation{max: o.MaxBatchDelay},
+		steady: steadiness{off: runtime.GOMAXPROCS(0) == 1},
 		bound:  descriptorBound(),
 	}
 	p.lingers = p.clock.add(lingerTime)

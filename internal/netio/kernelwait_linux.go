@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"os"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -13,10 +14,9 @@ import (
 // Under a steady load of few datagrams a loop waits in the kernel. Go's scheduler does not know of that wait: a wait by
 // its poller takes three more system calls, and much of its own code. But the scheduler's monitor does not rest
 // meanwhile. So a loop waits in the kernel only after steadyWaits with input, each at most steadyGap after the one
-// before, and for steadyGap at most.
+// before, and for steadyGap at most. And it does so only if Go has another processor, and no other loop that needs it.
 //
-// If the scheduler must stop the world, or a goroutine lacks a processor, a signal to the thread ends the wait early.
-// If all processors are in such waits, other goroutines get one after 20 ms at the latest.
+// If the scheduler must stop the world, a signal to the thread ends the wait early.
 const (
 	steadyGap   = 10 * time.Millisecond
 	steadyWaits = 16
@@ -27,8 +27,11 @@ type steadiness struct {
 	received uint64    // datagrams before the last wait
 	last     time.Time // beginning of the last wait after input
 	waits    int       // waits after input in a row, each at most steadyGap after the one before
-	off      bool      // the kernel is older than Linux 5.11, or forbids the system call
+	off      bool      // Go has one processor, or the kernel is older than Linux 5.11 or forbids the system call
 }
+
+// waiters is the number of the process's open ones.
+var waiters atomic.Int32
 
 // rest returns how long a wait that begins now may last in the kernel. received is the number of datagrams so far.
 func (s *steadiness) rest(now time.Time, received uint64) time.Duration {
@@ -53,7 +56,7 @@ func (p *epollPoller) waitInKernel(at time.Time) (over bool, err error) {
 	if ends {
 		rest = at.Sub(now)
 	}
-	if rest <= 0 {
+	if rest <= 0 || waiters.Load() > 1 {
 		return false, nil
 	}
 	if err := p.waiter.shutGate(); err != nil {

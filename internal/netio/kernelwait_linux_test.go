@@ -1,7 +1,8 @@
 package netio
 
 import (
-	"net/netip"
+	"fmt"
+	"net"
 	"runtime"
 	"testing"
 	"time"
@@ -33,6 +34,22 @@ func TestSteadiness(t *testing.T) {
 	}
 	if gap(steadyGap + 1); s.rest(now, received) != 0 {
 		t.Error("a load with a silence is steady")
+	}
+}
+
+// TestOnlyLoneLoopsWaitInKernel checks that a loop parks while the process has another one.
+func TestOnlyLoneLoopsWaitInKernel(t *testing.T) {
+	p, steady := steadyPoller(t)
+	other := newEpollPoller(t)
+	for range 2 {
+		steady()
+		over, err := p.waitInKernel(time.Now().Add(steadyGap / 8))
+		if over == !other.closed || err != nil {
+			t.Errorf("the other loop has ended: %v; the wait is over: %v, %v", other.closed, over, err)
+		}
+		if err := other.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
@@ -90,86 +107,95 @@ func TestDeadlineEndsWaitInKernel(t *testing.T) {
 // the next datagram then ends the wait. It is the same where the kernel has no such wait, but the loop always parks.
 func TestSteadyLoad(t *testing.T) {
 	for _, off := range []bool{false, true} {
-		p, other := newEpollPoller(t), newEpollPoller(t)
-		p.steady.off = off
-		s := listen(t, p, SocketOptions{})
-		client := dial(t, other, s.Addr())
-		sendAfter := func(d time.Duration) <-chan struct{} {
-			sent := make(chan struct{})
-			go func() {
-				<-time.After(d)
-				other.Send(client, netip.AddrPort{}, []byte("x"))
-				other.Flush()
-				close(sent)
-			}()
-			return sent
+		t.Run(fmt.Sprint("off ", off), func(t *testing.T) { receiveSteadyLoad(t, off) })
+	}
+}
+
+func receiveSteadyLoad(t *testing.T, off bool) {
+	p := newEpollPoller(t)
+	p.steady.off = off
+	client, err := net.Dial("udp", listen(t, p, SocketOptions{}).Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	sendAfter := func(d time.Duration) <-chan struct{} {
+		sent := make(chan struct{})
+		go func() {
+			<-time.After(d)
+			_, _ = client.Write([]byte("x"))
+			close(sent)
+		}()
+		return sent
+	}
+	e := newEchoing(p)
+	turn := func() {
+		if err := p.Wait(time.Now().Add(tooLong)); err != nil {
+			t.Fatal(err)
 		}
-		e := newEchoing(p)
-		turn := func() {
-			if err := p.Wait(time.Now().Add(tooLong)); err != nil {
-				t.Fatal(err)
-			}
-			p.Receive(e)
-		}
-		for start := time.Now(); !p.waiter.shut; { // each datagram finds the loop before or in its wait
-			before := p.stats.In.Datagrams
-			sent := sendAfter(time.Millisecond)
-			for p.stats.In.Datagrams == before {
-				turn()
-			}
-			if <-sent; off && before > 2*steadyWaits {
-				break
-			}
-			if time.Since(start) > tooLong {
-				t.Fatal("no wait in the kernel under a steady load")
-			}
-		}
-		sent := sendAfter(4 * steadyGap)
-		for before := p.stats.In.Datagrams; p.stats.In.Datagrams == before; {
+		p.Receive(e)
+	}
+	for start := time.Now(); !p.waiter.shut; { // each datagram finds the loop before or in its wait
+		before := p.stats.In.Datagrams
+		sent := sendAfter(time.Millisecond)
+		for p.stats.In.Datagrams == before {
 			turn()
 		}
-		<-sent
-		if p.waiter.shut {
-			t.Error("the loop has not parked in a silence")
+		if <-sent; off && before > 2*steadyWaits {
+			break
 		}
+		if time.Since(start) > tooLong {
+			t.Fatal("no wait in the kernel under a steady load")
+		}
+	}
+	sent := sendAfter(4 * steadyGap)
+	for before := p.stats.In.Datagrams; p.stats.In.Datagrams == before; {
+		turn()
+	}
+	<-sent
+	if p.waiter.shut {
+		t.Error("the loop has not parked in a silence")
 	}
 }
 
 // TestWaitInKernelYields checks that a wait in the kernel delays neither a stop of the world nor other goroutines, even
-// if there is only one processor for Go.
+// if there is only one processor for Go. No loop waits so there, but the number may change later.
 func TestWaitInKernelYields(t *testing.T) {
 	for _, processors := range []int{1, 2} {
-		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(processors))
-		p, steady := steadyPoller(t)
-		stops := make(chan time.Duration)
-		go func() {
-			shortest := tooLong
-			var stats runtime.MemStats
-			for range 10 {
-				<-time.After(time.Millisecond)
-				start := time.Now()
-				runtime.ReadMemStats(&stats) // stops the world
-				shortest = min(shortest, time.Since(start))
-			}
-			stops <- shortest
-		}()
-		for start := time.Now(); ; {
-			steady()
-			if _, err := p.waitInKernel(time.Time{}); err != nil {
-				t.Fatal(err)
-			}
-			select {
-			case shortest := <-stops:
-				if shortest > steadyGap/4 {
-					t.Errorf("a stop of the world takes %s with %d processors", shortest, processors)
-				}
-			default:
-				if time.Since(start) < tooLong {
-					continue
-				}
-				t.Errorf("goroutines do not run beside a waiting loop with %d processors", processors)
-			}
-			break
+		t.Run(fmt.Sprint(processors), func(t *testing.T) { waitAndYield(t, processors) })
+	}
+}
+
+func waitAndYield(t *testing.T, processors int) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(processors))
+	p, steady := steadyPoller(t)
+	stops := make(chan time.Duration)
+	go func() {
+		shortest := tooLong
+		var stats runtime.MemStats
+		for range 10 {
+			<-time.After(time.Millisecond)
+			start := time.Now()
+			runtime.ReadMemStats(&stats) // stops the world
+			shortest = min(shortest, time.Since(start))
 		}
+		stops <- shortest
+	}()
+	for start := time.Now(); ; {
+		steady()
+		if _, err := p.waitInKernel(time.Time{}); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case shortest := <-stops:
+			if shortest > steadyGap/4 {
+				t.Errorf("a stop of the world takes %s with %d processors", shortest, processors)
+			}
+		default:
+			if time.Since(start) < tooLong {
+				continue
+			}
+			t.Errorf("goroutines do not run beside a waiting loop with %d processors", processors)
+		}
+		break
 	}
 }

@@ -38,6 +38,7 @@ func newWaiter() (*waiter, error) {
 		return nil, closeAfter(epfd, err)
 	}
 	w := &waiter{epfd: epfd, gate: gate, file: os.NewFile(uintptr(gate), "epoll")}
+	waiters.Add(1)
 	if err := w.connect(); err != nil {
 		return nil, errors.Join(err, w.close())
 	}
@@ -171,6 +172,7 @@ func (w *waiter) setGate(op int, events uint32) error {
 }
 
 func (w *waiter) close() error {
+	waiters.Add(-1)
 	err := w.file.Close()
 	if w.alarm != nil {
 		err = errors.Join(err, w.alarm.Close())
