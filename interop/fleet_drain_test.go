@@ -52,8 +52,9 @@ half_open_per_network = 1000`).Replace
 // nodes. Then their address moves to one of these, and the node ends. No session ends, and no reliable message is lost.
 func TestFleetDrainInNamespaces(t *testing.T) {
 	l := newFleetLab(t)
-	for _, n := range l.nodes {
+	for i, n := range l.nodes {
 		n.at.Address("lo", sourceAddr+"/32")
+		n.at.Ports(20_000+10_000*i, 29_999+10_000*i) // a session keeps its port at the next node, whose checks have some, too
 	}
 	l.home.Neighbor(gameSwitch, sourceAddr, net.HardwareAddr{3, 0xbf, 10, 209, 0, 60})
 	l.nodes[0].at.Address("eth0", playAddr+"/32")

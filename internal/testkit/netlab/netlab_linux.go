@@ -1,7 +1,9 @@
 package netlab
 
 import (
+	"fmt"
 	"net"
+	"os"
 	"runtime"
 	"testing"
 
@@ -153,6 +155,14 @@ func (n *Namespace) Unaddress(device, address string) {
 		n.t.Fatal(err)
 	}
 	n.run("remove address "+address, func() error { return netlink.AddrDel(link, parsed) })
+}
+
+// Ports bounds the ports that the kernel gives to sockets of the namespace.
+func (n *Namespace) Ports(first, last int) {
+	n.t.Helper()
+	n.run("range of ports", func() error {
+		return os.WriteFile("/proc/sys/net/ipv4/ip_local_port_range", fmt.Appendf(nil, "%d %d", first, last), 0)
+	})
 }
 
 // Hardware returns the Ethernet address of an interface.
