@@ -202,8 +202,8 @@ func (p *session) repeats() bool {
 	return p.mayStray() && p.client.Conn.Stats().Resent != p.resent
 }
 
-// seek also sends a repeated message on other ways than the client's last one: from here, and by the node where the
-// last datagram of any client of the listener has arrived. A floating address leads all clients to the same node.
+// seek also sends a datagram on other ways than the client's last one: from here, and by the node where the last
+// datagram of any client of the listener has arrived. A floating address leads all clients to the same node.
 func (o *outlet) seek(p *session, client netip.AddrPort, datagram []byte) {
 	far, ok := p.face.(*farFace)
 	if ok {
