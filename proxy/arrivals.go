@@ -45,6 +45,7 @@ type arrival struct {
 	size    int
 	age     time.Duration // since the session was saved, when it was read
 	read    time.Time
+	returns bool // its old node takes it back if it would be lost here
 }
 
 func (a *arrival) key() arrivalKey { return arrivalKey{a.Listener, a.Client} }
@@ -180,11 +181,12 @@ func (a *arrival) takeIn(now time.Time, r *Relay, d *listener, s netio.Socket) (
 	}
 	v.HasSocket = true
 	same := socket.Addr() == a.Source
-	if !same && now.Sub(a.read) < addressTime {
+	lost := !same && (route.Mode == ModeRelay || route.Failover.Hold == 0)
+	if !same && now.Sub(a.read) < addressTime && !(lost && a.returns) {
 		socket.Close()
 		return nil, errLater
 	}
-	if !same && (route.Mode == ModeRelay || route.Failover.Hold == 0) {
+	if lost {
 		socket.Close()
 		return nil, fmt.Errorf("%w: its server knows it by the address %v, which is not free here, and its route holds "+
 			"no sessions", ErrTravel, a.Source)

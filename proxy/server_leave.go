@@ -154,11 +154,21 @@ func (a *arrival) check(now time.Time, r *Relay, before int) (needsSource bool, 
 	return needsSource, a.fits(now, r)
 }
 
-// PutInPlayers begins to take sessions in, each at the loop that gets its client's datagrams from other nodes. They go
-// on at once, if their source addresses are free. The function that it returns waits for the loops until ctx is done,
-// and has an error for each session that is not taken in. Answers go where the client's datagrams arrive: at the node
-// of a session, or here if it is empty.
+// PutInPlayers begins to take sessions in that another node has taken out, each at the loop that gets its client's
+// datagrams from other nodes. The function that it returns waits for the loops until ctx is done, and has an error for
+// each session that is not taken in. The other node takes these back. Answers go where the client's datagrams arrive:
+// at the node of a session, or here if it is empty.
 func (s *Server) PutInPlayers(moved []stray.Session) (faults func(ctx context.Context) []error) {
+	return s.putIn(moved, true)
+}
+
+// PutBackPlayers takes sessions in again that this Server has taken out, as PutInPlayers does. A session whose source
+// address is not free tries again with its client's datagrams, and is lost if it does not get it in time.
+func (s *Server) PutBackPlayers(moved []stray.Session) (faults func(ctx context.Context) []error) {
+	return s.putIn(moved, false)
+}
+
+func (s *Server) putIn(moved []stray.Session, returns bool) (faults func(ctx context.Context) []error) {
 	records := make([][]byte, len(moved))
 	for i := range moved {
 		records[i] = moved[i].Record
@@ -167,6 +177,7 @@ func (s *Server) PutInPlayers(moved []stray.Session) (faults func(ctx context.Co
 	parts := make([][]int, len(s.loops))
 	for i, a := range all {
 		if errs[i] == nil {
+			a.returns = returns
 			_, loop := s.players.home(&stray.Datagram{Listener: a.listenerID(), Client: a.Client}, len(s.loops))
 			parts[loop] = append(parts[loop], i)
 		}

@@ -344,7 +344,7 @@ func (m *mover) format(step, id string, all []stray.Session) ([]byte, error) {
 
 // keep takes sessions in again that have not moved.
 func (m *mover) keep(all []stray.Session) {
-	for i, err := range m.proxy.PutInPlayers(all)(context.Background()) {
+	for i, err := range m.proxy.PutBackPlayers(all)(context.Background()) {
 		if err != nil {
 			m.log.Error().Err(err).Msg("session lost: it cannot be taken in again")
 		}

@@ -43,6 +43,8 @@ type Players interface {
 	// returns waits until ctx is done, and has an error for each session that is not taken in. An empty node of a session
 	// is this one.
 	PutInPlayers(all []stray.Session) (faults func(ctx context.Context) []error)
+	// PutBackPlayers takes sessions in again that no other node has taken in.
+	PutBackPlayers(all []stray.Session) (faults func(ctx context.Context) []error)
 }
 
 // Times of messages about players.
