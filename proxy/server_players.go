@@ -19,7 +19,7 @@ func (s *Server) JoinFleet(ctx context.Context, carrier stray.Carrier, secret st
 	return nil
 }
 
-// HoldForFleet gives the loops a way to other nodes before they run. It holds until JoinFleet.
+// HoldForFleet gives the loops a way to other nodes before they run, and until JoinFleet.
 func (s *Server) HoldForFleet(carrier stray.Carrier, secret stray.Secret) {
 	s.players.join(carrier, secret)
 }

@@ -430,6 +430,15 @@ func (p *process) awaitAll(t *testing.T, messages ...string) map[string]map[stri
 	return nil
 }
 
+// tellLog shows the rest of the log: the reason why a session has ended.
+func (p *process) tellLog(t *testing.T) {
+	t.Helper()
+	_ = p.stderr.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+	for p.log.Scan() {
+		t.Log(p.log.Text())
+	}
+}
+
 // TestSignalsEndItPolitely ends with exit code 0, and both the client and the server get a goodbye.
 func TestSignalsEndItPolitely(t *testing.T) {
 	for _, signal := range []os.Signal{os.Interrupt, syscall.SIGTERM} {

@@ -99,6 +99,15 @@ func TestUpgradeOfFollowedPlayers(t *testing.T) {
 				}
 			}
 			g.begin(t, owner)
+			t.Cleanup(func() {
+				if t.Failed() {
+					for _, p := range []*process{owner, edge} {
+						_, stdout, stderr := separately(t, "fleet", "status", "--json", "-c", p.file)
+						t.Log(stdout, stderr)
+					}
+					edge.tellLog(t)
+				}
+			})
 			passes := func() { // the edge knows all players, and passes their datagrams on
 				t.Helper()
 				await.Nil(t, func() error {

@@ -89,6 +89,11 @@ func (g *games) begin(t *testing.T, p *process) {
 	var playing context.Context
 	playing, g.stop = context.WithCancel(context.Background())
 	t.Cleanup(g.stop)
+	t.Cleanup(func() {
+		if t.Failed() {
+			p.tellLog(t)
+		}
+	})
 	for _, k := range g.kinds {
 		game, err := demo.NewGame(demo.GameOptions{
 			Pair: k.pair, Servers: []netip.AddrPort{k.server}, Proxy: k.reach, Clients: g.players,

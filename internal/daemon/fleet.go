@@ -21,7 +21,7 @@ import (
 // openFleet joins the fleet of the configuration, until the service closes or leaveFleet. A successor does so after its
 // predecessor has left it: only one process can have an embedded server's port and folder.
 func (s *service) openFleet(from fleet.Pending) error {
-	joined, stop, err := startFleet(s.config, s.bans.bans, s.fleetGames(), from, s.log)
+	joined, stop, err := startFleet(s.config, s.bans.bans, s.fleetGames(), from, s.held, s.log)
 	if err == nil && joined != nil {
 		s.unfleet = stop
 		s.closers = append(s.closers, stop)
@@ -37,11 +37,12 @@ func (s *service) leaveFleet() {
 	}
 }
 
-// holdPlayers has a successor treat the players of other nodes as such until it joins the fleet.
+// holdPlayers has a successor pass the datagrams of other nodes' players on until it joins the fleet.
 func (s *service) holdPlayers() {
 	if p := s.from.predecessor; p != nil && s.config.Fleet.On() {
 		o := fleetOptions(s.config, s.bans.bans, s.fleetGames(), p.Fleet, s.log)
-		fleet.HoldPlayers(&o)
+		s.held = fleet.HoldPlayers(&o)
+		s.closers = append(s.closers, s.held.End)
 	}
 }
 
@@ -86,12 +87,14 @@ func (g fleetGames) ProtocolCounts(ctx context.Context) (all []fleet.ProtocolCou
 }
 
 // startFleet joins the fleet of a configuration. The Fleet is nil if there is none.
-func startFleet(c *config.Config, bans *ratelimit.Bans, games fleet.GameServers, from fleet.Pending, log zerolog.Logger,
-) (f *fleet.Fleet, stop func(), err error) {
+func startFleet(c *config.Config, bans *ratelimit.Bans, games fleet.GameServers, from fleet.Pending, held *fleet.Held,
+	log zerolog.Logger) (f *fleet.Fleet, stop func(), err error) {
 	if !c.Fleet.On() {
 		return nil, nil, nil
 	}
-	return fleet.Start(fleetOptions(c, bans, games, from, log))
+	o := fleetOptions(c, bans, games, from, log)
+	o.Held = held
+	return fleet.Start(o)
 }
 
 func fleetOptions(c *config.Config, bans *ratelimit.Bans, games fleet.GameServers, from fleet.Pending,

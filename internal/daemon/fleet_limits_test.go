@@ -47,7 +47,7 @@ func newLimitedGate(t *testing.T, name, nats string, a *arcade, burst int, share
 		ReportEvery: config.Duration(50 * time.Millisecond),
 	}}
 	games := fleetGames{Server: s}
-	f, stop, err := startFleet(c, ratelimit.NewBans(ratelimit.Terms{}), games, fleet.Pending{}, zerolog.Nop())
+	f, stop, err := startFleet(c, ratelimit.NewBans(ratelimit.Terms{}), games, fleet.Pending{}, nil, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}

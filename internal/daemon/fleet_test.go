@@ -24,7 +24,7 @@ func TestNoFleet(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := runtime.NumGoroutine()
-	f, stop, err := startFleet(c, nil, nil, fleet.Pending{}, zerolog.Nop()) // a use of bans would panic
+	f, stop, err := startFleet(c, nil, nil, fleet.Pending{}, nil, zerolog.Nop()) // a use of bans would panic
 	if f != nil || stop != nil || err != nil {
 		t.Errorf("%v, %v", f, err)
 	}
@@ -64,7 +64,7 @@ func TestFleetAndBanFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(books[i].start(t.Context()))
-		f, stop, err := startFleet(c, books[i].bans, nil, fleet.Pending{}, zerolog.Nop())
+		f, stop, err := startFleet(c, books[i].bans, nil, fleet.Pending{}, nil, zerolog.Nop())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -39,6 +39,7 @@ type service struct {
 	reloads *reloader
 	fleet   atomic.Pointer[fleet.Fleet] // nil: none
 	unfleet func()                      // leaves the fleet; nil: none
+	held    *fleet.Held                 // until a successor joins it; nil: none
 	closers []func()                    // calls of close, in reverse order
 }
 
@@ -122,6 +123,7 @@ func (s *service) run(ctx context.Context, watch bool) error {
 	served := make(chan error, 1)
 	go func() { served <- s.serve(ctx) }()
 	if s.from.predecessor != nil {
+		s.held.Begin()
 		s.settleIn(drain, upgrades)
 	}
 	err := s.attend(ctx, watch, upgrades, served)

@@ -47,7 +47,9 @@ type embedded struct {
 	fault          *atomic.Pointer[string] // why it does not run; nil: it runs, or nothing is known
 }
 
-func newEmbedded(o *Options) (*embedded, error) {
+// newEmbedded makes a server that is not started. One that stands in for the node's own has no port that other nodes
+// know, and no streams: it goes to them.
+func newEmbedded(o *Options, standsIn bool) (*embedded, error) {
 	e := o.Embedded
 	s := &embedded{user: rand.Text(), password: rand.Text(), log: o.Log, fault: new(atomic.Pointer[string])}
 	hash, err := bcrypt.GenerateFromPassword([]byte(s.password), bcrypt.MinCost)
@@ -61,10 +63,15 @@ func newEmbedded(o *Options) (*embedded, error) {
 		JetStream: true, StoreDir: e.Store, JetStreamMaxMemory: maxMemory, JetStreamMaxStore: maxStore,
 	}
 	if len(e.Peers) > 1 {
-		s.listen = net.JoinHostPort(e.Host, strconv.Itoa(e.Port))
 		options.Cluster = server.ClusterOpts{
 			Name: o.Name, Host: e.Host, Port: e.Port, Username: routeUser, Password: e.Secret,
 			PoolSize: -1, PingInterval: patience, MaxPingsOut: 2, Advertise: e.advertise,
+		}
+		if standsIn {
+			options.ServerName, options.JetStream = o.Node+"-"+rand.Text(), false
+			options.Cluster.Host, options.Cluster.Port, options.Cluster.NoAdvertise = "127.0.0.1", server.RANDOM_PORT, true
+		} else {
+			s.listen = net.JoinHostPort(e.Host, strconv.Itoa(e.Port))
 		}
 		for _, peer := range e.Peers {
 			options.Routes = append(options.Routes,

@@ -38,6 +38,7 @@ type Options struct {
 	Players  Players     // nil: players are not followed
 	Budgets  Budgets     // nil: limits are not shared
 	Pending  Pending     // of a predecessor
+	Held     *Held       // of this successor; nil: none
 	Log      zerolog.Logger
 
 	ReportEvery   time.Duration // at least, between two reports of the counts; 0: a quarter of a second
@@ -74,7 +75,7 @@ func Start(o Options) (f *Fleet, stop func(), err error) {
 		ended: make(chan struct{}),
 	}
 	if o.Embedded != nil {
-		if f.server, err = newEmbedded(&o); err != nil {
+		if f.server, err = newEmbedded(&o, false); err != nil {
 			return nil, nil, err
 		}
 	}

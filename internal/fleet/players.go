@@ -9,6 +9,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -22,7 +23,7 @@ import (
 type Players interface {
 	// JoinFleet gives the proxy the way to other nodes.
 	JoinFleet(ctx context.Context, carrier stray.Carrier, secret stray.Secret) error
-	// HoldForFleet gives a proxy a way that holds until JoinFleet. Its loops do not run yet.
+	// HoldForFleet gives a proxy a way to other nodes until JoinFleet. Its loops do not run yet.
 	HoldForFleet(carrier stray.Carrier, secret stray.Secret)
 	// PlayerChanges returns the clients that have joined and left since the last call, or the whole set.
 	PlayerChanges(whole bool) (opened, closed []stray.Key, isWhole bool)
@@ -75,7 +76,10 @@ type players struct {
 	wholeAt  time.Time // of the next whole set; zero: none is wanted
 	last     time.Time // of the last whole set
 
-	connection atomic.Pointer[nats.Conn]
+	connection atomic.Pointer[nats.Conn] // in use
+	own        *nats.Conn
+	held       *Held // nil: none
+	freed      sync.Once
 	status     playerStatus
 }
 
@@ -91,7 +95,7 @@ func newPlayers(o *Options) *players {
 		log: o.Log, proxy: o.Players, node: o.Node, prefix: "tidegate." + o.Name + ".",
 		every: cmp.Or(o.ReportEvery, reportEvery), where: newWhereabouts(), instance: rand.Text(),
 		out: newOutboxes(o.Node), secret: secretOf(o),
-		coming: newComing(o.Players, o.Node), asks: make(chan func()),
+		coming: newComing(o.Players, o.Node), asks: make(chan func()), held: o.Held,
 	}
 	p.where.inherit(time.Now(), o.Pending.Players)
 	p.wholeAt = time.Now()
@@ -148,22 +152,26 @@ func (p *players) start(ctx context.Context, connection *nats.Conn) (wait func()
 	if p == nil {
 		return func() {}
 	}
+	p.begin(connection)
 	sets, asks := make(chan *nats.Msg, maxPending), make(chan *nats.Msg, 1)
 	_, err := connection.ChanSubscribe(p.prefix+"players.>", sets) // the library repeats it after each reconnect
 	if err == nil {
 		_, err = connection.ChanSubscribe(p.prefix+"player_asks."+p.node, asks)
 	}
 	if err == nil {
-		_, err = connection.Subscribe(p.prefix+"strays."+p.node, p.takeStrays)
+		_, err = connection.Subscribe(p.prefix+"strays."+p.node, func(m *nats.Msg) {
+			p.letGo() // other nodes reach this connection
+			p.takeStrays(m)
+		})
 	}
 	if err == nil {
 		_, err = connection.Subscribe(p.prefix+"moves."+p.node, p.takeOffer)
 	}
 	if err != nil {
 		p.log.Error().Err(err).Msg("players are not followed until a restart")
+		p.letGo()
 		return func() {}
 	}
-	p.connection.Store(connection)
 	ended, sent := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -180,6 +188,7 @@ func (p *players) start(ctx context.Context, connection *nats.Conn) (wait func()
 	return func() {
 		<-ended
 		<-sent
+		p.letGo()
 	}
 }
 

@@ -149,22 +149,6 @@ func TestInheritPlayers(t *testing.T) {
 	w.want(t, 2, "")
 }
 
-// TestHoldPlayers holds the datagrams of other nodes' players while a node joins, and those of no stranger.
-func TestHoldPlayers(t *testing.T) {
-	old := newWhereabouts()
-	old.tell(t, noon, "a", playerSet{instance: "x", number: 1, begins: true, ends: true, opened: keys(1)})
-	h := hold(noon, old.export())
-	for _, c := range []struct {
-		key   stray.Key
-		after time.Duration
-		held  bool
-	}{{1, 0, true}, {2, 0, false}, {1, forgetAfter - 1, true}, {1, forgetAfter, false}} {
-		if h.holds(noon.Add(c.after), c.key) != c.held {
-			t.Errorf("player %d after %v: held %v", c.key, c.after, !c.held)
-		}
-	}
-}
-
 // TestWhereaboutsAreBounded reaches the bounds of nodes and of players.
 func TestWhereaboutsAreBounded(t *testing.T) {
 	defer func(n int) { maxPlayers = n }(maxPlayers)

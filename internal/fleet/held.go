@@ -1,0 +1,144 @@
+package fleet
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+// heldTime is how long the players of a node that has joined stay with Held, unless other nodes reach it sooner.
+const heldTime = 5 * time.Second
+
+// Held has the players of other nodes, and this node's players whose datagrams arrive elsewhere, while a successor
+// joins the fleet: only one process can be the node, and a game ends soon if nothing comes through. Held has a
+// connection of its own, and with an embedded server a second server without streams. Its methods do nothing if it is
+// nil.
+type Held struct {
+	players *players
+	cancel  context.CancelFunc
+	opened  chan struct{} // closed when connection is set
+	ended   sync.WaitGroup
+
+	connection *nats.Conn // nil: none
+}
+
+// HoldPlayers makes a successor's proxy pass the datagrams of other nodes' players on until it joins the fleet, and
+// drop them while there is no connection. It comes before the loops run. Without a predecessor that followed players
+// it returns nil.
+func HoldPlayers(o *Options) *Held {
+	if o.Players == nil || len(o.Pending.Players) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	h := &Held{players: newPlayers(o), cancel: cancel, opened: make(chan struct{})}
+	f := &Fleet{Options: *o, news: make(chan struct{}, 1)}
+	h.ended.Go(func() { h.run(ctx, f) })
+	o.Players.HoldForFleet(h.players, h.players.secret)
+	return h
+}
+
+// run is a part of the fleet until ctx is done.
+func (h *Held) run(ctx context.Context, f *Fleet) {
+	connection, err := h.connect(ctx, f)
+	if err != nil {
+		f.Log.Warn().Err(err).Msg("players of other nodes wait for the end of the upgrade")
+	}
+	p, sets, began := h.players, make(chan *nats.Msg, maxPending), time.Now()
+	if h.connection = connection; connection != nil {
+		_, _ = connection.ChanSubscribe(p.prefix+"players.>", sets) // a new connection has no error
+		p.connection.Store(connection)
+		h.ended.Go(func() { p.out.run(ctx, p.send) })
+	}
+	close(h.opened)
+	tick := time.NewTicker(p.every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			if connection != nil {
+				connection.Close()
+			}
+			f.server.stop()
+			return
+		case m := <-sets:
+			p.hear(connection, strings.TrimPrefix(m.Subject, p.prefix+"players."), m.Data)
+		case now := <-tick.C:
+			if connection != nil && connection.IsConnected() || now.Sub(began) > forgetAfter {
+				p.where.expire(now)
+			}
+		}
+	}
+}
+
+func (h *Held) connect(ctx context.Context, f *Fleet) (connection *nats.Conn, err error) {
+	if f.Embedded != nil {
+		if f.server, err = newEmbedded(&f.Options, true); err != nil {
+			return nil, err
+		}
+		f.server.start(ctx)()
+	}
+	options, err := f.options(f.server)
+	if err != nil {
+		return nil, err
+	}
+	return nats.Connect(strings.Join(f.Servers, ","), options...)
+}
+
+// Begin begins to take what other nodes pass on. The loops run.
+func (h *Held) Begin() {
+	if h == nil {
+		return
+	}
+	h.ended.Go(func() {
+		<-h.opened
+		if h.connection == nil {
+			return
+		}
+		p := h.players
+		_, err := h.connection.Subscribe(p.prefix+"strays."+p.node, func(m *nats.Msg) {
+			if m.Reply == "" { // else a session, which only the node can take
+				p.takeStrays(m)
+			}
+		})
+		if err != nil {
+			p.log.Warn().Err(err).Msg("players at other nodes wait for the end of the upgrade")
+		}
+	})
+}
+
+// End ends the part in the fleet.
+func (h *Held) End() {
+	if h != nil {
+		h.cancel()
+		h.ended.Wait()
+	}
+}
+
+// begin uses a connection. As long as other nodes may not reach it yet, the connection of Held stays in use.
+func (p *players) begin(connection *nats.Conn) {
+	p.own = connection // before another goroutine calls letGo
+	if p.held == nil {
+		p.connection.Store(connection)
+		return
+	}
+	<-p.held.opened
+	if p.held.connection == nil {
+		p.letGo()
+		return
+	}
+	p.connection.Store(p.held.connection)
+	time.AfterFunc(heldTime, p.letGo)
+}
+
+// letGo ends Held, if there is one: the node has joined.
+func (p *players) letGo() {
+	p.freed.Do(func() {
+		if p.held != nil {
+			p.connection.Store(p.own)
+			go p.held.End()
+		}
+	})
+}
