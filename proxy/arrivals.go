@@ -182,7 +182,7 @@ func (a *arrival) takeIn(now time.Time, r *Relay, d *listener, s netio.Socket) (
 	v.HasSocket = true
 	same := socket.Addr() == a.Source
 	lost := !same && (route.Mode == ModeRelay || route.Failover.Hold == 0)
-	if !same && now.Sub(a.read) < addressTime && !(lost && a.returns) {
+	if !same && now.Sub(a.read) < addressTime && (!lost || !a.returns) {
 		socket.Close()
 		return nil, errLater
 	}
