@@ -60,7 +60,10 @@ func newEmbedded(o *Options, standsIn bool) (*embedded, error) {
 		ServerName: o.Node, NoSigs: true, MaxPayload: 1 << 20,
 		// Routes need a client port (server.StartRouting waits for it). Only this process has its password.
 		Host: "127.0.0.1", Port: server.RANDOM_PORT, Username: s.user, Password: string(hash),
-		JetStream: true, StoreDir: e.Store, JetStreamMaxMemory: maxMemory, JetStreamMaxStore: maxStore,
+		JetStream: !standsIn, StoreDir: e.Store, JetStreamMaxMemory: maxMemory, JetStreamMaxStore: maxStore,
+	}
+	if standsIn {
+		options.ServerName += "-" + rand.Text()
 	}
 	if len(e.Peers) > 1 {
 		options.Cluster = server.ClusterOpts{
@@ -68,7 +71,6 @@ func newEmbedded(o *Options, standsIn bool) (*embedded, error) {
 			PoolSize: -1, PingInterval: patience, MaxPingsOut: 2, Advertise: e.advertise,
 		}
 		if standsIn {
-			options.ServerName, options.JetStream = o.Node+"-"+rand.Text(), false
 			options.Cluster.Host, options.Cluster.Port, options.Cluster.NoAdvertise = "127.0.0.1", server.RANDOM_PORT, true
 		} else {
 			s.listen = net.JoinHostPort(e.Host, strconv.Itoa(e.Port))

@@ -17,6 +17,7 @@ const heldTime = 5 * time.Second
 // connection of its own, and with an embedded server a second server without streams. Its methods do nothing if it is
 // nil.
 type Held struct {
+	began   time.Time
 	players *players
 	cancel  context.CancelFunc
 	opened  chan struct{} // closed when connection is set
@@ -33,7 +34,7 @@ func HoldPlayers(o *Options) *Held {
 		return nil
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	h := &Held{players: newPlayers(o), cancel: cancel, opened: make(chan struct{})}
+	h := &Held{began: time.Now(), players: newPlayers(o), cancel: cancel, opened: make(chan struct{})}
 	f := &Fleet{Options: *o, news: make(chan struct{}, 1)}
 	h.ended.Go(func() { h.run(ctx, f) })
 	o.Players.HoldForFleet(h.players, h.players.secret)
@@ -46,7 +47,7 @@ func (h *Held) run(ctx context.Context, f *Fleet) {
 	if err != nil {
 		f.Log.Warn().Err(err).Msg("players of other nodes wait for the end of the upgrade")
 	}
-	p, sets, began := h.players, make(chan *nats.Msg, maxPending), time.Now()
+	p, sets := h.players, make(chan *nats.Msg, maxPending)
 	if h.connection = connection; connection != nil {
 		_, _ = connection.ChanSubscribe(p.prefix+"players.>", sets) // a new connection has no error
 		p.connection.Store(connection)
@@ -66,10 +67,16 @@ func (h *Held) run(ctx context.Context, f *Fleet) {
 		case m := <-sets:
 			p.hear(connection, strings.TrimPrefix(m.Subject, p.prefix+"players."), m.Data)
 		case now := <-tick.C:
-			if connection != nil && connection.IsConnected() || now.Sub(began) > forgetAfter {
-				p.where.expire(now)
-			}
+			h.expire(now)
 		}
+	}
+}
+
+// expire forgets silent nodes, should the node not join. Without a connection all nodes are silent, so their players
+// are held for the longer time: their protocols send again.
+func (h *Held) expire(now time.Time) {
+	if c := h.connection; c != nil && c.IsConnected() || now.Sub(h.began) >= forgetAfter {
+		h.players.where.expire(now)
 	}
 }
 
@@ -135,10 +142,7 @@ func (p *players) begin(connection *nats.Conn) {
 
 // letGo ends Held, if there is one: the node has joined.
 func (p *players) letGo() {
-	p.freed.Do(func() {
-		if p.held != nil {
-			p.connection.Store(p.own)
-			go p.held.End()
-		}
-	})
+	if p.held != nil && p.connection.Swap(p.own) != p.own {
+		go p.held.End()
+	}
 }

@@ -122,17 +122,18 @@ func TestHeldPlayers(t *testing.T) {
 			o.Held = HoldPlayers(&o)
 			t.Cleanup(o.Held.End)
 			o.Held.Begin()
+			<-o.Held.opened
 			crosses(t, "beside its predecessor", successor, other)
 			if successor.way().PassOn(2, new(stray.Datagram)) {
 				t.Error("a stranger is another node's player")
 			}
 			predecessor.leave()
 			crosses(t, "without a node", successor, other)
-			joined := join(t, o)
+			join(t, o)
 			crosses(t, "in the fleet", successor, other)
 			await.Until(t, "alone", func() bool {
 				crosses(t, "until it is alone", successor, other) // a datagram that comes by its own connection ends Held
-				return joined.players.connection.Load() == joined.players.own
+				return o.Held.connection.IsClosed()
 			})
 			o.Held.End()
 			crosses(t, "alone", successor, other)
@@ -153,6 +154,14 @@ func TestHeldPlayersWithoutNATS(t *testing.T) {
 		t.Error("a player is a stranger, or a stranger a player")
 	}
 	h.End()
+	for _, c := range []struct {
+		after time.Duration
+		held  bool
+	}{{forgetAfter - time.Second, true}, {forgetAfter + time.Second, false}} {
+		if h.expire(h.began.Add(c.after)); r.way().PassOn(1, new(stray.Datagram)) != c.held {
+			t.Errorf("after %v without NATS, the player is held: %v", c.after, !c.held)
+		}
+	}
 	if HoldPlayers(&Options{Players: r}) != nil {
 		t.Error("players are held where no other node has any")
 	}

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -79,7 +78,6 @@ type players struct {
 	connection atomic.Pointer[nats.Conn] // in use
 	own        *nats.Conn
 	held       *Held // nil: none
-	freed      sync.Once
 	status     playerStatus
 }
 
