@@ -102,7 +102,7 @@ func TestWhoIsKickedIsAStranger(t *testing.T) {
 func TestPlayersPassAFloodAfterAHandOver(t *testing.T) {
 	old := besiege(t, 1, newGates(t, 1))
 	player := old.player()
-	files, err := old.Files()
+	files, err := old.Listening()
 	if err != nil {
 		t.Fatal(err)
 	}

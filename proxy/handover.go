@@ -3,7 +3,6 @@ package proxy
 import (
 	"encoding/binary"
 	"errors"
-	"os"
 	"runtime"
 	"slices"
 	"sync"
@@ -19,40 +18,32 @@ var ErrNoHandover = errors.New("only the epoll backend can hand sockets over")
 // ErrLeaving reports a Server whose sessions move to other nodes: no successor can go on with that.
 var ErrLeaving = errors.New("this process moves its sessions to the fleet, and then ends")
 
-// Files returns copies of the listening sockets, loop by loop, for a successor's Options.Inherited. They include
-// removed listeners, since their sessions still use them. The caller closes the files.
-func (s *Server) Files() (files []*os.File, err error) {
+// Listening returns copies of the listening sockets, loop by loop, for a successor's Options.Inherited. They
+// include removed listeners, since their sessions still use them. The caller closes them by netio.CloseCopies.
+func (s *Server) Listening() (copies []int, err error) {
 	s.reloading.Lock()
 	defer s.reloading.Unlock()
 	attended := make(map[place]bool)
 	for _, l := range s.loops {
-		var own []*os.File
-		if !l.ask(stats.WorkHandover, func(r *Relay, _ time.Time) { own, err = l.files(attended) }) {
+		var own []int
+		if !l.ask(stats.WorkHandover, func(r *Relay, _ time.Time) { own, err = l.copies(attended) }) {
 			err = ErrEnded
 		}
-		files = append(files, own...)
-		if err != nil {
-			return nil, closeAll(files, err)
+		if copies = append(copies, own...); err != nil {
+			netio.CloseCopies(copies)
+			return nil, err
 		}
 	}
 	rest, err := s.unattended(attended)
-	files = append(files, rest...)
-	if err != nil {
-		return nil, closeAll(files, err)
+	if copies = append(copies, rest...); err != nil {
+		netio.CloseCopies(copies)
+		return nil, err
 	}
-	return files, nil
+	return copies, nil
 }
 
-// closeAll closes files after an error, and returns that error.
-func closeAll(files []*os.File, err error) error {
-	for _, f := range files {
-		_ = f.Close() // the earlier error matters more
-	}
-	return err
-}
-
-// files returns copies of the loop's listening sockets, and notes their places.
-func (l *loop) files(attended map[place]bool) (files []*os.File, err error) {
+// copies returns copies of the loop's listening sockets, and notes their places.
+func (l *loop) copies(attended map[place]bool) (copies []int, err error) {
 	sockets, ok := l.poller.(netio.Handover)
 	if !ok {
 		return nil, ErrNoHandover
@@ -61,29 +52,29 @@ func (l *loop) files(attended map[place]bool) (files []*os.File, err error) {
 		return nil, ErrLeaving
 	}
 	for _, d := range slices.Concat(l.relay.listeners, l.relay.retired.list) {
-		file, err := sockets.File(d.socket)
+		fd, err := sockets.Copy(d.socket)
 		if err != nil {
-			return files, err
+			return copies, err
 		}
-		files = append(files, file)
+		copies = append(copies, fd)
 		attended[place{d.socket.Addr(), d.stream}] = true
 	}
-	return files, nil
+	return copies, nil
 }
 
 // unattended returns copies of the inherited sockets that no loop reads.
-func (s *Server) unattended(attended map[place]bool) (files []*os.File, err error) {
+func (s *Server) unattended(attended map[place]bool) (copies []int, err error) {
 	for _, from := range s.inherited {
 		if attended[from.place] {
 			continue
 		}
-		file, err := netio.Duplicate(from.file)
+		fd, err := netio.Duplicate(from.fd)
 		if err != nil {
-			return files, err
+			return copies, err
 		}
-		files = append(files, file)
+		copies = append(copies, fd)
 	}
-	return files, nil
+	return copies, nil
 }
 
 // LoopState is the state of one loop, for the loop of a successor.
@@ -125,7 +116,7 @@ func (s *Server) Freeze() (*Frozen, error) {
 		}
 		select {
 		case frozen := <-stopped:
-			if f.loops = append(f.loops, frozen); frozen.relay.leaving { // since Files
+			if f.loops = append(f.loops, frozen); frozen.relay.leaving { // since Listening
 				f.Thaw()
 				return nil, ErrLeaving
 			}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"os"
 	"slices"
 	"sync"
 	"time"
@@ -16,10 +15,12 @@ import (
 // inherited is a listening socket that another process opened. If a service manager has it too, the Server keeps it: a
 // removed listener can come back on this socket only.
 type inherited struct {
-	file *os.File
+	fd int
 	place
 	loop int // the only loop that may listen on it; -1: any
 }
+
+func (from *inherited) close() { netio.CloseCopies([]int{from.fd}) }
 
 // place is the address and transport of a listening socket.
 type place struct {
@@ -28,14 +29,14 @@ type place struct {
 }
 
 // inherit reads the addresses of the sockets that another process gave to this one.
-func inherit(files []*os.File) ([]inherited, error) {
-	all := make([]inherited, 0, len(files))
-	for _, f := range files {
-		addr, stream, err := netio.BoundAddress(f)
+func inherit(descriptors []int) ([]inherited, error) {
+	all := make([]inherited, 0, len(descriptors))
+	for _, fd := range descriptors {
+		addr, stream, err := netio.BoundAddress(fd)
 		if err != nil {
-			return nil, fmt.Errorf("inherited socket %s: %w", f.Name(), err)
+			return nil, fmt.Errorf("inherited socket %d: %w", fd, err)
 		}
-		all = append(all, inherited{f, place{addr, stream}, -1})
+		all = append(all, inherited{fd, place{addr, stream}, -1})
 	}
 	return all, nil
 }
@@ -59,7 +60,7 @@ func (s *Server) spare(settings *Settings, addrs []netip.AddrPort) {
 	s.inherited = slices.DeleteFunc(s.inherited, func(from inherited) bool {
 		idle := from.loop < 0 && listening[from.place]
 		if idle {
-			_ = from.file.Close()
+			from.close()
 		}
 		return idle
 	})
@@ -77,7 +78,7 @@ func (s *Server) warnOfInherited() {
 // disown closes the inherited sockets. Loops have their own copies.
 func (s *Server) disown() {
 	for _, from := range s.inherited {
-		_ = from.file.Close()
+		from.close()
 	}
 	s.inherited = nil
 }

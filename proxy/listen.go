@@ -54,9 +54,9 @@ func (s *Server) adopt(loop int, poller netio.Poller, l *Listener, addr netip.Ad
 	from := &s.inherited[i]
 	from.loop = loop
 	if from.stream {
-		return sockets.AdoptStream(from.file, l.Transport.streamOptions(false, settings))
+		return sockets.AdoptStream(from.fd, l.Transport.streamOptions(false, settings))
 	}
-	return sockets.Adopt(from.file, netio.SocketOptions{ReceiveBuffer: s.options.ReceiveBuffer})
+	return sockets.Adopt(from.fd, netio.SocketOptions{ReceiveBuffer: s.options.ReceiveBuffer})
 }
 
 // listen opens a listener's socket in one loop. s are the settings of the loop's Relay.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"math"
 	"net/netip"
-	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -31,10 +30,10 @@ type Options struct {
 	Kernel        Kernel          // the caller closes its parts after Run
 	Recording     Recording
 	// Inherited are listening sockets that another process opened, for the listeners at their addresses. They come from
-	// a service manager, or from the predecessor's Server.Files. The Server closes them.
-	Inherited []*os.File
-	Held      bool // a service manager holds Inherited too
-	Successor bool // Import and TakeKernel will be called
+	// a service manager, or from the predecessor's Server.Listening. The Server closes them.
+	Inherited []int // descriptors
+	Held      bool  // a service manager holds Inherited too
+	Successor bool  // Import and TakeKernel will be called
 }
 
 // Server runs a proxy: loops that share no session and no socket.

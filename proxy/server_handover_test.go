@@ -132,7 +132,7 @@ func copiedTo(t *testing.T, old *proxy.Server, settings *proxy.Settings, o proxy
 	before func(successor *proxy.Server)) *proxy.Server {
 	t.Helper()
 	var err error
-	if o.Inherited, err = old.Files(); err != nil {
+	if o.Inherited, err = old.Listening(); err != nil {
 		t.Fatal(err)
 	}
 	o.Successor = true
@@ -227,7 +227,7 @@ func TestNoHandOverWhileLeaving(t *testing.T) {
 	if err := now.server.Leave(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := now.server.Files(); !errors.Is(err, proxy.ErrLeaving) {
+	if _, err := now.server.Listening(); !errors.Is(err, proxy.ErrLeaving) {
 		t.Errorf("Files: %v", err)
 	}
 	if _, err := now.server.Freeze(); !errors.Is(err, proxy.ErrLeaving) {

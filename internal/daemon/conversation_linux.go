@@ -259,9 +259,3 @@ func closeDescriptors(all []int) {
 		_ = unix.Close(fd)
 	}
 }
-
-func closeFiles(files []*os.File) {
-	for _, f := range files {
-		_ = f.Close() // nothing is written to them
-	}
-}

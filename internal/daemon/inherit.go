@@ -1,13 +1,15 @@
 package daemon
 
 import (
+	"errors"
+	"fmt"
 	"net/netip"
-	"os"
 
 	"github.com/coreos/go-systemd/v22/activation"
 
 	"tidegate/internal/banfile"
 	"tidegate/internal/fleet"
+	"tidegate/internal/netio"
 	"tidegate/internal/setup"
 )
 
@@ -87,15 +89,22 @@ type belongings struct {
 
 // inheritance is the state that a process inherits at its start.
 type inheritance struct {
-	sockets     []*os.File // listening sockets, for proxy.Options.Inherited
-	activated   bool       // the service manager has them too
+	sockets     []int // descriptors of listening sockets, for proxy.Options.Inherited
+	activated   bool  // the service manager has them too
 	predecessor *predecessor
 }
 
 // activated returns the inheritance from a service manager, which may be nothing.
-func activated() inheritance {
-	sockets := activation.Files(true)
-	return inheritance{sockets: sockets, activated: len(sockets) > 0}
+func activated() (b inheritance, err error) {
+	for _, f := range activation.Files(true) {
+		fd, takeErr := netio.TakeDescriptor(f)
+		if takeErr != nil {
+			err = errors.Join(err, fmt.Errorf("socket %s of the service manager: %w", f.Name(), takeErr))
+			continue
+		}
+		b.sockets, b.activated = append(b.sockets, fd), true
+	}
+	return b, err
 }
 
 // AtStep is called before each step of an upgrade, for tests that end the process there. It is set before Run.

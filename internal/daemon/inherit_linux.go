@@ -29,7 +29,7 @@ type predecessor struct {
 // inherit returns the process's inheritance: from a predecessor, from systemd, or nothing.
 func inherit() (inheritance, error) {
 	if os.Getenv(predecessorEnv) == "" {
-		return activated(), nil
+		return activated()
 	}
 	_ = os.Unsetenv(predecessorEnv) // child processes must not see it
 	unix.CloseOnExec(predecessorFD)
@@ -67,10 +67,7 @@ func newInheritance(end *os.File) (b inheritance, err error) {
 		p.refuse(err)
 		return b, err
 	}
-	for i, fd := range m.descriptors {
-		b.sockets = append(b.sockets, os.NewFile(uintptr(fd), fmt.Sprint("inherited ", i)))
-	}
-	b.predecessor, b.activated = p, p.Activated
+	b.sockets, b.predecessor, b.activated = m.descriptors, p, p.Activated
 	return b, nil
 }
 

@@ -91,16 +91,16 @@ func (u *upgrader) succeed() (s *successor, err error) {
 	if u.program == "" {
 		return nil, errors.New("no program file can replace this process; start tidegate run for that")
 	}
-	files, err := u.server.Files()
+	listeners, err := u.server.Listening()
 	if err != nil {
 		return nil, err
 	}
-	defer closeFiles(files) // the successor has copies
+	defer closeDescriptors(listeners) // the successor has copies
 	if s, err = u.start(); err != nil {
 		return nil, fmt.Errorf("start successor: %w", err)
 	}
 	AtStep("process started its successor")
-	if err = u.introduce(s, files); err == nil {
+	if err = u.introduce(s, listeners); err == nil {
 		err = u.handOver(s)
 	}
 	if err != nil {
@@ -140,7 +140,7 @@ func (u *upgrader) start() (*successor, error) {
 }
 
 // introduce gives the successor all that it needs for its start, and waits until it is ready.
-func (u *upgrader) introduce(s *successor, listeners []*os.File) error {
+func (u *upgrader) introduce(s *successor, listeners []int) error {
 	current, earlier := u.reloads.texts()
 	body, err := json.Marshal(handover{
 		Format: HandoverFormat, Version: Version(), Loops: u.loops, Records: record.Versions(),
@@ -150,16 +150,8 @@ func (u *upgrader) introduce(s *successor, listeners []*os.File) error {
 	if err != nil {
 		return err
 	}
-	m := message{Kind: wordHello, body: body}
-	for _, f := range listeners {
-		fd, err := descriptorOf(f)
-		if err != nil {
-			return err
-		}
-		m.descriptors = append(m.descriptors, fd)
-	}
 	s.within(successorTime)
-	if err := s.send(m); err != nil {
+	if err := s.send(message{Kind: wordHello, body: body, descriptors: listeners}); err != nil {
 		return fmt.Errorf("start successor: %w", err)
 	}
 	ready, err := s.receive(wordReady)
@@ -295,14 +287,4 @@ func (s *successor) give(at int64, states []proxy.LoopState) error {
 	}
 	_, err := s.receive(wordRunning)
 	return err
-}
-
-// descriptorOf returns the descriptor of a file. File.Fd would make the socket blocking, for all processes.
-func descriptorOf(f *os.File) (fd int, err error) {
-	raw, err := f.SyscallConn()
-	if err != nil {
-		return -1, err
-	}
-	err = raw.Control(func(number uintptr) { fd = int(number) })
-	return fd, err
 }

@@ -26,7 +26,7 @@ func (u *upgrader) onSignal(context.Context) {}
 // predecessor does not exist: sockets can be handed over on Linux only.
 type predecessor struct{ handover }
 
-func inherit() (inheritance, error) { return activated(), nil }
+func inherit() (inheritance, error) { return activated() }
 
 func (*predecessor) takeOver(*proxy.Server) (all proxy.Imported, err error) {
 	return all, admin.ErrNoUpgrade

@@ -39,6 +39,7 @@ type epollPoller struct {
 	loadBefore   turnLoad     // of the one before
 	unread       bool         // this Receive may have left input of a listener
 	turn         uint32       // number of Waits
+	parked       uint32       // the turn that parked last
 	idle         bool         // the last Wait found nothing at first
 	sawAll       bool         // the last poll saw all ready sockets
 	stats        Stats
@@ -190,7 +191,9 @@ func (p *epollPoller) Wait(deadline time.Time) error {
 	p.guest = false
 	d := p.delay.next(deadline)
 	p.ready = p.ready[:0] // unread input is still ready
-	p.turn++
+	if p.turn++; p.turn-p.parked == turnsUnnoticed {
+		wakeMonitor()
+	}
 	p.idle = false
 	var err error
 	if len(p.pollMode.sockets) > 0 {
@@ -221,6 +224,7 @@ func (p *epollPoller) sleepAndPoll(d time.Duration, deadline time.Time) error {
 	if passed, err := p.deadline.set(at); passed || err != nil {
 		return err
 	}
+	p.parked = p.turn
 	return p.waiter.park(p.look)
 }
 

@@ -12,8 +12,8 @@ import (
 // errWrongSocket says that a socket has the wrong type.
 var errWrongSocket = errors.New("wrong type of socket")
 
-func (p *epollPoller) Adopt(f *os.File, o SocketOptions) (Socket, error) {
-	fd, family, err := p.adoptDescriptor(f, unix.SOCK_DGRAM)
+func (p *epollPoller) Adopt(from int, o SocketOptions) (Socket, error) {
+	fd, family, err := p.adoptDescriptor(from, unix.SOCK_DGRAM)
 	if err != nil {
 		return nil, fmt.Errorf("adopt socket: %w", err)
 	}
@@ -34,12 +34,12 @@ func (p *epollPoller) Adopt(f *os.File, o SocketOptions) (Socket, error) {
 	return s, nil
 }
 
-func (p *epollPoller) AdoptStream(f *os.File, o StreamOptions) (Socket, error) {
+func (p *epollPoller) AdoptStream(from int, o StreamOptions) (Socket, error) {
 	o, err := o.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	fd, _, err := p.adoptDescriptor(f, unix.SOCK_STREAM)
+	fd, _, err := p.adoptDescriptor(from, unix.SOCK_STREAM)
 	if err != nil {
 		return nil, fmt.Errorf("adopt socket: %w", err)
 	}
@@ -51,19 +51,11 @@ func (p *epollPoller) AdoptStream(f *os.File, o StreamOptions) (Socket, error) {
 }
 
 // adoptDescriptor copies the descriptor of a socket and checks its type.
-func (p *epollPoller) adoptDescriptor(f *os.File, kind int) (fd, family int, err error) {
+func (p *epollPoller) adoptDescriptor(from, kind int) (fd, family int, err error) {
 	if p.closed {
 		return -1, 0, ErrClosed
 	}
-	raw, err := f.SyscallConn()
-	if err != nil {
-		return -1, 0, err
-	}
-	var inner error
-	err = raw.Control(func(from uintptr) {
-		fd, inner = unix.FcntlInt(from, unix.F_DUPFD_CLOEXEC, 0)
-	})
-	if err := errors.Join(err, inner); err != nil {
+	if fd, err = Duplicate(from); err != nil {
 		return -1, 0, err
 	}
 	got, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE)
@@ -82,12 +74,12 @@ func (p *epollPoller) adoptDescriptor(f *os.File, kind int) (fd, family int, err
 	return fd, family, nil
 }
 
-func (p *epollPoller) File(s Socket) (*os.File, error) {
+func (p *epollPoller) Copy(s Socket) (int, error) {
 	fd, ok := descriptorOf(s)
 	if !ok {
-		return nil, errWrongSocket
+		return -1, errWrongSocket
 	}
-	return duplicate(fd, s.Addr().String())
+	return Duplicate(fd)
 }
 
 // descriptorOf returns the file descriptor of a socket that may be handed over.
@@ -101,40 +93,29 @@ func descriptorOf(s Socket) (fd int, ok bool) {
 	return -1, false
 }
 
-// Duplicate copies a descriptor for another process.
-func Duplicate(f *os.File) (*os.File, error) {
-	raw, err := f.SyscallConn()
-	if err != nil {
-		return nil, err
-	}
-	var copied *os.File
-	var inner error
-	err = raw.Control(func(fd uintptr) { copied, inner = duplicate(int(fd), f.Name()) })
-	return copied, errors.Join(err, inner)
+// Duplicate copies a descriptor. The copy is closed on exec.
+func Duplicate(fd int) (int, error) {
+	copied, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+	return copied, os.NewSyscallError("fcntl", err)
 }
 
-// duplicate copies a descriptor. The copy is closed on exec.
-func duplicate(fd int, name string) (*os.File, error) {
-	copied, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+// TakeDescriptor returns the descriptor of a file, which it closes.
+func TakeDescriptor(f *os.File) (fd int, err error) {
+	raw, err := f.SyscallConn()
 	if err != nil {
-		return nil, os.NewSyscallError("fcntl", err)
+		return -1, errors.Join(err, f.Close())
 	}
-	return os.NewFile(uintptr(copied), name), nil
+	var inner error
+	err = raw.Control(func(from uintptr) { fd, inner = Duplicate(int(from)) })
+	return fd, errors.Join(err, inner, f.Close())
 }
 
 // BoundAddress returns the address of a socket of another process, and whether it is a TCP socket.
-func BoundAddress(f *os.File) (addr netip.AddrPort, stream bool, err error) {
-	raw, err := f.SyscallConn()
+func BoundAddress(fd int) (addr netip.AddrPort, stream bool, err error) {
+	kind, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE)
 	if err != nil {
-		return addr, false, err
+		return addr, false, os.NewSyscallError("getsockopt", err)
 	}
-	var inner error
-	err = raw.Control(func(fd uintptr) {
-		var kind int
-		if kind, inner = unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_TYPE); inner == nil {
-			stream = kind == unix.SOCK_STREAM
-			addr, inner = boundTo(int(fd))
-		}
-	})
-	return addr, stream, errors.Join(err, inner)
+	addr, err = boundTo(fd)
+	return addr, kind == unix.SOCK_STREAM, err
 }

@@ -4,10 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -23,15 +25,16 @@ func (l *loop) successor(listeners map[netio.Socket]any, keep ...*netio.Socket) 
 	old, next := l.Poller.(netio.Handover), newLoop(l.t, netio.Options{Backend: netio.Epoll})
 	fresh := next.Poller.(netio.Handover)
 	for s, options := range listeners {
-		file, err := old.File(s)
+		fd, err := old.Copy(s)
 		must(l.t, err)
 		var adopted netio.Socket
 		if o, ok := options.(netio.StreamOptions); ok {
-			adopted, err = fresh.AdoptStream(file, o)
+			adopted, err = fresh.AdoptStream(fd, o)
 		} else {
-			adopted, err = fresh.Adopt(file, netio.SocketOptions{})
+			adopted, err = fresh.Adopt(fd, netio.SocketOptions{})
 		}
-		must(l.t, errors.Join(err, file.Close()))
+		netio.CloseCopies([]int{fd})
+		must(l.t, err)
 		adopted.SetOwner("listener")
 	}
 	state, descriptors := old.Export(false)
@@ -221,8 +224,8 @@ func TestHandoverOfStreams(t *testing.T) {
 	if got := next.Stats().Errors; got != 0 {
 		t.Errorf("%d errors", got)
 	}
-	if _, err := next.Poller.(netio.Handover).Adopt(nil, netio.SocketOptions{}); err == nil {
-		t.Error("no file was adopted")
+	if _, err := next.Poller.(netio.Handover).Adopt(-1, netio.SocketOptions{}); err == nil {
+		t.Error("no descriptor was adopted")
 	}
 }
 
@@ -278,10 +281,11 @@ func TestHandoverOfDrops(t *testing.T) {
 	}
 	flood()
 	before := old.Stats().KernelDrops
-	file, err := old.Poller.(netio.Handover).File(s)
+	fd, err := old.Poller.(netio.Handover).Copy(s)
 	must(t, err)
-	_, err = fresh.Poller.(netio.Handover).Adopt(file, netio.SocketOptions{ReceiveBuffer: 1})
-	must(t, errors.Join(err, file.Close()))
+	_, err = fresh.Poller.(netio.Handover).Adopt(fd, netio.SocketOptions{ReceiveBuffer: 1})
+	netio.CloseCopies([]int{fd})
+	must(t, err)
 	if got := fresh.Stats().KernelDrops; got != 0 {
 		t.Errorf("%d drops count as the new process's before it listens", got)
 	}
@@ -395,5 +399,37 @@ func TestFailedHandover(t *testing.T) {
 	b := make([]byte, 10)
 	if _, err := io.ReadFull(conn, b); err != nil || string(b) != string(framed("one"))+string(framed("two")) {
 		t.Errorf("the stream's peer read %q, %v", b, err)
+	}
+}
+
+// TestCopiesAreNotWatched checks that no epoll descriptor of the process watches a copy, as Go's own poller would watch
+// an os.File.
+func TestCopiesAreNotWatched(t *testing.T) {
+	p := newLoop(t, netio.Options{Backend: netio.Epoll})
+	s := p.listen(loopback)
+	fd, err := p.Poller.(netio.Handover).Copy(s)
+	must(t, err)
+	defer netio.CloseCopies([]int{fd})
+	infos, err := filepath.Glob("/proc/self/fdinfo/*")
+	must(t, err)
+	watched := 0
+	for _, name := range infos {
+		info, err := os.ReadFile(name)
+		if errors.Is(err, fs.ErrNotExist) { // of the list itself
+			continue
+		}
+		must(t, err)
+		for line := range strings.Lines(string(info)) {
+			var target int
+			if _, err := fmt.Sscanf(line, "tfd: %d", &target); err != nil {
+				continue
+			}
+			if watched++; target == fd {
+				t.Errorf("%s watches the copy", name)
+			}
+		}
+	}
+	if watched == 0 {
+		t.Error("no descriptor is watched, not even the listener's")
 	}
 }

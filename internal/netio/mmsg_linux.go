@@ -14,6 +14,15 @@ type mmsghdr struct {
 	n uint32 // bytes received or sent
 }
 
+// turnsUnnoticed is the number of turns after a park in which a loop makes no system call that Go's scheduler notices.
+const turnsUnnoticed = 16
+
+// wakeMonitor makes a system call that Go's scheduler notices. The scheduler's monitor sleeps while all goroutines wait,
+// until one of them makes such a call, or until the next timer, which may be a second away. A goroutine that only makes
+// raw calls does not wake it. And a thread that has found this goroutine ready leaves Go's poller to the monitor: all
+// other sockets of the process would wait.
+func wakeMonitor() { _, _, _ = unix.Syscall(unix.SYS_GETPID, 0, 0, 0) }
+
 // recvmmsg and sendmmsg move a batch through a non-blocking socket and return the number of datagrams. They are raw
 // system calls, which Go's scheduler does not notice. That is cheaper, and a batch is too short to need it.
 

@@ -2,7 +2,6 @@ package netio
 
 import (
 	"net/netip"
-	"os"
 )
 
 // AcceptedStream is a stream that a listener has accepted. A handler calls AwaitHello for a frame that does not
@@ -96,13 +95,15 @@ type FragmentControl interface {
 // Handover is implemented by a Poller that can take over sockets from another process and pass them on. A service
 // manager may have opened them, and the next release of the program continues with them. Only the epoll backend has
 // it.
+//
+// Descriptors are numbers, and no os.File: Go's own poller would watch each file, and wake a thread for each datagram.
 type Handover interface {
-	// Adopt takes over a bound UDP socket. The caller keeps the file.
-	Adopt(f *os.File, o SocketOptions) (Socket, error)
-	// AdoptStream takes over a listening TCP socket. The caller keeps the file.
-	AdoptStream(f *os.File, o StreamOptions) (Socket, error)
-	// File returns a copy of a listening socket's descriptor, for another process.
-	File(s Socket) (*os.File, error)
+	// Adopt takes over a bound UDP socket. The caller keeps the descriptor.
+	Adopt(fd int, o SocketOptions) (Socket, error)
+	// AdoptStream takes over a listening TCP socket. The caller keeps the descriptor.
+	AdoptStream(fd int, o StreamOptions) (Socket, error)
+	// Copy returns a copy of a listening socket's descriptor, for another process and then CloseCopies.
+	Copy(s Socket) (fd int, err error)
 	// Give returns the state of further dialed UDP sockets, with copies of their descriptors for CloseCopies. They go
 	// to another process before an Export, while this one goes on. first begins with the first socket. more reports that
 	// there are others.

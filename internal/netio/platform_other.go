@@ -51,12 +51,17 @@ func GrantedBuffer(size int) (int, error) {
 }
 
 // BoundAddress returns the address of a socket of another process. It works only on Linux.
-func BoundAddress(*os.File) (addr netip.AddrPort, stream bool, err error) {
+func BoundAddress(int) (addr netip.AddrPort, stream bool, err error) {
 	return addr, false, errors.ErrUnsupported
 }
 
-// Duplicate copies a descriptor for another process. It works only on Linux.
-func Duplicate(*os.File) (*os.File, error) { return nil, errors.ErrUnsupported }
+// Duplicate copies a descriptor. It works only on Linux.
+func Duplicate(int) (int, error) { return -1, errors.ErrUnsupported }
+
+// TakeDescriptor closes the file. It returns its descriptor only on Linux.
+func TakeDescriptor(f *os.File) (int, error) {
+	return -1, errors.Join(errors.ErrUnsupported, f.Close())
+}
 
 // CloseCopies does nothing, except on Linux.
 func CloseCopies([]int) {}

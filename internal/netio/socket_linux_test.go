@@ -89,11 +89,11 @@ func TestClosedSocketWithACopy(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, s := range []Socket{datagrams, streams} {
-		file, err := p.File(s)
+		fd, err := p.Copy(s)
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer func() { _ = file.Close() }()
+		defer CloseCopies([]int{fd})
 		s.Close()
 	}
 	other.Send(dial(t, other, datagrams.Addr()), netip.AddrPort{}, []byte("hello"))
