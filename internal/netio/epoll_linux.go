@@ -191,8 +191,8 @@ func (p *epollPoller) Wait(deadline time.Time) error {
 	p.guest = false
 	d := p.delay.next(deadline)
 	p.ready = p.ready[:0] // unread input is still ready
-	if p.turn++; p.turn-p.parked == turnsUnnoticed {
-		wakeMonitor()
+	if p.turn++; p.turn-p.parked == turnsAlone {
+		shareGoPoller()
 	}
 	p.idle = false
 	var err error

@@ -14,14 +14,15 @@ type mmsghdr struct {
 	n uint32 // bytes received or sent
 }
 
-// turnsUnnoticed is the number of turns after a park in which a loop makes no system call that Go's scheduler notices.
-const turnsUnnoticed = 16
+// turnsAlone is the number of turns after a park before a loop lets another thread look after Go's own poller.
+const turnsAlone = 16
 
-// wakeMonitor makes a system call that Go's scheduler notices. The scheduler's monitor sleeps while all goroutines wait,
-// until one of them makes such a call, or until the next timer, which may be a second away. A goroutine that only makes
-// raw calls does not wake it. And a thread that has found this goroutine ready leaves Go's poller to the monitor: all
-// other sockets of the process would wait.
-func wakeMonitor() { _, _, _ = unix.Syscall(unix.SYS_GETPID, 0, 0, 0) }
+// shareGoPoller lets another thread wait in Go's own poller, where all other sockets of the process are. A thread that
+// finds a loop ready leaves the poller, and relies on the scheduler's monitor to look there. But the monitor sleeps while
+// all goroutines wait, until one of them makes a system call that the scheduler notices, or until the next timer, which
+// may be a second away. Loops only make raw calls. The new goroutine ends at once, and its thread then waits in the
+// poller. To wake the monitor instead costs more: it then looks a hundred times a second.
+func shareGoPoller() { go func() {}() }
 
 // recvmmsg and sendmmsg move a batch through a non-blocking socket and return the number of datagrams. They are raw
 // system calls, which Go's scheduler does not notice. That is cheaper, and a batch is too short to need it.

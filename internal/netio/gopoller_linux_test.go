@@ -33,7 +33,7 @@ func TestBusyLoopLeavesOtherSockets(t *testing.T) {
 	p.Send(s, s.Addr(), []byte("the socket sends this to itself, for ever"))
 	for turn, began := 0, time.Now(); !arrived.Load(); turn++ {
 		p.Flush()
-		if turn == 4*turnsUnnoticed {
+		if turn == 4*turnsAlone {
 			if _, errno := send(writer, []byte("x")); errno != 0 {
 				t.Fatal(errno)
 			}
