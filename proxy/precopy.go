@@ -21,13 +21,14 @@ const (
 	// needs as long for them.
 	copying = 8
 	// mostPasses bounds the passes of a pre-copy.
-	mostPasses = 16
+	mostPasses = 32
 	// passesTime bounds the time of a pre-copy.
-	passesTime = 5 * time.Second
+	passesTime = 10 * time.Second
 	// fewChanged ends a pre-copy: the last pass has written at most one of so many sessions.
 	fewChanged = 64
-	// leastGain ends a pre-copy: the last pass has written more sessions than the one before, less one of so many. On a
-	// busy machine with 10,000 sessions, each pass writes about half of the sessions of the one before.
+	// leastGain is the gain of a pass for a further one: it has written fewer sessions than the one before, or was
+	// shorter, by one of so many. On a busy machine with 10,000 sessions, each pass writes about half of the sessions of
+	// the one before.
 	leastGain = 8
 	// restTime is the wait between two looks at a loop that is behind. To copy then would take time that it does not
 	// have: peers would repeat themselves, and sessions would end.
@@ -161,8 +162,9 @@ func (s *Server) Precopy(ctx context.Context, to Heir) (err error) {
 		}
 	}
 	until := time.Now().Add(passesTime)
-	for before, turn := 0, 0; turn < mostPasses && time.Now().Before(until); turn++ {
-		copied, all := 0, 0
+	var g gains
+	for turn := 0; turn < mostPasses && time.Now().Before(until); turn++ {
+		began, copied, all := time.Now(), 0, 0
 		for i, l := range s.loops {
 			p := pass{loop: l, number: i, gentle: turn == 0, until: until}
 			if err := p.run(ctx, to); err != nil {
@@ -170,13 +172,32 @@ func (s *Server) Precopy(ctx context.Context, to Heir) (err error) {
 			}
 			copied, all = copied+p.copied, all+p.all
 		}
-		if copied <= all/fewChanged || turn > 0 && copied > before-before/leastGain {
-			break // a further pass would find as many
+		if g.end(copied, all, time.Since(began)) {
+			break
 		}
-		before = copied
 	}
 	s.precopied.Store(true)
 	return nil
+}
+
+// gains decide when the passes of a pre-copy end.
+type gains struct {
+	copied int           // sessions in the last pass; 0: there was none
+	took   time.Duration // the last pass
+	least  time.Duration // the shortest pass
+}
+
+// end adds a pass, and reports whether a further one would find as many changed sessions. Those are about the sessions
+// that have changed in this pass. So it does not end after a pass that was slow by chance.
+func (g *gains) end(copied, all int, took time.Duration) bool {
+	before := *g
+	g.copied, g.took, g.least = copied, took, took
+	if before.copied == 0 {
+		return copied <= all/fewChanged
+	}
+	g.least = min(took, before.least)
+	return copied <= all/fewChanged || copied > before.copied-before.copied/leastGain &&
+		took > before.took-before.took/leastGain && took <= g.least*3/2
 }
 
 // endPrecopy frees the memory of a pre-copy that has failed.

@@ -432,3 +432,28 @@ func passOfBusyLoop(t *testing.T, recovers bool) {
 		}
 	})
 }
+
+// TestPassesEnd gives the passes of traced pre-copies, and checks after which one they end.
+func TestPassesEnd(t *testing.T) {
+	type pass struct{ copied, ms int }
+	for _, c := range []struct {
+		name   string
+		passes []pass // the last one ends them
+	}{
+		{"an idle machine", []pass{{10003, 1056}, {4525, 207}, {2233, 75}, {698, 31}, {574, 45}, {430, 25}, {400, 24}}},
+		{"few have changed", []pass{{9994, 1258}, {6370, 247}, {2021, 105}, {793, 33}, {165, 13}, {150, 12}}},
+		{"no session has changed", []pass{{10000, 1000}, {0, 11}}},
+		{"no session", []pass{{0, 1}}},
+		{"a slow pass", []pass{{9985, 1033}, {4880, 885}, {7447, 1929}, {9000, 400}, {3000, 100}, {900, 40}, {850, 38}}},
+		{"a fast pass after a slow one", []pass{{10001, 1030}, {5625, 1727}, {8366, 358}, {2507, 110}, {900, 40}, {800, 40}}},
+		{"a busy machine", []pass{{10000, 1500}, {9500, 1000}, {9400, 990}}},
+	} {
+		var g gains
+		for i, p := range c.passes {
+			last := i == len(c.passes)-1
+			if end := g.end(p.copied, 10100, time.Duration(p.ms)*time.Millisecond); end != last {
+				t.Errorf("%s: pass %d of %d ends the pre-copy: %v", c.name, i+1, len(c.passes), end)
+			}
+		}
+	}
+}
