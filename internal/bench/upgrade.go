@@ -22,15 +22,13 @@ type Upgraded struct {
 	Sessions  int      `json:"sessions"`
 	Idle      int      `json:"idle"` // further relayed sessions without traffic
 	Protocols []string `json:"protocols"`
-	Rate      int      `json:"rate"`      // messages a second of all clients
-	RUDPRate  int      `json:"rudp_rate"` // packets a second of an RUDP session
+	Rate      int      `json:"rate"` // messages a second of all clients; those of rare protocols send more (often)
 	Machine   string   `json:"machine"`
 	Earlier   int      `json:"ended_before"` // sessions that ended before the upgrade: the machine is too busy
 	Ended     int      `json:"ended"`        // sessions, from the upgrade on
 	Lost      int      `json:"lost"`         // reliable messages, there or back
 	Doubled   int      `json:"doubled"`      // reliable messages
-	// Waits of the clients for an answer, in ms. Each client counts with its longest. RUDP's and R-Type's are
-	// only in Each.
+	// Waits of the clients for an answer, in ms. Each client counts with its longest.
 	Median  float64 `json:"wait_p50_ms"`
 	P99     float64 `json:"wait_p99_ms"`
 	Longest float64 `json:"wait_longest_ms"`
@@ -51,7 +49,8 @@ type Upgraded struct {
 	// measurement has not started. Zero if unknown.
 	Busy   float64 `json:"machine_busy_percent"`
 	Others float64 `json:"machine_busy_with_others_percent"`
-	// TooBusy means that clients waited for more than longestUsual, or lost their sessions, before the upgrade.
+	// TooBusy means that clients with reliable messages waited for more than longestUsual, or lost their sessions,
+	// before the upgrade.
 	TooBusy bool `json:"too_busy"`
 	// Each has the results by protocol.
 	Each []UpgradedProtocol `json:"by_protocol"`
@@ -71,7 +70,7 @@ type upgradeBench struct {
 	endpoint *endpoint.Endpoint[*upgradePlayer]
 	players  []*upgradePlayer
 	epoch    time.Time
-	next     int
+	plans    []timetable
 	phase    ending // of sessions that end now
 	doubled  int
 }
@@ -107,8 +106,7 @@ func Upgrade(o *Options) (*Upgraded, error) {
 		return nil, err
 	}
 	defer relayed.stop()
-	rate := rudpRate(o.Sessions)
-	listeners, err := startGames(upgradeKinds(rate))
+	listeners, err := startGames(upgradeKinds())
 	defer func() {
 		for _, l := range listeners {
 			l.game.stop()
@@ -122,7 +120,7 @@ func Upgrade(o *Options) (*Upgraded, error) {
 		return nil, err
 	}
 	defer b.stop()
-	if err := b.start(listeners, rate, strangers, relayed.addr()); err != nil {
+	if err := b.start(listeners, strangers, relayed.addr()); err != nil {
 		return nil, err
 	}
 	if o.Idle > 0 {
@@ -158,7 +156,7 @@ func startGames(of []upgradeKind) (all []upgradeListener, err error) {
 
 func (b *upgradeBench) measure(listeners []upgradeListener, strangers netip.AddrPort) (*Upgraded, error) {
 	r := &Upgraded{
-		Sessions: b.Sessions, Idle: b.Idle, Rate: b.Rate, RUDPRate: int(rudpRate(b.Sessions)), Machine: process.Machine(),
+		Sessions: b.Sessions, Idle: b.Idle, Rate: b.Rate, Machine: process.Machine(),
 	}
 	for _, l := range listeners {
 		r.Protocols = append(r.Protocols, l.name)
@@ -183,6 +181,7 @@ func (b *upgradeBench) measure(listeners []upgradeListener, strangers netip.Addr
 		return nil, err
 	}
 	b.waitsByProtocol(r)
+	r.TooBusy = b.slowest() > longestUsual
 	r.Usual = slices.Max(b.waits())
 	b.phase = endedSince
 	if err := b.upgrade(r); err != nil {
@@ -200,7 +199,7 @@ func (b *upgradeBench) measure(listeners []upgradeListener, strangers netip.Addr
 	for _, e := range r.Each {
 		r.Earlier, r.Ended, r.Lost = r.Earlier+e.Earlier, r.Ended+e.Ended, r.Lost+e.Lost
 	}
-	r.TooBusy = r.Earlier > 0 || r.Usual > longestUsual
+	r.TooBusy = r.TooBusy || r.Earlier > 0
 	loadsAfter, err := b.playUnderLoad()
 	if err != nil {
 		return nil, err
@@ -253,8 +252,8 @@ func (b *upgradeBench) playMeasured(r *Upgraded) ([]float64, error) {
 
 // Print writes the result as a table.
 func (r *Upgraded) Print(w io.Writer) error {
-	fmt.Fprintf(w, "upgrade: %d sessions of %v, %d idle ones, %d messages/s, RUDP at %d Hz; %s\n\n", r.Sessions,
-		r.Protocols, r.Idle, r.Rate, r.RUDPRate, r.Machine)
+	fmt.Fprintf(w, "upgrade: %d sessions of %v, %d idle ones, %d messages/s; %s\n\n", r.Sessions, r.Protocols, r.Idle,
+		r.Rate, r.Machine)
 	table.Print(w, 0, figureColumns("figure", "value"), [][]string{
 		{"sessions ended before the upgrade", fmt.Sprint(r.Earlier)},
 		{"sessions ended in the upgrade", fmt.Sprint(r.Ended)},

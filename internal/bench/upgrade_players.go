@@ -48,7 +48,11 @@ func (b *upgradeBench) join(listeners []upgradeListener) error {
 			return err
 		}
 	}
-	return b.connected(b.Sessions)
+	if err := b.connected(b.Sessions); err != nil {
+		return err
+	}
+	b.plan()
+	return nil
 }
 
 func (b *upgradeBench) connected(wanted int) error {
@@ -98,17 +102,9 @@ func (b *upgradeBench) event(c *endpoint.Conn[*upgradePlayer], e *codec.Event) {
 
 // play lets the clients send on their timetable until a time.
 func (b *upgradeBench) play(until time.Time) error {
-	every := time.Second / time.Duration(b.Rate)
 	for now := time.Now(); now.Before(until); now = time.Now() {
-		due := int(now.Sub(b.epoch) / every)
-		if len(b.players) < b.Sessions {
-			due = b.next
-		}
-		if due-b.next > b.Rate { // the clients have waited for something else
-			b.next = due
-		}
-		for ; b.next < due; b.next++ {
-			b.players[b.next%len(b.players)].send(b)
+		for i := range b.plans {
+			b.plans[i].send(b, now)
 		}
 		if err := b.endpoint.Turn(earlier(until, now.Add(time.Millisecond))); err != nil {
 			return err
@@ -118,6 +114,46 @@ func (b *upgradeBench) play(until time.Time) error {
 		}
 	}
 	return nil
+}
+
+// timetable has the times at which clients send, in turn.
+type timetable struct {
+	players []*upgradePlayer
+	rate    int // messages a second of all
+	next    int // number of the next message
+}
+
+// plan makes the timetables, once all clients have joined.
+func (b *upgradeBench) plan() {
+	var rare []*upgradePlayer
+	for _, p := range b.players {
+		if !p.isReliable() {
+			rare = append(rare, p)
+		}
+	}
+	b.plans = []timetable{{players: b.players, rate: b.Rate}, {players: rare, rate: often * len(rare)}}
+	b.skip()
+}
+
+// skip leaves out the messages so far.
+func (b *upgradeBench) skip() {
+	for i := range b.plans {
+		b.plans[i].next = b.plans[i].due(time.Since(b.epoch))
+	}
+}
+
+// due returns the number of messages until a time.
+func (t *timetable) due(since time.Duration) int { return int(since.Seconds() * float64(t.rate)) }
+
+// send sends the messages that are due.
+func (t *timetable) send(b *upgradeBench, now time.Time) {
+	due := t.due(now.Sub(b.epoch))
+	if due-t.next > t.rate { // the clients have waited for something else
+		t.next = due
+	}
+	for ; t.next < due; t.next++ {
+		t.players[t.next%len(t.players)].send(b)
+	}
 }
 
 func earlier(a, b time.Time) time.Time {
@@ -137,8 +173,7 @@ func (p *upgradePlayer) send(b *upgradeBench) {
 	b.endpoint.Touch(p.Conn)
 }
 
-// isReliable reports whether the client's messages are sent until they arrive. Those of RUDP and R-Type are not. RUDP's
-// also wait for the next packet at each step, so their times tell more about RUDP's rate.
+// isReliable reports whether the client's messages are sent until they arrive. Those of RUDP and R-Type are not.
 func (p *upgradePlayer) isReliable() bool {
 	return p.form.mode == codec.ReliableOrdered || p.form.mode == codec.Reliable
 }
@@ -151,20 +186,25 @@ func (p *upgradePlayer) lost() int {
 	return len(p.seen) - p.got
 }
 
-// waits returns the longest waits of the clients with reliable messages since the last call, in ms, the shortest one
-// first.
+// waits returns the longest waits of the clients since the last call, in ms, the shortest one first.
 func (b *upgradeBench) waits() (all []float64) {
 	for _, p := range b.players {
-		if p.isReliable() {
-			all = append(all, millis(p.longest))
-		}
+		all = append(all, millis(p.longest))
 		p.longest = 0
-	}
-	if len(all) == 0 {
-		all = append(all, 0)
 	}
 	slices.Sort(all)
 	return all
+}
+
+// slowest returns the longest wait of a client with reliable messages, in ms. RUDP's messages also wait for the next
+// packet at each step.
+func (b *upgradeBench) slowest() (ms float64) {
+	for _, p := range b.players {
+		if p.isReliable() {
+			ms = max(ms, millis(p.longest))
+		}
+	}
+	return ms
 }
 
 func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
@@ -179,6 +219,6 @@ func (b *upgradeBench) settle() error {
 			break
 		}
 	}
-	b.next = int(time.Since(b.epoch) / (time.Second / time.Duration(b.Rate)))
+	b.skip()
 	return nil
 }

@@ -25,7 +25,7 @@ var errNoUpgrade = errors.New("the process was not upgraded")
 const startTimeout = 30 * time.Second
 
 // start runs Tidegate and waits until it serves.
-func (b *upgradeBench) start(listeners []upgradeListener, rudpRate uint8, strangers, echo netip.AddrPort) error {
+func (b *upgradeBench) start(listeners []upgradeListener, strangers, echo netip.AddrPort) error {
 	admin, err := freeport.Find(process.Loopback)
 	if err != nil {
 		return err
@@ -58,9 +58,7 @@ servers = [%[3]q]
 	text += common(b.Options, upstream, admin) + fmt.Sprintf(`[log]
 format = "json"
 access_file = %q
-[rudp]
-rate = %d
-`, accessFile, rudpRate)
+`, accessFile)
 	file, err := process.WriteFile(b.dir, "upgrade.toml", text)
 	if err != nil {
 		return err

@@ -35,21 +35,19 @@ type UpgradedProtocol struct {
 	Proxy   map[string]int `json:"reasons_of_tidegate,omitempty"`
 }
 
-// An RUDP session sends packets at a fixed rate, also without messages. At the default of 100 a second, 10,000 sessions
-// of all protocols are 670,000 datagrams a second of RUDP alone. So RUDP has fewer sessions than other protocols, at a
-// lower rate: together they send rudpPackets a second in each direction, on each side of the proxy.
+// Bounds in sessions. An RUDP session sends packets at a fixed rate, also without messages: by default 100 a second in
+// each direction, on each side of the proxy. A share like that of the other protocols would be 670,000 datagrams a
+// second with 10,000 sessions. An R-Type game has few players. Each session over TCP needs two descriptors of its own
+// in the process, and two in the benchmark.
 const (
-	mostRUDP    = 300 // sessions
-	rudpPackets = 3_000
-	rudpFastest = 100 // packets a second of a session
-)
-
-// Bounds of further protocols in sessions. An R-Type game has few players. Each session over TCP needs two descriptors
-// of its own in the process, and two in the benchmark.
-const (
+	mostRUDP   = 30
 	mostRType  = 100
 	mostStream = 300
 )
+
+// often is the number of messages a second of each RUDP and R-Type client, in addition to those of all clients. They
+// are so few that hardly any would send while the process stands still.
+const often = 5
 
 // upgradeKind is a kind of clients, with game servers of the same protocol.
 type upgradeKind struct {
@@ -62,20 +60,12 @@ type upgradeKind struct {
 // numKinds is the number of kinds of clients.
 var numKinds = len(messageProtocols) + 2
 
-// rudpRate returns the rate of each RUDP session, if there are so many sessions of all protocols.
-func rudpRate(sessions int) uint8 {
-	own := min(max(1, sessions/numKinds), mostRUDP)
-	return uint8(min(rudpPackets/own, rudpFastest))
-}
-
 // upgradeKinds returns the kinds of an upgrade's clients.
-func upgradeKinds(rate uint8) (all []upgradeKind) {
+func upgradeKinds() (all []upgradeKind) {
 	for _, p := range messageProtocols {
 		k := upgradeKind{name: p.Spec().Name, protocol: p}
 		if k.name == rudp.Descriptor.Name {
-			options := rudp.Descriptor.Options().(*rudp.Settings)
-			options.Rate = rate
-			k.protocol, k.most = protocols.Find(k.name).New(options, registry.Use{}), mostRUDP
+			k.most = mostRUDP
 		}
 		all = append(all, k)
 	}

@@ -15,25 +15,11 @@ import (
 	"tidegate/internal/testkit/await"
 )
 
-// TestRUDPRate bounds the packets of all RUDP sessions together.
-func TestRUDPRate(t *testing.T) {
-	for sessions, want := range map[int]uint8{1: 100, 300: 81, 3000: 10, 10_000: 10, 50_000: 10} {
-		if got := rudpRate(sessions); got != want {
-			t.Errorf("%d sessions: %d packets a second, want %d", sessions, got, want)
-		}
-	}
-	for i, k := range upgradeKinds(7) {
-		if k.name == "rudp" && k.protocol == messageProtocols[i] {
-			t.Error("RUDP has its usual rate")
-		}
-	}
-}
-
 // TestKindsOfClients holds kinds of clients to their bounds. The others share the rest evenly.
 func TestKindsOfClients(t *testing.T) {
 	var listeners []upgradeListener
 	free := 0
-	for _, k := range upgradeKinds(10) {
+	for _, k := range upgradeKinds() {
 		listeners = append(listeners, upgradeListener{upgradeKind: k})
 		if k.most == 0 {
 			free++
@@ -128,7 +114,7 @@ func TestKindsPlay(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = b.endpoint.Close() }()
-	listeners, err := startGames(upgradeKinds(100))
+	listeners, err := startGames(upgradeKinds())
 	for i := range listeners {
 		defer listeners[i].game.stop()
 		listeners[i].at = listeners[i].game.addr()

@@ -12,9 +12,10 @@ import (
 )
 
 // Under a steady load of few datagrams a loop waits in the kernel. Go's scheduler does not know of that wait: a wait by
-// its poller takes three more system calls, and much of its own code. But where the scheduler's monitor is awake, it does
-// not rest meanwhile. So a loop waits in the kernel only after steadyWaits with input, each at most steadyGap after the one
-// before, and for steadyGap at most. And it does so only if Go has another processor, and no other loop that needs it.
+// its poller takes three more system calls, and much of its own code. But where the scheduler's monitor is awake, it
+// does not rest meanwhile. So a loop waits in the kernel only after steadyWaits with input, each at most steadyGap
+// after the one before, and for steadyGap at most. And it does so only if Go has another processor, and no other loop
+// that needs it.
 //
 // If the scheduler must stop the world, a signal to the thread ends the wait early.
 const (
