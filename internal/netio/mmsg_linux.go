@@ -14,16 +14,6 @@ type mmsghdr struct {
 	n uint32 // bytes received or sent
 }
 
-// turnsAlone is the number of turns after a park before a loop lets another thread look after Go's own poller.
-const turnsAlone = 16
-
-// shareGoPoller lets another thread wait in Go's own poller, where all other sockets of the process are. A thread that
-// finds a loop ready leaves the poller, and relies on the scheduler's monitor to look there. But the monitor sleeps
-// while all goroutines wait, until one of them makes a system call that the scheduler notices, or until the next timer,
-// which may be a second away. Loops only make raw calls. The new goroutine ends at once, and its thread then waits in
-// the poller. To wake the monitor instead costs more: it then looks a hundred times a second.
-func shareGoPoller() { go func() {}() }
-
 // recvmmsg and sendmmsg move a batch through a non-blocking socket and return the number of datagrams. They are raw
 // system calls, which Go's scheduler does not notice. That is cheaper, and a batch is too short to need it.
 
