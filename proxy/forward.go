@@ -124,6 +124,21 @@ func (o *offload) recall(e *entry) {
 	p.shortcut = nil
 }
 
+// update is review for a session whose figures are about to be shown.
+func (o *offload) update(now time.Time, e *entry) {
+	if e.Value.shortcut != nil {
+		o.review(now, e)
+	}
+}
+
+// costOfCopy returns the cost of a visit that copies the session's state after an update.
+func (p *session) costOfCopy() int {
+	if p.shortcut != nil {
+		return asked
+	}
+	return copied
+}
+
 // review copies the Forwarder's figures of a session into the session. The Relay's own counters do not include them.
 func (o *offload) review(now time.Time, e *entry) {
 	p := &e.Value

@@ -109,12 +109,16 @@ func TestForwarded(t *testing.T) {
 	}
 	f.flows[of].FromClient = flow.Count{Packets: 10, Bytes: 1000}
 	f.flows[of].FromServer = flow.Count{Packets: 20, Bytes: 3000}
+	s := p.relay.Snapshot(p.now).Sessions[0]
+	if s.FromClient.Messages != 13 || s.FromUpstream.Messages != 21 {
+		t.Errorf("at once, %+v came from the client and %+v from the server", s.FromClient, s.FromUpstream)
+	}
 	for range 10 {
 		f.flows[of].ClientIdle = 5 * time.Second
 		p.wait(29 * time.Second)
 		f.want(t, "while the client is heard", of)
 	}
-	s := p.relay.Snapshot(p.now).Sessions[0]
+	s = p.relay.Snapshot(p.now).Sessions[0]
 	if want := (stats.Traffic{Messages: 13, Bytes: 1000 + 5 + 4 + 21}); !s.Forwarded || s.FromClient != want {
 		t.Errorf("forwarded is %t, and %+v came from the client, want %+v", s.Forwarded, s.FromClient, want)
 	}
@@ -129,6 +133,24 @@ func TestForwarded(t *testing.T) {
 	f.want(t, "after the client's silence")
 	if n := len(p.relay.Snapshot(p.now).Sessions); n != 0 {
 		t.Errorf("%d sessions, want none", n)
+	}
+}
+
+// TestTopOfForwarded checks that sessions are sorted by what the kernel has forwarded until now.
+func TestTopOfForwarded(t *testing.T) {
+	p, f := newFerry(t, unchanged)
+	p.meet(1, 0, serverAddr)
+	before := p.relay.Snapshot(p.now).Sessions[0]
+	f.flows[flowOf(1, 0, serverAddr)].FromClient = flow.Count{Packets: 50}
+	var list []ranked
+	visit := TopQuery{Sort: ByMessages}.ranking(&list)
+	for e := range p.relay.table.All {
+		if cost := visit(p.relay, p.now, e); cost != asked {
+			t.Errorf("the visit cost %d, want %d", cost, asked)
+		}
+	}
+	if want := before.FromClient.Messages + before.FromUpstream.Messages + 50; list[0].key != float64(want) {
+		t.Errorf("the session has %.0f messages, want %d", list[0].key, want)
 	}
 }
 

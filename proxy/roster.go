@@ -40,8 +40,8 @@ func (s *Server) Sessions(ctx context.Context, q Query) ([]Session, error) {
 
 // Session returns one session, or ErrNoSession.
 func (s *Server) Session(ctx context.Context, id SessionID) (found Session, err error) {
-	err = s.atHome(ctx, id, func(_ *Relay, now time.Time, e *entry) error {
-		found = describe(now, e)
+	err = s.atHome(ctx, id, func(r *Relay, now time.Time, e *entry) error {
+		found = describe(r, now, e)
 		return nil
 	})
 	return found, err
@@ -92,7 +92,7 @@ func (l *pages) add(s Session) {
 // listing returns a visit that lists the sessions which the query selects.
 func (q Query) listing(list *pages) visit {
 	left := q.Limit
-	return func(_ *Relay, now time.Time, e *entry) int {
+	return func(r *Relay, now time.Time, e *entry) int {
 		p := &e.Value
 		switch {
 		case left == 0:
@@ -101,8 +101,8 @@ func (q Query) listing(list *pages) visit {
 			return looked
 		}
 		left--
-		list.add(describe(now, e))
-		return copied
+		list.add(describe(r, now, e))
+		return p.costOfCopy()
 	}
 }
 

@@ -29,20 +29,19 @@ type Session struct {
 	Age              time.Duration
 	Established      bool
 	Relayed          bool // in ModeRelay: traffic counts datagrams, and there are no Stats
-	// Forwarded reports that the kernel forwards the session. Its traffic is then as of the last look, at most
-	// IdleTimeout ago.
-	Forwarded     bool
-	Ending        bool // the proxy is saying goodbye
-	Held          bool // the session has lost or left its server, and waits for another
-	FromClient    stats.Traffic
-	FromUpstream  stats.Traffic
-	ClientStats   codec.Stats
-	UpstreamStats codec.Stats
+	Forwarded        bool // the kernel forwards the session
+	Ending           bool // the proxy is saying goodbye
+	Held             bool // the session has lost or left its server, and waits for another
+	FromClient       stats.Traffic
+	FromUpstream     stats.Traffic
+	ClientStats      codec.Stats
+	UpstreamStats    codec.Stats
 }
 
 // describe copies the state of a session. Of a relayed session the proxy does not know the content.
-func describe(now time.Time, e *entry) Session {
+func describe(r *Relay, now time.Time, e *entry) Session {
 	p := &e.Value
+	r.offload.update(now, e)
 	s := Session{
 		ID:               p.serial,
 		Listener:         p.listener.name,

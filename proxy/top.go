@@ -101,14 +101,19 @@ func (s *Server) Top(ctx context.Context, q TopQuery) (Top, error) {
 func (q TopQuery) ranking(list *[]ranked) visit {
 	search := bytes.ToLower([]byte(q.Search))
 	var text []byte
-	return func(_ *Relay, _ time.Time, e *entry) int {
+	return func(r *Relay, now time.Time, e *entry) int {
 		if len(search) > 0 {
 			if text = appendWords(text[:0], e); !bytes.Contains(bytes.ToLower(text), search) {
 				return copied
 			}
 		}
+		cost := copied
+		if q.Sort == ByMessages {
+			r.offload.update(now, e)
+			cost = e.Value.costOfCopy()
+		}
 		*list = append(*list, q.Sort.rank(e))
-		return copied
+		return cost
 	}
 }
 
@@ -165,13 +170,13 @@ func (k SortKey) rank(e *entry) ranked {
 
 // placing returns a visit that copies sessions to their places on a page.
 func placing(places map[SessionID]int, page []Session) visit {
-	return func(_ *Relay, now time.Time, e *entry) int {
+	return func(r *Relay, now time.Time, e *entry) int {
 		i, ok := places[e.Value.serial]
 		if !ok {
 			return looked
 		}
-		page[i] = describe(now, e)
-		return copied
+		page[i] = describe(r, now, e)
+		return e.Value.costOfCopy()
 	}
 }
 

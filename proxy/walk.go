@@ -12,6 +12,7 @@ const (
 	turnSlice = 1024 // cost of the visits in a turn
 	looked    = 1    // the visit only looked at the session
 	copied    = 2    // the visit copied the session's state, or changed a map
+	asked     = 8    // the visit asked the kernel about the session, and copied its state
 	acted     = 8    // the visit changed the session, which has more to send now
 	enough    = 0    // the walk is over
 )

@@ -106,7 +106,7 @@ func watched(now time.Time, r *Relay, e *entry) *Watched {
 	var why Why
 	r.guard.whySession(now, &why, &e.Value.meter, e.Value.serial)
 	all := &Watched{
-		Session: describe(now, e), Limits: why.Limits, Drops: r.drops.recent.Of(e.Key.Client.Addr(), nil),
+		Session: describe(r, now, e), Limits: why.Limits, Drops: r.drops.recent.Of(e.Key.Client.Addr(), nil),
 	}
 	if w := r.watches[e.Value.serial]; w != nil {
 		for kind, traffic := range w.kinds {

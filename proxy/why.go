@@ -82,9 +82,9 @@ func (w *Why) of(a netip.Addr) visit {
 		if e.Key.Client.Addr().Unmap() != a {
 			return looked
 		}
-		w.Sessions = append(w.Sessions, describe(now, e))
+		w.Sessions = append(w.Sessions, describe(r, now, e))
 		r.guard.whySession(now, w, &e.Value.meter, e.Value.serial)
-		return copied
+		return e.Value.costOfCopy()
 	}
 }
 
