@@ -118,7 +118,7 @@ func (f *guardFleet) play(how attack, length time.Duration) (whole, late float64
 }
 
 // TestFleetLimitsHold measures how much an attacker gets that spreads over the nodes of a fleet, as a multiple of one
-// node's budget. docs/fleet.md has the figures.
+// node's budget. docs/fleet/shared.md has the figures.
 func TestFleetLimitsHold(t *testing.T) {
 	everywhere := func(int, int) int { return 5 }
 	for _, c := range []struct {

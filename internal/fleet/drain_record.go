@@ -120,7 +120,7 @@ func (r *drainRecord) lives(now time.Time) bool {
 }
 
 // beats reports whether a change of this node that the bucket does not have yet replaces the bucket's record. The rule
-// is in docs/fleet.md.
+// is in docs/fleet/faults.md.
 func (r *drainRecord) beats(stored *drainRecord) bool {
 	if c := r.changed.Compare(stored.changed); c != 0 {
 		return c > 0

@@ -164,7 +164,7 @@ func sameText(a, b *ratelimit.Ban) bool {
 }
 
 // beats reports whether a change of this node that the bucket does not have yet replaces the bucket's record. The rule
-// of conflicts is in docs/fleet.md.
+// of conflicts is in docs/fleet/faults.md.
 func (r *record) beats(stored *record, now time.Time) bool {
 	if !r.removed && !stored.removed {
 		if mine, theirs := r.byOperator(now), stored.byOperator(now); mine != theirs {
