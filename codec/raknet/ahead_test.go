@@ -130,7 +130,7 @@ func TestForgeriesDoNotRefuseAWaitingClient(t *testing.T) {
 // first message is not a connection request. Then the client asks with the data of Introduce.
 func TestDialAhead(t *testing.T) {
 	for _, early := range []bool{false, true} {
-		l := newAhead(t, Options{})
+		l := newAhead(t, Options{Bits: true})
 		l.defers = false
 		hello := codec.Hello{Data: []byte("later"), Pad: 3}
 		if early {

@@ -20,7 +20,7 @@ func FuzzRestore(f *testing.F) { codectest.FuzzRestore(f, conformance()) }
 
 func conformance() codectest.Config {
 	options := func(seed uint64) Options {
-		o := Options{MaxMessage: 64 << 10, MaxQueued: 1 << 20}
+		o := Options{MaxMessage: 64 << 10, MaxQueued: 1 << 20, Bits: true}
 		binary.BigEndian.PutUint64(o.Seed[:], seed)
 		return o
 	}
@@ -73,7 +73,7 @@ func conformance() codectest.Config {
 			"receiver.channels", "receiver.fresh", "receiver.scope", "receiver.reliable.prints",
 			"receiver.receiving.acks", "receiver.receiving.nacks", "receiver.receiving.recent", "receiver.receiving.repeat",
 			"receiver.receiving.holes", "receiver.splits", "wrote",
-			"sender.bytes", "sender.count", "sender.openSplits", "sender.toClient", "sender.named",
+			"sender.bits", "sender.bytes", "sender.count", "sender.openSplits", "sender.toClient", "sender.named",
 			"sender.congestion.segment", "sender.flight.unacked",
 			"sender.sending",
 		},

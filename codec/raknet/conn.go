@@ -86,6 +86,15 @@ func newConn(p *Protocol, now time.Time, peer netip.AddrPort, phase phase) *Conn
 	return c
 }
 
+// countsBits reports whether the peer is C++ RakNet, whose messages may end within a byte: a server of which Options
+// says so, or a client of a version that only C++ has. All other peers send and expect whole bytes.
+func (c *Conn) countsBits() bool {
+	if c.dialed {
+		return c.p.o.Bits
+	}
+	return !c.longList
+}
+
 func (c *Conn) setMTU(mtu int) {
 	c.sender.setMTU(mtu)
 	c.sender.toClient = !c.dialed

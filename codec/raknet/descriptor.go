@@ -73,6 +73,9 @@ const (
 	rakLibParts   = 127
 )
 
+// stockLibrary is the name of C++ RakNet in server_library.
+const stockLibrary = "stock"
+
 func defaultSettings(parts uint16, versions ...uint8) *Settings {
 	return &Settings{
 		MaxParts:   parts,
@@ -110,6 +113,7 @@ func (s *Settings) with(name string, use registry.Use) Options {
 		MaxAssembly: max(8<<20, 2*int(s.MaxMessage)), // the largest message, and the one behind it
 		MaxHeld:     max(heldFor(use.Queue), int(s.MaxMessage)),
 		Timeout:     time.Duration(s.Timeout),
+		Bits:        use.Servers != nil && use.Servers.Library == stockLibrary,
 
 		HandshakeTimeout: use.Handshake,
 	}

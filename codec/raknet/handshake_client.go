@@ -66,6 +66,7 @@ func (a *attempt) setPassword(hello codec.Hello) {
 func dial(p *Protocol, now time.Time, to netip.AddrPort, hello codec.Hello) *Conn {
 	c := newConn(p, now, to, probing)
 	c.dialed, c.tentative = true, hello.Tentative
+	c.sender.bits = c.countsBits()
 	c.guid = hello.Identity
 	c.attemptRoom = attempt{
 		password: c.attemptRoom.password, from: hello.From, version: p.servers.ask(to, p.o.DialVersion),

@@ -23,6 +23,7 @@ func accept(p *Protocol, now time.Time, from netip.AddrPort, request openConnect
 	c := newConn(p, now, from, halfOpen)
 	c.guid, c.server, c.family = request.guid, p.o.GUID, request.server.family
 	c.longList, c.round = o.longList, o.round
+	c.sender.bits = c.countsBits()
 	c.setMTU(p.clampMTU(request.mtu))
 	c.receiver.splits.budget = min(p.o.MaxAssembly, strangerAssembly)
 	c.grant(0)

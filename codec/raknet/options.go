@@ -34,6 +34,10 @@ type Options struct {
 	// those modes twice. Received messages of those modes are still accepted.
 	OrderedOnly bool
 
+	// Bits lets our client side send messages and passwords that end within a byte. Only C++ servers read them. Others
+	// take them for broken, and block our address. By default such a message is filled up to whole bytes.
+	Bits bool
+
 	// MaxMTU and MinMTU bound the MTU of a connection: the length of a datagram plus 28. They are at most 1492 and at
 	// least 400; default 1492 and 400.
 	MaxMTU, MinMTU int

@@ -214,6 +214,7 @@ func (p *Protocol) Restore(now time.Time, from codec.Addresser, b []byte) (codec
 	s := &v.Shutdown
 	c.shutdown = shutdown{reason: s.Reason, byeAt: s.ByeAt, endAt: s.EndAt, byeSent: s.ByeSent, flows: s.Flows}
 	c.goodbye = v.Goodbye.restore()
+	c.sender.bits = c.countsBits()
 	if mtu := v.Sender.MTU; mtu > 0 {
 		c.setMTU(mtu)
 	}

@@ -293,7 +293,7 @@ func (v *savedOutgoing) restore(s *sender, o *Options) (*outgoing, error) {
 	}
 	m := s.memory.record()
 	*m = outgoing{
-		payload: s.memory.copy(v.Payload), pad: v.Pad, mode: v.Mode, channel: v.Channel, receipt: v.Receipt,
+		payload: s.memory.copy(v.Payload), pad: s.padOf(v.Pad), mode: v.Mode, channel: v.Channel, receipt: v.Receipt,
 		queuedAt: v.QueuedAt, control: v.Control, inLine: v.InLine, order: v.Order, sequence: v.Sequence,
 		splitID: v.SplitID, parts: v.Parts, sent: v.Sent, settled: v.Settled,
 	}

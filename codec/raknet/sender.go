@@ -34,6 +34,7 @@ type sender struct {
 	*sending
 	mtu         int
 	orderedOnly bool // as in Options
+	bits        bool // the peer counts the bits of a message; otherwise all messages are whole bytes
 	bulkTurn    bool // if small and bulk messages wait, bulk is first in the next datagram
 	flight      flight
 	congestion  congestion
@@ -99,9 +100,19 @@ func (s *sender) partsOf(size int) int {
 func (s *sender) outgoing(now time.Duration, m codec.Message) *outgoing {
 	o := s.memory.record()
 	*o = outgoing{
-		payload: s.memory.copy(m.Payload), pad: m.Pad, mode: m.Mode, channel: m.Channel, receipt: m.Receipt, queuedAt: now,
+		payload: s.memory.copy(m.Payload), pad: s.padOf(m.Pad), mode: m.Mode, channel: m.Channel, receipt: m.Receipt,
+		queuedAt: now,
 	}
 	return o
+}
+
+// padOf returns the unused bits that the peer is told. Most libraries count whole bytes: go-raknet rounds a length in
+// bits down, takes the rest for another capsule, and blocks our address. Only C++ games send single bits.
+func (s *sender) padOf(pad uint8) uint8 {
+	if s.bits {
+		return pad
+	}
+	return 0
 }
 
 // enqueue queues a message of the game.

@@ -134,6 +134,7 @@ type Use struct {
 type Servers struct {
 	Cookies string // upstream.cookie_mode
 	Secret  [32]byte
+	Library string // upstream.server_library, or nothing
 }
 
 // Default makes the protocol with default options.

@@ -33,7 +33,9 @@ func newUpstream(c *config.Config, u *config.Upstream) *proxy.Upstream {
 		Name: u.Name,
 		Protocol: build(u.Protocol, c, registry.Use{
 			Queue: int(queue), Stream: carrier.Stream, Headroom: headers.Len(),
-			Servers: &registry.Servers{Cookies: u.CookieMode.String(), Secret: u.CookieSecret.Bytes()},
+			Servers: &registry.Servers{
+				Cookies: u.CookieMode.String(), Secret: u.CookieSecret.Bytes(), Library: string(u.Library),
+			},
 		}),
 		Transport: carrier,
 		Headers:   headers,
