@@ -74,7 +74,10 @@ type Conn struct {
 	received   uint64
 }
 
-var _ codec.Confirmer = (*Conn)(nil)
+var (
+	_ codec.Confirmer = (*Conn)(nil)
+	_ codec.Identity  = (*Conn)(nil)
+)
 
 func newConn(p *Protocol, now time.Time, peer netip.AddrPort, phase phase) *Conn {
 	c := &Conn{p: p, peer: peer, start: now, phase: phase}

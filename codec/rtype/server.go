@@ -147,7 +147,11 @@ func (s *server) Stats() codec.Stats {
 	return stats
 }
 
-var _ codec.Holder = (*server)(nil)
+var (
+	_ codec.Holder        = (*server)(nil)
+	_ codec.Echoer        = (*server)(nil)
+	_ codec.WorldResetter = (*server)(nil)
+)
 
 // Release implements codec.Holder. The world is forgotten, and not kept any more.
 func (s *server) Release() {

@@ -110,7 +110,7 @@ func (sc *scenario) begin(o *Options, k kind, server netip.AddrPort, clients int
 	return s, nil
 }
 
-// fill opens the sessions of a number of clients, and records the subject's memory before and after.
+// openSessions opens the sessions of a number of clients, and records the subject's memory before and after.
 func (sc *scenario) openSessions(o *Options, s *subject, clients int) (err error) {
 	if pid := s.PID(); pid != 0 {
 		if err := process.Pin(pid, runtime.NumCPU()-1); err != nil {

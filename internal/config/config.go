@@ -1,6 +1,6 @@
 // Package config reads tidegate.toml into a plain struct, adds defaults, and refuses an unusable configuration. It
-// reports all faults at once, each with line, key, value and remedy. It knows neither sockets nor codecs: Traits tell
-// it the abilities of each protocol.
+// reports all faults at once, each with line, key, value and remedy. It opens no socket, and runs no codec: it
+// knows protocols by their descriptors, and shares RakNet's keys and modes with its codec.
 //
 // Start with Load. config.example.toml is the manual of the keys, and docs/configuration has them in tables.
 package config

@@ -32,8 +32,8 @@ func sendmmsg(fd int, batch []mmsghdr) (int, syscall.Errno) {
 // time where each session has its own socket.
 func sendto(fd int, h *mmsghdr) (int, syscall.Errno) {
 	to := h.Name
-	if h.Namelen == 0 { // a connected socket would refuse an empty address
-		to = nil // it is connected, and would take an empty address for a wrong one
+	if h.Namelen == 0 { // the socket is connected, and would refuse an empty address
+		to = nil
 	}
 	n, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(h.Iov.Base)), uintptr(h.Iov.Len),
 		unix.MSG_DONTWAIT, uintptr(unsafe.Pointer(to)), uintptr(h.Namelen))
