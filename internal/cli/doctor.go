@@ -20,7 +20,7 @@ import (
 func doctorCommand() *cli.Command {
 	return command(&cli.Command{
 		Name:  "doctor",
-		Usage: "find what is wrong with this machine for a configuration, with remedies",
+		Usage: "find the faults of this machine for a configuration, with remedies",
 		Description: "Problems are faults that players notice. Advice is about features that Tidegate works without.\n" +
 			"The exit code is 1 if there is a problem. Run it as the user that runs Tidegate: rights differ.\n\n" +
 			examples("tidegate doctor", "tidegate doctor --json -c tidegate.toml"),

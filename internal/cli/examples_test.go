@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"regexp"
@@ -232,21 +233,24 @@ func (b *background) address(t *testing.T) string {
 	}
 }
 
-// TestReadmeNamesCommands holds the list of commands in README.md to the program's, in the same order.
-func TestReadmeNamesCommands(t *testing.T) {
-	page, err := os.ReadFile("README.md")
+// TestCommandsAreListed holds the table of docs/reference/commands.md to the program's commands, in the same order.
+func TestCommandsAreListed(t *testing.T) {
+	page, err := os.ReadFile("docs/reference/commands.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, list, _ := strings.Cut(string(page), "\nCommands: ")
-	list, _, _ = strings.Cut(list, ".")
-	var want []string
-	for _, c := range newApp(nil).Commands {
-		if !c.Hidden {
-			want = append(want, "`"+c.Name+"`")
+	var got, want []string
+	for line := range strings.Lines(string(page)) {
+		if strings.HasPrefix(line, "| `") {
+			got = append(got, strings.TrimSpace(line))
 		}
 	}
-	if got := strings.Join(strings.Fields(list), " "); got != strings.Join(want, ", ") {
-		t.Errorf("README.md has the commands %s, want %s", got, strings.Join(want, ", "))
+	for _, c := range newApp(nil).Commands {
+		if !c.Hidden {
+			want = append(want, fmt.Sprintf("| `%s` | %s |", c.Name, c.Usage))
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("docs/reference/commands.md has\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }

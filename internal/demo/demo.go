@@ -21,6 +21,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"tidegate/internal/table"
+	"tidegate/internal/words"
 	"tidegate/proxy"
 )
 
@@ -58,6 +59,8 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
+	show(&o, fmt.Sprintf("Starting a game server, Tidegate and %s in this process ...\n",
+		words.Count(o.Clients, "client")), introWidth)
 	s, err := setUp(&o)
 	if err != nil {
 		return Result{}, err

@@ -3,6 +3,7 @@ package demo
 import (
 	"context"
 	"errors"
+	"io"
 	"net/netip"
 	"regexp"
 	"strings"
@@ -22,7 +23,9 @@ func TestRun(t *testing.T) {
 		want     []string
 	}{
 		{"clean link, terminal", 0, true, []string{
-			"Tidegate on 127.0.0.1:", "riptide-2.2 to bedrock", "SESSION", "Receivers drop", "\nok: ",
+			"Starting a game server, Tidegate and 3 clients in this process", "Tidegate on 127.0.0.1:",
+			"The clients join now, play for 2s, and say goodbye.", "riptide-2.2 to bedrock",
+			"SESSION", "Receivers drop", "\nok: ",
 		}},
 		{"lossy link, plain", 0.05, false, []string{
 			"loses 5 %", "time     open", "lost\n", "\nok: ",
@@ -98,6 +101,7 @@ func TestRunRefuses(t *testing.T) {
 		{Options{Delay: -time.Second}, "delay -1s: want 0 to 2s"},
 		{Options{Settings: noSettings}, "make the proxy's settings: no such route"},
 	} {
+		step.options.Out = io.Discard
 		if _, err := Run(t.Context(), step.options); err == nil || err.Error() != step.want {
 			t.Errorf("error %v, want %q", err, step.want)
 		}

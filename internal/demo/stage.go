@@ -122,7 +122,7 @@ func (s *stage) introduction(o *Options) string {
 		fmt.Sprintf("%s play on it%s.\n", words.Count(o.Clients, s.pair.From()+" client"),
 			over(s.link, o.Loss, o.Delay)) +
 		"Round trips are the protocols' own measures; Riptide's are whole milliseconds.\n" + s.pair.waits()
-	return text + warning(o.Loss) + "\n"
+	return text + warning(o.Loss) + plan(o.For) + "\n"
 }
 
 // over describes the link between clients and proxy.
@@ -138,6 +138,14 @@ func over(link *lossylink.Link, loss float64, delay time.Duration) string {
 		does = append(does, fmt.Sprintf("takes %s", delay))
 	}
 	return fmt.Sprintf(" over a link on %s that %s each way", link.Addr(), strings.Join(does, " and "))
+}
+
+// plan says what the demo does next.
+func plan(play time.Duration) string {
+	if play == 0 {
+		return "The clients join now, and play until Ctrl-C.\n"
+	}
+	return fmt.Sprintf("The clients join now, play for %s, and say goodbye.\n", play)
 }
 
 // waits explains the round trip to a server that acknowledges late.
