@@ -19,6 +19,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"tidegate/internal/door"
 	"tidegate/proxy"
 	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
@@ -112,19 +113,27 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.S
 
 // Limits of a connection. A profile extends its own time.
 const (
-	readTimeout  = 10 * time.Second
-	writeTimeout = 30 * time.Second
-	idleTimeout  = 2 * time.Minute
-	maxHeader    = 16 << 10 // bytes
-	maxBody      = 1 << 20  // bytes
-	shutdownTime = time.Second
+	headerTimeout = 2 * time.Second // from the connection, or the next request's first byte, to the token
+	readTimeout   = 10 * time.Second
+	writeTimeout  = 30 * time.Second
+	idleTimeout   = 2 * time.Minute
+	maxHeader     = 4 << 10 // bytes; net/http adds as many
+	maxBody       = 1 << 20 // bytes
+	shutdownTime  = time.Second
 )
 
-// Serve answers requests at a listener until ctx is done, and closes it. It then returns nil.
+// Serve answers requests at a listener until ctx is done, and closes it. It then returns nil. It holds at most
+// door.Conns connections: one without a valid request makes room for a new one.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	web := &http.Server{
-		Handler: s, ReadTimeout: readTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
-		ErrorLog: log.New(errorLog{s.Log}, "", 0),
+		Handler: s, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, IdleTimeout: idleTimeout,
+		MaxHeaderBytes: maxHeader, ErrorLog: log.New(errorLog{s.Log}, "", 0),
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
+		ConnState: func(c net.Conn, state http.ConnState) {
+			if state == http.StateIdle {
+				c.(*door.Conn).Yield()
+			}
+		},
 	}
 	stopped := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
@@ -136,12 +145,22 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 			_ = web.Close()
 		}
 	})
-	if err := web.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+	if err := web.Serve(door.Bound(l, door.Conns)); !errors.Is(err, http.ErrServerClosed) {
 		stop()
 		return err
 	}
 	<-stopped
 	return nil
+}
+
+// connKey is the key of a request's connection in its context.
+type connKey struct{}
+
+// keep keeps the connection of a request that may be answered, until the answer is complete.
+func keep(r *http.Request) {
+	if c, ok := r.Context().Value(connKey{}).(*door.Conn); ok {
+		c.Keep()
+	}
 }
 
 // errorLog writes errors of net/http to our log, for example about connections that cannot be accepted.

@@ -1,14 +1,19 @@
 package admin
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"syscall"
 	"testing"
 
 	"github.com/rs/zerolog"
+
+	"tidegate/internal/door"
 )
 
 // poor is a listener without file descriptors.
@@ -37,4 +42,40 @@ func TestErrorLog(t *testing.T) {
 		t.Error(err)
 	}
 	_ = log.Close()
+}
+
+// TestStrangersLeaveRoom opens many silent connections. A reader of the live figures stays, and a request is answered.
+func TestStrangersLeaveRoom(t *testing.T) {
+	l, err := Listen(t.Context(), "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { ended <- New(Options{Proxy: newFake("").proxy}).Serve(ctx, l) }()
+	stream, err := http.Get("http://" + l.Addr().String() + "/api/v1/live")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 * door.Conns {
+		c, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+	}
+	answer, err := new(http.Transport).RoundTrip(httptest.NewRequest("GET", "http://"+l.Addr().String()+"/livez", nil))
+	if err != nil || answer.StatusCode != 200 {
+		t.Errorf("%v, %v", answer, err)
+	}
+	for range 2 { // the second event comes after all the connections
+		if _, err := bufio.NewReader(stream.Body).ReadString('\n'); err != nil {
+			t.Error(err)
+		}
+	}
+	_ = stream.Body.Close()
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
 }

@@ -25,12 +25,14 @@ func (s *Server) guard(next http.Handler) http.Handler {
 			toDashboard(w, r)
 		case s.Token != "" && subtle.ConstantTimeCompare(got[:], want[:]) == 0:
 			w.Header().Set("WWW-Authenticate", "Bearer")
+			w.Header().Set("Connection", "close")
 			refuse(w, http.StatusUnauthorized, "missing or wrong token: send the header Authorization: Bearer with admin.token")
 		case s.Token == "" && !isAddress(r.Host):
 			refuse(w, http.StatusForbidden, "want the proxy's address as Host, not a name")
 		case fromOtherSite(r):
 			refuse(w, http.StatusForbidden, "want a request that no other web site caused")
 		default:
+			keep(r)
 			limitTime(w, writeTimeout)
 			r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 			sameOrigin.ServeHTTP(w, r)

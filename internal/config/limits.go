@@ -85,9 +85,12 @@ func (v *validator) heldBytes() {
 // SessionCost is the memory in bytes of a session between RakNet and RakNet, the most expensive one.
 const SessionCost = 10 << 10
 
+// doorsCost is the memory in bytes that connections to the admin server and the embedded NATS server can take.
+const doorsCost = 32 << 20
+
 // MemoryBound returns the most memory in bytes that the limits let peers take, without the kernel's buffers.
 func (c *Config) MemoryBound() int64 {
-	bound := int64(c.Limits.HeldBytes) + int64(c.Limits.Sessions)*SessionCost
+	bound := doorsCost + int64(c.Limits.HeldBytes) + int64(c.Limits.Sessions)*SessionCost
 	for _, l := range c.EffectiveLimits() {
 		if l.Of == QueuedBytes && l.Per == Overall {
 			bound += int64(l.Rate)

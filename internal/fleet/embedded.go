@@ -1,12 +1,14 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"net"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -16,6 +18,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/rs/zerolog"
 	"golang.org/x/crypto/bcrypt"
+
+	"tidegate/internal/door"
 )
 
 // Embedded configures a NATS server in this process. It forms a cluster with those of the other nodes.
@@ -31,8 +35,9 @@ type Embedded struct {
 
 // Bounds of an embedded server.
 const (
-	maxMemory = 64 << 20 // bytes of streams in memory
-	maxStore  = 2 << 30  // bytes on disk
+	maxMemory = 64 << 20        // bytes of streams in memory
+	maxStore  = 2 << 30         // bytes on disk
+	authTime  = 2 * time.Second // from a connection to the secret
 )
 
 // routeUser is the name by which embedded servers know one another.
@@ -41,8 +46,12 @@ const routeUser = "tidegate"
 // embedded is a NATS server in this process. Its methods do nothing if it is nil.
 type embedded struct {
 	*server.Server
-	user, password string // of this process; others cannot know them
-	listen         string // host:port for the other nodes; empty: none
+	user, password string        // of this process; others cannot know them
+	listen         string        // host:port for the other nodes; empty: none
+	conns          int           // the most connections there
+	unlisten       func()        // closes listen, and waits for the end of its connections
+	locked         chan struct{} // closed when lock has ended
+	routes         *door.Lock    // of the server's own port for them; nil: none
 	log            zerolog.Logger
 	fault          *atomic.Pointer[string] // why it does not run; nil: it runs, or nothing is known
 }
@@ -51,7 +60,10 @@ type embedded struct {
 // know, and no streams: it goes to them.
 func newEmbedded(o *Options, standsIn bool) (*embedded, error) {
 	e := o.Embedded
-	s := &embedded{user: rand.Text(), password: rand.Text(), log: o.Log, fault: new(atomic.Pointer[string])}
+	s := &embedded{
+		user: rand.Text(), password: rand.Text(), conns: door.Conns + 2*len(e.Peers), unlisten: func() {}, log: o.Log,
+		locked: make(chan struct{}), fault: new(atomic.Pointer[string]),
+	}
 	hash, err := bcrypt.GenerateFromPassword([]byte(s.password), bcrypt.MinCost)
 	if err != nil {
 		return nil, err
@@ -60,19 +72,20 @@ func newEmbedded(o *Options, standsIn bool) (*embedded, error) {
 		ServerName: o.Node, NoSigs: true, MaxPayload: 1 << 20,
 		// Routes need a client port (server.StartRouting waits for it). Only this process has its password.
 		Host: "127.0.0.1", Port: server.RANDOM_PORT, Username: s.user, Password: string(hash),
+		MaxConn: door.Conns, AuthTimeout: authTime.Seconds(),
 		JetStream: !standsIn, StoreDir: e.Store, JetStreamMaxMemory: maxMemory, JetStreamMaxStore: maxStore,
 	}
 	if standsIn {
 		options.ServerName += "-" + rand.Text()
 	}
 	if len(e.Peers) > 1 {
+		// NATS has no bound of routes, so it listens on loopback, and a front counts the connections of other nodes.
 		options.Cluster = server.ClusterOpts{
-			Name: o.Name, Host: e.Host, Port: e.Port, Username: routeUser, Password: e.Secret,
-			PoolSize: -1, PingInterval: patience, MaxPingsOut: 2, Advertise: e.advertise,
+			Name: o.Name, Host: "127.0.0.1", Port: server.RANDOM_PORT, Username: routeUser, Password: e.Secret,
+			PoolSize: -1, PingInterval: patience, MaxPingsOut: 2, AuthTimeout: authTime.Seconds(), NoAdvertise: standsIn,
+			Advertise: cmp.Or(e.advertise, e.self(o.Node)),
 		}
-		if standsIn {
-			options.Cluster.Host, options.Cluster.Port, options.Cluster.NoAdvertise = "127.0.0.1", server.RANDOM_PORT, true
-		} else {
+		if !standsIn {
 			s.listen = net.JoinHostPort(e.Host, strconv.Itoa(e.Port))
 		}
 		for _, peer := range e.Peers {
@@ -94,6 +107,28 @@ func newEmbedded(o *Options, standsIn bool) (*embedded, error) {
 	}
 	s.SetLoggerV2(newServerLog(o.Log, s.fault), false, false, false)
 	return s, nil
+}
+
+// self returns the address of this node that other nodes tell one another: the entry of Peers that looks like it, or
+// any one with its port. Nodes do not dial what their own Peers have.
+func (e *Embedded) self(node string) (at string) {
+	own, _ := net.InterfaceAddrs() // without them, the names decide
+	at = net.JoinHostPort(e.Host, strconv.Itoa(e.Port))
+	for _, peer := range slices.Backward(e.Peers) {
+		host, port, _ := net.SplitHostPort(peer)
+		local := slices.ContainsFunc(own, func(a net.Addr) bool {
+			n, ok := a.(*net.IPNet)
+			return ok && n.IP.Equal(net.ParseIP(host))
+		})
+		switch {
+		case port != strconv.Itoa(e.Port):
+		case host == e.Host, host == node, strings.HasPrefix(host, node+"."), local:
+			return peer
+		default:
+			at = peer
+		}
+	}
+	return at
 }
 
 // client returns the options of a connection inside the process.
@@ -126,7 +161,7 @@ func (s *embedded) start(ctx context.Context) (wait func()) {
 	return func() { <-ended }
 }
 
-// try starts the server if its port is free. A server that has no port has to be made anew, so this looks first.
+// try starts the server if the port for the other nodes is free.
 func (s *embedded) try() bool {
 	if s.listen != "" {
 		l, err := net.Listen("tcp", s.listen)
@@ -137,11 +172,71 @@ func (s *embedded) try() bool {
 			}
 			return false
 		}
-		_ = l.Close()
+		s.front(l)
 	}
 	s.fault.Store(nil)
 	s.Start()
+	go s.lock()
 	return true
+}
+
+// lock keeps other users of the machine from the server's own ports on loopback, as long as it runs.
+func (s *embedded) lock() {
+	for !s.ReadyForConnections(patience) && s.Running() {
+	}
+	for i, at := range []*net.TCPAddr{s.clientAddr(), s.ClusterAddr()} {
+		if at == nil { // it is alone, or has ended
+			continue
+		}
+		lock, err := door.NewLock(at.AddrPort())
+		if err != nil {
+			s.log.Warn().Err(err).Msg("other users of this machine can connect to the embedded NATS server")
+			continue
+		}
+		defer lock.Close()
+		if i == 1 {
+			s.routes = lock
+		}
+	}
+	close(s.locked)
+	s.WaitForShutdown()
+}
+
+func (s *embedded) clientAddr() *net.TCPAddr {
+	at, _ := s.Addr().(*net.TCPAddr)
+	return at
+}
+
+// dial connects to the server in the name of another node.
+func (s *embedded) dial(ctx context.Context) (net.Conn, error) {
+	select {
+	case <-s.locked:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if s.routes != nil {
+		return s.routes.Dial(ctx)
+	}
+	at := s.ClusterAddr()
+	if at == nil {
+		return nil, errors.New("the embedded NATS server does not listen")
+	}
+	return new(net.Dialer).DialContext(ctx, "tcp", at.String())
+}
+
+// front passes connections of a listener on to the server, until unlisten.
+func (s *embedded) front(l net.Listener) {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	front := door.Front{Proof: 2 * authTime, Dial: s.dial}
+	go func() {
+		defer close(ended)
+		front.Serve(ctx, door.Bound(l, s.conns))
+	}()
+	s.unlisten = func() {
+		cancel()
+		<-ended
+	}
 }
 
 // cause returns the server's fault, which explains an error better. Without a fault it returns the error.
@@ -157,6 +252,7 @@ func (s *embedded) cause(err error) error {
 // stop ends the server, and waits until its files are written.
 func (s *embedded) stop() {
 	if s != nil {
+		s.unlisten()
 		s.Shutdown()
 		s.WaitForShutdown()
 	}
