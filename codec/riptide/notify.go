@@ -2,6 +2,7 @@ package riptide
 
 import (
 	"slices"
+	"time"
 
 	"tidegate/codec"
 )
@@ -22,13 +23,11 @@ type notifier struct {
 	next     seq                       // number of the next message that we send
 	acked    seq                       // newest of ours that the peer has reported
 	last     seq                       // newest received
-	late     seq                       // newest of a run of messages that came late
-	lateRun  uint8                     // their number
 	reported seq                       // the last that a header of ours has reported
 	arrivals [notifyMemory / 64]uint64 // of the newest notifyMemory: bit s mod notifyMemory says that s was received
+	doorman  *doorman                  // nil: none was needed yet
 	receipts []notifyReceipt
 	answered int // receipts before this index have been answered
-	loss     lossQuality
 }
 
 type notifyReceipt struct {
@@ -55,8 +54,9 @@ func (n *notifier) header() notifyHeader {
 	return h
 }
 
-func (n *notifier) number() {
+func (n *notifier) number(now time.Time, rtt time.Duration) {
 	n.reported = n.reportable()
+	n.guard().sent(now, n.next, rtt)
 	n.next++
 }
 
@@ -112,25 +112,33 @@ func (n *notifier) ask(s seq, r codec.Receipt) (lost codec.Receipt) {
 	return lost
 }
 
-// mostLate is the number of late messages, each a little newer than the one before, after which the newest message
-// counts as forged.
-const (
-	mostLate = 32
-	lateStep = 8
-)
+func (n *notifier) guard() *doorman {
+	if n.doorman == nil {
+		n.doorman = newDoorman(n.acked)
+	}
+	return n.doorman
+}
 
-// receive records the peer's message s and reports whether it is newer than all before it. A message that is later than
-// the network can make it shows that a forged one was taken for the newest. The peer's own number then counts again.
-func (n *notifier) receive(s seq) bool {
-	gap := s.minus(n.last)
+// receive takes the peer's message with header h. It returns why the message is dropped, if it is. Only a message that
+// counts changes what our headers report, or may report on ours.
+func (n *notifier) receive(now time.Time, h *notifyHeader) error {
+	gap := h.seq.minus(n.last)
 	switch {
-	case gap == 0:
-		return false
-	case gap > 0:
-	case gap > -notifyMemory && !n.isRun(s):
-		return false
-	default:
-		n.lateRun, n.arrivals = 0, [len(n.arrivals)]uint64{}
+	case gap > -notifyMemory && gap <= 0 && n.arrived(h.seq):
+		return codec.ErrDuplicate
+	case n.guard().admits(now, h, gap, n.next):
+		n.count(h.seq, gap)
+		return nil
+	case gap <= 0:
+		return codec.ErrDuplicate
+	}
+	return codec.ErrWindow
+}
+
+// count makes s, which is gap ahead, the newest number.
+func (n *notifier) count(s seq, gap int) {
+	if gap <= 0 { // the numbers from there on were forged
+		n.arrivals = [len(n.arrivals)]uint64{}
 		n.last, n.reported = s-1, s-1
 		n.note(s-1, true)
 		gap = 1
@@ -143,38 +151,23 @@ func (n *notifier) receive(s seq) bool {
 		n.reported = s - most
 	}
 	n.last = s
-	return true
-}
-
-// isRun notes a late message, and reports whether a long run of them has come.
-func (n *notifier) isRun(s seq) bool {
-	if step := s.minus(n.late); n.lateRun == 0 || step <= 0 || step > lateStep {
-		n.lateRun = 0
-	}
-	n.late = s
-	n.lateRun++
-	return n.lateRun >= mostLate
 }
 
 // acknowledged handles the peer's report h on our messages. news says that h is new, and lost how many messages it
-// shows to be lost. poor says that the connection is too poor. Messages beyond h's reach count neither way. Otherwise
-// a peer that seldom answers would look like a bad path. decide returns the receipts that h settles.
-func (n *notifier) acknowledged(h *notifyHeader) (news bool, lost int, poor bool) {
+// shows to be lost. decide returns the receipts that h settles. Unlike in the library, losses never end the session:
+// where few messages come back, a forger's reports could.
+func (n *notifier) acknowledged(h *notifyHeader) (news bool, lost int) {
 	gap := h.last.minus(n.acked)
 	if gap <= 0 || !h.last.before(n.next) {
-		return false, 0, false
+		return false, 0
 	}
 	for s := h.last + 1 - seq(min(gap, notifyReach)); s != h.last+1; s++ {
-		arrived := h.arrived(s)
-		if !arrived {
+		if !h.arrived(s) {
 			lost++
-		}
-		if n.loss.result(arrived) {
-			poor = true
 		}
 	}
 	n.acked = h.last
-	return true, lost, poor
+	return true, lost
 }
 
 // decide returns the next receipt that header h settles, oldest first.

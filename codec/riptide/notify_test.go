@@ -3,32 +3,66 @@ package riptide
 import (
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"tidegate/codec"
 )
 
 func TestNotifyReceives(t *testing.T) {
-	n := newNotifier(1)
+	const ms = time.Millisecond
+	n, now := newNotifier(1), start
 	for _, step := range []struct {
-		what string
-		s    seq
-		want bool
-		bits uint8
+		what  string
+		after time.Duration
+		s     seq
+		want  bool
+		bits  uint8
 	}{
-		{"the first claims number 0 too, as the library does", 1, true, 0x01},
-		{"again", 1, false, 0x01},
-		{"a gap", 4, true, 0x0c},
-		{"late", 3, false, 0x0c},
-		{"a gap of all bits", 12, true, 0x80},
-		{"a gap of more", 30, true, 0x00},
+		{"the first claims number 0 too, as the library does", 0, 1, true, 0x01},
+		{"again", 0, 1, false, 0x01},
+		{"a gap", 20 * ms, 3, true, 0x06},
+		{"late", 0, 2, false, 0x06},
+		{"more than were sent meanwhile", 0, 6, false, 0x06},
+		{"the peer's own, after a forged one", 10 * ms, 4, true, 0x0d},
+		{"as many as were sent meanwhile", 60 * ms, 11, true, 0xc0},
+		{"a jump", 10 * ms, 20, false, 0xc0},
+		{"the second", 30 * ms, 22, false, 0xc0},
+		{"the third", 30 * ms, 23, false, 0xc0},
+		{"the fourth confirms it", 30 * ms, 25, true, 0x00},
 	} {
-		if got := n.receive(step.s); got != step.want {
+		now = now.Add(step.after)
+		if got := n.receive(now, &notifyHeader{seq: step.s}) == nil; got != step.want {
 			t.Errorf("%s: %v, want %v", step.what, got, step.want)
 		}
 		if h := n.header(); h.bits != step.bits || h.last != n.last {
 			t.Errorf("%s: last %d, bits %02x, want %d, %02x", step.what, h.last, h.bits, n.last, step.bits)
 		}
-		n.number()
+		n.number(now, 0)
+	}
+}
+
+// take gives n the peer's message s, as its doorman would admit it. It reports whether it is newer than all before.
+func take(n *notifier, s seq) bool {
+	gap := s.minus(n.last)
+	if gap > 0 {
+		n.count(s, gap)
+	}
+	return gap > 0
+}
+
+// TestNotifyFollowsTheLate: when a forger has led n far ahead, the peer's own numbers count again.
+func TestNotifyFollowsTheLate(t *testing.T) {
+	for _, ahead := range []seq{20, 200, 300, 30000} {
+		n, now := newNotifier(1), start
+		n.count(ahead, int(ahead))
+		lost := 0
+		for s := seq(1); n.receive(now, &notifyHeader{seq: s}) != nil; s++ {
+			now = now.Add(25 * time.Millisecond)
+			lost++
+		}
+		if lost > 4 {
+			t.Errorf("%d ahead: %d messages of the peer are lost", ahead, lost)
+		}
 	}
 }
 
@@ -63,13 +97,13 @@ func TestNotifyTellsTheTruth(t *testing.T) {
 		for range 100 {
 			for range rng.IntN(notifyMemory / 4) { // a stall: the peer sends, we do not
 				if rng.Float64() >= loss {
-					received[s] = n.receive(s)
+					received[s] = take(&n, s)
 				}
 				s++
 			}
 			for range notifyMemory/4/notifyReach + 3 {
 				h := n.header()
-				n.number()
+				n.number(start, 0)
 				peer.acknowledged(&h)
 			}
 			if peer.acked != n.last {
@@ -95,32 +129,32 @@ func TestNotifyForgets(t *testing.T) {
 	n, peer := newNotifier(1), sender22{}
 	for s := seq(1); s <= 1000; s++ {
 		if s%2 == 0 {
-			n.receive(s)
+			take(&n, s)
 		}
 	}
-	n.receive(30000)
+	take(&n, 30000)
 	for range notifyMemory {
 		h := n.header()
-		n.number()
+		n.number(start, 0)
 		peer.acknowledged(&h)
 	}
 	if len(peer.delivered) != 1 || peer.acked != 30000 {
 		t.Errorf("reported %d, up to %d; want only the newest", peer.delivered, peer.acked)
 	}
 	for s := seq(30001); s <= 30600; s++ {
-		n.receive(s)
+		take(&n, s)
 	}
 	for range notifyMemory {
 		h := n.header()
-		n.number()
+		n.number(start, 0)
 		peer.acknowledged(&h)
 	}
 	if got := len(peer.delivered) - 1; got < notifyMemory-2*notifyReach || peer.acked != 30600 {
 		t.Errorf("reported %d of 600, up to %d; want about %d", got, peer.acked, notifyMemory)
 	}
-	n.receive(30700) // unreported, and then half of all numbers are skipped
+	n.count(30700, 100) // unreported, and then half of all numbers are skipped
 	farthest := seq(30700) + 1<<15 - 1
-	n.receive(farthest)
+	n.count(farthest, 1<<15-1)
 	if h := n.header(); h.last != farthest || h.bits != 0 {
 		t.Errorf("after a jump to %d the header reports %d, bits %02x", farthest, h.last, h.bits)
 	}
@@ -128,7 +162,7 @@ func TestNotifyForgets(t *testing.T) {
 
 // settle gives n an acknowledgement and returns the receipts that it settles, lost ones negative.
 func settle(n *notifier, h notifyHeader) (lost int, receipts []int) {
-	news, lost, _ := n.acknowledged(&h)
+	news, lost := n.acknowledged(&h)
 	if !news {
 		return 0, nil
 	}
@@ -146,7 +180,7 @@ func TestNotifyReceiptsAcrossWrap(t *testing.T) {
 	n := newNotifier(65530)
 	for r := range codec.Receipt(20) {
 		h := n.header()
-		n.number()
+		n.number(start, 0)
 		if r%2 == 0 {
 			n.ask(h.seq, r+1)
 		}
@@ -183,7 +217,7 @@ func TestNotifyReceiptsBounded(t *testing.T) {
 	const all = 5 * maxNotifyReceipts
 	for r := codec.Receipt(1); r <= all; r++ {
 		h := n.header()
-		n.number()
+		n.number(start, 0)
 		lost := n.ask(h.seq, r)
 		if lost == 0 {
 			continue
@@ -202,25 +236,6 @@ func TestNotifyReceiptsBounded(t *testing.T) {
 	}
 	if answered != all {
 		t.Errorf("%d of %d receipts answered", answered, all)
-	}
-}
-
-func TestLossQuality(t *testing.T) {
-	var q lossQuality
-	for i := range 1000 {
-		if q.result(i%22 != 0) {
-			t.Fatalf("too poor at message %d with 3 lost of 64", i)
-		}
-	}
-	q = lossQuality{}
-	poorAt := 0
-	for i := 1; poorAt == 0 && i < 1000; i++ {
-		if q.result(i > 4 && i%16 != 0) {
-			poorAt = i
-		}
-	}
-	if want := 4 + qualityRuns - 1; poorAt != want {
-		t.Errorf("4 lost of 64 were too poor at message %d, want %d", poorAt, want)
 	}
 }
 

@@ -49,7 +49,7 @@ type Options struct {
 	// of 2.0 lose count of more than 16 after any loss, so the default is 16 there. Receivers of 2.1+ lose count of more
 	// than 31 after a burst of losses. The default of 4096 accepts that risk, for the sake of rate.
 	MaxInFlight int
-	// IgnoreQuality keeps connections that need many transmissions per message or lose notify messages. A reliable
+	// IgnoreQuality keeps connections that need many transmissions per message. A reliable
 	// message that 15 transmissions do not deliver ends a connection in any case. 2.0 never measures quality, and is more
 	// patient with a message (docs/protocols/riptide.md#resends).
 	IgnoreQuality bool

@@ -1,7 +1,6 @@
 package riptide
 
 import (
-	"math/bits"
 	"time"
 
 	"tidegate/codec"
@@ -12,7 +11,6 @@ const (
 	qualitySpan  = 64 // number of latest results in a measure
 	qualityRuns  = 64 // number of bad measures in a row that end the connection
 	maxMeanSends = 5
-	maxLost      = 3 // up to 5 %
 )
 
 // sendQuality measures how many transmissions the latest delivered reliable messages needed.
@@ -38,33 +36,13 @@ func (q *sendQuality) delivered(sends uint8) bool {
 	return q.bad >= qualityRuns
 }
 
-// lossQuality measures how many of the latest notify messages were lost.
-type lossQuality struct {
-	lost uint64 // one bit for each of the latest
-	bad  int
-}
-
-// result records a notify message's fate and reports whether the connection is too poor.
-func (q *lossQuality) result(delivered bool) bool {
-	q.lost <<= 1
-	if !delivered {
-		q.lost |= 1
-	}
-	if bits.OnesCount64(q.lost) <= maxLost {
-		q.bad = 0
-		return false
-	}
-	q.bad++
-	return q.bad >= qualityRuns
-}
-
 var _ codec.LossTolerant = (*Conn)(nil)
 
 // TolerateLoss implements codec.LossTolerant. Until t, messages are sent as patiently as in 2.0, and quality is not
 // measured.
 func (c *Conn) TolerateLoss(until time.Time) {
 	c.tolerantUntil = until
-	c.sends, c.notifier.loss = sendQuality{}, lossQuality{}
+	c.sends = sendQuality{}
 }
 
 // isPatient reports whether a message sent at sentAt has slowSends after maxSends.

@@ -30,7 +30,7 @@ func (c *Conn) receive(now time.Time, d []byte) error {
 	case k == kindUnreliable:
 		return c.receiveUser(d)
 	case k == kindNotify:
-		return c.receiveNotify(d)
+		return c.receiveNotify(now, d)
 	case c.server:
 		return c.receiveFromClient(now, k, d)
 	default:
@@ -157,7 +157,7 @@ func (c *Conn) receiveUser(d []byte) error {
 	return nil
 }
 
-func (c *Conn) receiveNotify(d []byte) error {
+func (c *Conn) receiveNotify(now time.Time, d []byte) error {
 	if !c.acceptsMessages() {
 		return codec.ErrUnexpected
 	}
@@ -165,28 +165,24 @@ func (c *Conn) receiveNotify(d []byte) error {
 	if err := h.parse(d); err != nil {
 		return err
 	}
-	if c.settleNotify(&h) && !c.options.IgnoreQuality {
-		c.end(codec.PoorConnection)
-		return nil
+	if err := c.notifier.receive(now, &h); err != nil {
+		return err
 	}
-	if !c.notifier.receive(h.seq) {
-		return codec.ErrDuplicate
-	}
+	c.settleNotify(&h)
 	c.deliver(codec.Message{Mode: codec.Notify}, d, notifyHeaderLen)
 	return nil
 }
 
-// settleNotify answers the receipts that h settles. It reports whether too much was lost to continue.
-func (c *Conn) settleNotify(h *notifyHeader) (poor bool) {
-	news, lost, poor := c.notifier.acknowledged(h)
+// settleNotify answers the receipts that h settles.
+func (c *Conn) settleNotify(h *notifyHeader) {
+	news, lost := c.notifier.acknowledged(h)
 	if !news {
-		return false
+		return
 	}
 	c.stats.Lost += uint64(lost)
 	for r, delivered, ok := c.notifier.decide(h); ok; r, delivered, ok = c.notifier.decide(h) {
 		c.events.Answer(r, delivered)
 	}
-	return poor
 }
 
 // deliver reports message m. Its payload begins at byte at of d's body.

@@ -91,7 +91,7 @@ func (c *Conn) Save(now time.Time, b []byte) []byte {
 		},
 		Window:   c.window.save(now),
 		Flight:   c.flight.save(now),
-		Notifier: c.notifier.save(),
+		Notifier: c.notifier.save(now),
 		RTT:      savedRTT{Smooth: c.rtt.smooth, Last: c.rtt.last, Own: c.rtt.own},
 		Data:     c.data.log[c.data.read:],
 		Stats:    saved.StatsOf(&c.stats),
@@ -121,7 +121,7 @@ func (p *Protocol) Restore(now time.Time, _ codec.Addresser, b []byte) (codec.Co
 		ticker: ticker{
 			next: t.Next.Time(now), connect: t.Connect, attempts: t.Attempts, ping: t.Ping, pingAt: t.PingAt.Time(now),
 		},
-		notifier: v.Notifier.restore(),
+		notifier: v.Notifier.restore(now),
 		rtt:      rtt{smooth: v.RTT.Smooth, last: v.RTT.Last, own: v.RTT.Own},
 		sends:    v.Sends.restore(),
 		data:     outbox{log: v.Data},

@@ -123,18 +123,72 @@ func (v *savedFlight) restore(now time.Time, maxDatagram int) (flight, error) {
 // copyOf returns a copy of b in a buffer that can be used again.
 func (p *buffers) copyOf(b []byte) []byte { return append(p.take(len(b)), b...) }
 
-// savedNotifier is a notifier.
+// savedNotifier is a notifier. Fields 4, 5, 9 and 10 of earlier releases have no meaning
+// any more.
 type savedNotifier struct {
 	Next     seq            `cbor:"1,keyasint"`
 	Acked    seq            `cbor:"2,keyasint"`
 	Last     seq            `cbor:"3,keyasint"`
-	Late     seq            `cbor:"4,keyasint,omitempty"`
-	LateRun  uint8          `cbor:"5,keyasint,omitempty"`
 	Reported seq            `cbor:"6,keyasint"`
 	Arrivals []uint64       `cbor:"7,keyasint"`
 	Receipts []savedReceipt `cbor:"8,keyasint,omitempty"`
-	Lost     uint64         `cbor:"9,keyasint,omitempty"`
-	Bad      int            `cbor:"10,keyasint,omitempty"`
+	Doorman  *savedDoorman  `cbor:"11,keyasint,omitempty"`
+}
+
+// savedDoorman is a doorman, with the strays that there are.
+type savedDoorman struct {
+	Said   [2]seq        `cbor:"1,keyasint"`
+	SentBy [2]seq        `cbor:"2,keyasint"`
+	SentAt record.Moment `cbor:"3,keyasint,omitempty"`
+	Heard  record.Moment `cbor:"4,keyasint,omitempty"`
+	Pace   time.Duration `cbor:"5,keyasint,omitempty"`
+	Doubt  record.Moment `cbor:"6,keyasint,omitempty"`
+	Strays []savedStray  `cbor:"7,keyasint,omitempty"`
+}
+
+type savedStray struct {
+	_      struct{} `cbor:",toarray"`
+	Number seq
+	Run    uint8
+	Since  record.Moment
+}
+
+func (d *doorman) save(now time.Time) *savedDoorman {
+	if d == nil {
+		return nil
+	}
+	v := savedDoorman{
+		Said: d.said, SentBy: d.sentBy, SentAt: record.MomentOf(now, d.sentAt), Heard: record.MomentOf(now, d.heard),
+		Pace: d.pace, Doubt: record.MomentOf(now, d.doubt),
+	}
+	for _, w := range d.strays {
+		v.Strays = append(v.Strays, savedStray{Number: w.seq, Run: w.run, Since: record.MomentOf(now, w.since)})
+	}
+	return &v
+}
+
+func (v *savedDoorman) check() error {
+	switch {
+	case v == nil:
+		return nil
+	case len(v.Strays) > maxStrays:
+		return saved.Fault("number of strays", len(v.Strays))
+	}
+	return saved.Duration("pace", v.Pace)
+}
+
+func (v *savedDoorman) restore(now time.Time) *doorman {
+	if v == nil {
+		return nil
+	}
+	d := doorman{
+		said: v.Said, sentBy: v.SentBy, sentAt: v.SentAt.Time(now), heard: v.Heard.Time(now), pace: v.Pace,
+		doubt: v.Doubt.Time(now),
+	}
+	for i, w := range v.Strays {
+		d.strays[i] = stray{seq: w.Number, run: w.Run, since: w.Since.Time(now)}
+	}
+	return &d
 }
 
 type savedReceipt struct {
@@ -143,10 +197,10 @@ type savedReceipt struct {
 	Receipt codec.Receipt
 }
 
-func (n *notifier) save() savedNotifier {
+func (n *notifier) save(now time.Time) savedNotifier {
 	v := savedNotifier{
-		Next: n.next, Acked: n.acked, Last: n.last, Late: n.late, LateRun: n.lateRun, Reported: n.reported,
-		Arrivals: n.arrivals[:], Lost: n.loss.lost, Bad: n.loss.bad,
+		Next: n.next, Acked: n.acked, Last: n.last, Reported: n.reported, Arrivals: n.arrivals[:],
+		Doorman: n.doorman.save(now),
 	}
 	for _, r := range n.receipts[n.answered:] {
 		v.Receipts = append(v.Receipts, savedReceipt{Number: r.seq, Receipt: r.receipt})
@@ -165,19 +219,17 @@ func (v *savedNotifier) check() error {
 		return saved.Fault("distance of the newest notify message", ahead)
 	case len(v.Receipts) > maxNotifyReceipts:
 		return saved.Fault("number of notify receipts", len(v.Receipts))
-	case v.Bad < 0:
-		return saved.Fault("measure of losses", v.Bad)
 	}
-	if n := v.restore(); !n.arrived(n.last) {
+	if n := v.restore(time.Time{}); !n.arrived(n.last) {
 		return saved.Fault("newest notify message", v.Last)
 	}
-	return nil
+	return v.Doorman.check()
 }
 
-func (v *savedNotifier) restore() notifier {
-	n := notifier{
-		next: v.Next, acked: v.Acked, last: v.Last, late: v.Late, lateRun: v.LateRun, reported: v.Reported,
-		loss: lossQuality{lost: v.Lost, bad: v.Bad},
+func (v *savedNotifier) restore(now time.Time) notifier {
+	n := notifier{next: v.Next, acked: v.Acked, last: v.Last, reported: v.Reported}
+	if v.Doorman.check() == nil {
+		n.doorman = v.Doorman.restore(now)
 	}
 	copy(n.arrivals[:], v.Arrivals)
 	for _, r := range v.Receipts {

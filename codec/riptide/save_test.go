@@ -27,15 +27,19 @@ func TestSaveEverything(t *testing.T) {
 	c.window.stuck = at(-2)
 	for i := range 70 {
 		c.sends.delivered(uint8(i % 9))
-		c.notifier.loss.result(i%3 == 0)
 	}
-	c.sends.bad, c.notifier.loss.bad = 5, 6
+	c.sends.bad = 5
 	for range 5 {
 		c.notifier.ask(c.notifier.next, codec.Receipt(c.notifier.next))
-		c.notifier.number()
+		c.notifier.number(now, 0)
 	}
-	c.notifier.receive(30)
-	c.notifier.acked, c.notifier.late, c.notifier.lateRun = 2, 4, 3
+	c.notifier.count(30, 30)
+	c.notifier.acked = 2
+	d := c.notifier.guard()
+	*d = doorman{
+		said: [2]seq{1, 2}, sentBy: [2]seq{3, 4}, sentAt: at(-4), heard: at(-3), pace: 5 * time.Millisecond, doubt: at(6),
+	}
+	d.strays[2] = stray{seq: 9, run: 2, since: at(-2)}
 	c.stats = codec.Stats{Sent: 1, Received: 2, Resent: 3, Lost: 4, Dropped: 5}
 
 	conn, err := p.Restore(now, nil, c.Save(now, nil))

@@ -23,7 +23,7 @@ func (c *Conn) Send(now time.Time, m codec.Message) error {
 	case codec.Reliable:
 		err = c.sendReliable(&m)
 	case codec.Notify:
-		err = c.sendNotify(&m)
+		err = c.sendNotify(now, &m)
 	}
 	if err == nil {
 		c.busy = true
@@ -79,7 +79,7 @@ func (c *Conn) sendReliable(m *codec.Message) error {
 	return nil
 }
 
-func (c *Conn) sendNotify(m *codec.Message) error {
+func (c *Conn) sendNotify(now time.Time, m *codec.Message) error {
 	var room [maxHeader]byte
 	h := c.notifier.header()
 	head := h.append(room[:0])
@@ -89,7 +89,7 @@ func (c *Conn) sendNotify(m *codec.Message) error {
 	if err := c.write(kindNotify, head, m); err != nil {
 		return err
 	}
-	c.notifier.number()
+	c.notifier.number(now, c.rtt.smooth)
 	if m.Receipt == 0 {
 		return nil
 	}
