@@ -72,6 +72,17 @@ func TestStockTimes(t *testing.T) {
 	})
 }
 
+// TestStockPriorities: many ordered messages at once, and one of a higher priority behind them, which leaves first. All
+// arrive in order, in both directions.
+func TestStockPriorities(t *testing.T) {
+	client, _, server := meet(t, stockClient, stockServer)
+	client.order(t, order{Do: "burst", ID: burst})
+	wantBurst(t, server)
+	wantBurst(t, client)
+	server.order(t, order{Do: "burst", ID: burst})
+	wantBurst(t, client)
+}
+
 // wantTimes sends times to a server, which answers with its own. Each clock begins when its process starts.
 func wantTimes(t *testing.T, client, server *peer) {
 	t.Helper()

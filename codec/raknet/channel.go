@@ -72,13 +72,18 @@ func (c *channels) judgeSequenced(m *inbound, overtaken bool, ahead int) verdict
 	return stale
 }
 
-// isFar reports whether an ordering number is further ahead than messages can be in flight.
+// maxOrderAhead is how far ahead of its turn a message may be. Stock RakNet numbers ordered messages when the game
+// sends them, and sends by priority. So a message can overtake all that wait. Only the due reliable message, without
+// which the peer cannot go on, may be further ahead.
+const maxOrderAhead = 1 << 16
+
+// isFar reports whether an ordering number is further ahead than maxOrderAhead.
 func (c *channels) isFar(number uint8, order Seq24) bool {
 	next := Seq24(0)
 	if int(number) < len(c.list) {
 		next = c.list[number].order
 	}
-	return order.Sub(next) >= maxReliableAhead
+	return order.Sub(next) >= maxOrderAhead
 }
 
 // overtake counts a sequenced message that was stale.
@@ -151,14 +156,17 @@ func (c *channels) clear() {
 }
 
 // skip gives up the missing messages before the first waiting one of a channel that has stood still since the given
-// time. It reports whether it did.
-func (c *channels) skip(number uint8, since time.Duration) bool {
+// time. If that one is as far ahead as only a forged one is, it leaves alone, and the channel stays where it is.
+func (c *channels) skip(number uint8, since time.Duration) (alone inbound, isAlone, skipped bool) {
 	ch := &c.list[number]
-	if len(ch.waiting) == 0 || ch.stillAt >= since {
-		return false
+	switch {
+	case len(ch.waiting) == 0 || ch.stillAt >= since:
+		return inbound{}, false, false
+	case ch.waiting[0].order.Sub(ch.order) >= maxReliableAhead:
+		return c.take(ch), true, true
 	}
 	ch.order, ch.sequence = ch.waiting[0].order, 0
-	return true
+	return inbound{}, false, true
 }
 
 func (c *channels) at(number uint8) *channel {

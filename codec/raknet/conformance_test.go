@@ -36,6 +36,7 @@ func conformance() codectest.Config {
 	}
 	return codectest.Config{
 		MaxHeld:       13 << 20,
+		MaxMemory:     8 << 20, // each side holds early messages of up to 4 MiB
 		New:           sides,
 		NearWrap:      wrapped,
 		MaxSpare:      2*keptBytes + 1<<20,

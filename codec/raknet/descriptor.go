@@ -110,7 +110,7 @@ func (s *Settings) with(name string, use registry.Use) Options {
 		MaxMessage:  int(s.MaxMessage),
 		MaxParts:    int(s.MaxParts),
 		MaxQueued:   use.Queue,
-		MaxAssembly: max(8<<20, 2*int(s.MaxMessage)), // the largest message, and the one behind it
+		MaxAssembly: max(8<<20, stockPriorities*2*int(s.MaxMessage)+1<<20),
 		MaxHeld:     max(heldFor(use.Queue), int(s.MaxMessage)),
 		Timeout:     time.Duration(s.Timeout),
 		Bits:        use.Servers != nil && use.Servers.Library == stockLibrary,
@@ -120,6 +120,10 @@ func (s *Settings) with(name string, use registry.Use) Options {
 	o.Cookies, o.CookieSecret = s.cookies(use.Servers)
 	return o
 }
+
+// stockPriorities is the number of largest messages that a stock peer may have under way: one of each priority. Their
+// parts take up to twice their bytes, and the next messages may wait for one lost part of them.
+const stockPriorities = 4
 
 // heldFor returns the bytes of messages that may wait for an earlier one, beside a queue to the other side: all of them
 // must find room in the quarter of it that the Relay keeps free, and in another. The default queue is 4 MiB.

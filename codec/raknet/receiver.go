@@ -17,9 +17,6 @@ var (
 	errSplitTooLarge  = fmt.Errorf("raknet: split message over every bound: %w", codec.ErrLimit)
 )
 
-// maxHeld bounds the messages that wait for an earlier one, in all ordering channels together.
-const maxHeld = 2000
-
 // receiver is the receiving half of a connection. It unpacks datagrams, joins split messages, and puts messages in
 // order. If it has no room, it refuses a datagram. A refused datagram is not acknowledged, so the peer sends its
 // reliable messages again (docs/protocols/raknet/recovery.md#recovery-and-congestion).
@@ -192,7 +189,7 @@ func (r *receiver) takeCapsule(now time.Duration, c *capsule) (refusal, err erro
 	case r.scope != everything:
 		return nil, nil // it came before, or is not known to be the peer's
 	}
-	if hasChannel(c.mode) && r.channels.isFar(c.channel, c.order) {
+	if hasChannel(c.mode) && !r.isDue(c) && r.channels.isFar(c.channel, c.order) {
 		return errOrderWindow, nil
 	}
 	m := inbound{
@@ -203,14 +200,33 @@ func (r *receiver) takeCapsule(now time.Duration, c *capsule) (refusal, err erro
 	}
 	v := r.judgeOrder(&m)
 	if v == early && !r.mayHold(len(c.payload)) {
-		if c.mode.IsReliable() {
+		if !c.mode.IsReliable() {
+			v = stale
+		} else if v = r.judgeJammed(now, c, &m); v == early && !r.mayHold(len(c.payload)) {
 			return errHeldRoom, nil
 		}
-		v = stale
 	}
 	r.arrived(c)
 	r.place(now, m, v)
 	return nil, nil
+}
+
+// isDue reports whether a reliable message is the oldest that has not arrived. No peer goes far beyond it.
+func (r *receiver) isDue(c *capsule) bool {
+	return c.mode.IsReliable() && c.reliable == r.reliable.base
+}
+
+// jamPatience is how long the due message may lack room while its channel stands still. Stock RakNet sends a lost
+// message again after 2 s at the latest.
+const jamPatience = 5 * time.Second
+
+// judgeJammed judges an early message for which there is no room. If it is due, the peer is stuck until there is some.
+// So the channels that stand still go on without what they miss.
+func (r *receiver) judgeJammed(now time.Duration, c *capsule, m *inbound) verdict {
+	if r.isDue(c) {
+		r.skipMissing(now - jamPatience)
+	}
+	return r.judgeOrder(m)
 }
 
 // takePart takes one part of a split message; m is the message without its payload.
@@ -227,7 +243,8 @@ func (r *receiver) takePart(now time.Duration, c *capsule, m inbound) (refusal, 
 	case v == refused:
 		return errSplitRoom, nil
 	}
-	if r.splits.opens(c) && r.judgeOrder(&m) == early && !r.mayHold(0) {
+	if r.splits.opens(c) && r.judgeOrder(&m) == early && !r.mayHold(0) &&
+		r.judgeJammed(now, c, &m) == early && !r.mayHold(0) {
 		return errHeldRoom, nil
 	}
 	r.arrived(c)
@@ -309,7 +326,7 @@ func (r *receiver) judgeOrder(m *inbound) verdict {
 }
 
 func (r *receiver) mayHold(size int) bool {
-	return r.channels.messages < maxHeld && r.channels.bytes+size <= r.heldBudget
+	return r.channels.held()+placeCost+size <= r.heldBudget
 }
 
 func (r *receiver) arrived(c *capsule) {
@@ -325,9 +342,18 @@ func (r *receiver) held() int { return r.splits.held + r.channels.held() }
 // come. A live peer repeats it until the connection is lost. Messages behind a missing one are passed on.
 func (r *receiver) expire(since time.Duration) {
 	r.dropped += uint64(r.splits.expire(since))
+	r.skipMissing(since)
+}
+
+// skipMissing passes on the messages of the channels that have stood still since the given time.
+func (r *receiver) skipMissing(since time.Duration) {
 	for number := range r.channels.list {
-		for r.channels.skip(uint8(number), since) {
+		for m, alone, ok := r.channels.skip(uint8(number), since); ok; m, alone, ok = r.channels.skip(uint8(number), since) {
 			r.dropped++
+			if alone {
+				r.placeLate(m)
+				continue
+			}
 			r.releaseHeld(uint8(number))
 		}
 	}

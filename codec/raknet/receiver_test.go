@@ -3,6 +3,7 @@ package raknet
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"tidegate/codec"
 )
@@ -12,6 +13,8 @@ type feeder struct {
 	t *testing.T
 	r receiver
 	n Seq24 // number of the next datagram
+
+	at time.Duration
 }
 
 func newFeeder(t *testing.T) *feeder {
@@ -33,7 +36,7 @@ func (f *feeder) feed(capsules ...capsule) (messages int, err error) {
 	if err := d.parse(wire); err != nil {
 		f.t.Fatal(err)
 	}
-	err = f.r.take(0, &d)
+	err = f.r.take(f.at, &d)
 	messages = len(f.r.ready)
 	f.r.ready = f.r.ready[:0]
 	return messages, err
@@ -101,11 +104,12 @@ func TestReceiverRefusesDatagramsFarAhead(t *testing.T) {
 
 // TestReceiverHoldsWithinBounds never sends the message for which all others wait.
 func TestReceiverHoldsWithinBounds(t *testing.T) {
+	const budget = 128 << 10
 	for _, test := range []struct{ size, want int }{
-		{64, maxHeld},            // bound by their number
-		{1024, (1 << 20) / 1024}, // bound by their bytes
+		{64, budget / (64 + placeCost)}, {1024, budget / (1024 + placeCost)},
 	} {
 		f := newFeeder(t)
+		f.r.heldBudget = budget
 		held := 0
 		for i := range Seq24(maxReliableAhead - 1) {
 			if _, err := f.feed(orderedCapsule(1+i, 1+i, test.size)); err == nil {
@@ -189,5 +193,33 @@ func TestAcknowledgementsAreRepeatedOnce(t *testing.T) {
 		if got, _ := list.next(); got != step.want || f.r.acks.count != 0 {
 			t.Errorf("after %d: acknowledged %v, want %v; %d left", step.add, got, step.want, f.r.acks.count)
 		}
+	}
+}
+
+// TestReceiverGoesOnWhenJammed: the message that the peer cannot go on without may be any distance ahead of its turn.
+// If there is no room for it, messages that wait give way once their channels have stood still.
+func TestReceiverGoesOnWhenJammed(t *testing.T) {
+	f := newFeeder(t)
+	if _, err := f.feed(orderedCapsule(1, maxOrderAhead, 8)); !errors.Is(err, codec.ErrWindow) || f.acknowledged() {
+		t.Errorf("too far ahead: %v, acknowledged %v", err, f.acknowledged())
+	}
+	if _, err := f.feed(orderedCapsule(0, maxOrderAhead, 8)); err != nil || !f.acknowledged() {
+		t.Errorf("the due message so far ahead: %v, acknowledged %v", err, f.acknowledged())
+	}
+	f.r.heldBudget = f.r.channels.held()
+	other := orderedCapsule(1, 1, 8)
+	other.channel = 1
+	for _, step := range []struct {
+		at     time.Duration
+		passed int
+		err    error
+	}{{0, 0, errHeldRoom}, {jamPatience, 0, errHeldRoom}, {jamPatience + 1, 1, nil}} {
+		f.at = step.at
+		if n, err := f.feed(other); n != step.passed || err != step.err {
+			t.Errorf("no room for the due message for %v: %d messages, %v, want %d, %v", step.at, n, err, step.passed, step.err)
+		}
+	}
+	if order := f.r.channels.list[0].order; order != 0 {
+		t.Errorf("a message that nothing led up to moved its channel to %d", order)
 	}
 }

@@ -198,7 +198,7 @@ func (c *channels) restore(list []savedChannel, memory *buffers) error {
 				return err
 			}
 			ahead := m.order.Sub(ch.order)
-			if int(m.channel) != i || !hasChannel(m.mode) || ahead < 0 || ahead >= maxReliableAhead {
+			if int(m.channel) != i || !hasChannel(m.mode) || ahead < 0 {
 				return saved.Fault("waiting message of a channel", i)
 			}
 			ch.waiting = append(ch.waiting, m)
@@ -206,11 +206,14 @@ func (c *channels) restore(list []savedChannel, memory *buffers) error {
 			c.bytes += cap(m.payload)
 		}
 	}
-	if c.messages > maxHeld {
+	if c.messages > maxWaiting {
 		return saved.Fault("number of waiting messages", c.messages)
 	}
 	return nil
 }
+
+// maxWaiting bounds the saved messages that wait for an earlier one, beyond what any MaxHeld allows.
+const maxWaiting = 64 << 20 / placeCost
 
 func (v *savedInbound) restore(memory *buffers) (inbound, error) {
 	if len(v.Payload) == 0 || v.Mode > codec.ReliableSequenced || v.Channel >= maxChannels || v.Pad > 7 {

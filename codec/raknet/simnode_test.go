@@ -19,6 +19,7 @@ type simNode struct {
 	conn       codec.Conn
 	reply      []byte
 	connected  bool
+	over       bool
 	got        []simMessage
 }
 
@@ -73,6 +74,8 @@ func (n *simNode) drain(now time.Time) {
 			n.conn.Admit(now, 1)
 		case codec.Connected:
 			n.connected = true
+		case codec.Disconnected:
+			n.over = true
 		case codec.Received:
 			n.got = append(n.got, simMessage{now, bytes.Clone(e.Payload)})
 		}

@@ -39,6 +39,7 @@ type stockSender struct {
 
 type stockPart struct {
 	capsule []byte
+	number  Seq24 // reliable index
 	due     time.Time
 	done    bool
 }
@@ -180,8 +181,8 @@ func (s *stockSender) run(now time.Time) {
 		s.push(now, p)
 		budget -= len(p.capsule)
 	}
-	for budget := int(s.window) - s.unacked; budget > 0 && len(s.parts) > 0 && len(s.resend) < stockHistory; {
-		p := &stockPart{capsule: s.parts[0]}
+	for budget := int(s.window) - s.unacked; budget > 0 && len(s.parts) > 0 && s.hasRoom(); {
+		p := &stockPart{capsule: s.parts[0], number: s.reliable.Add(-len(s.parts))}
 		s.parts = s.parts[1:]
 		s.resend = append(s.resend, p)
 		s.unacked += len(p.capsule)
@@ -189,6 +190,13 @@ func (s *stockSender) run(now time.Time) {
 		budget -= len(p.capsule)
 	}
 	s.continuous = len(s.parts) > 0
+}
+
+// hasRoom reports whether the next reliable message has a place in the resend buffer. Its 512 places begin with the
+// oldest message that is not acknowledged.
+func (s *stockSender) hasRoom() bool {
+	next := s.reliable.Add(-len(s.parts))
+	return !slices.ContainsFunc(s.resend, func(p *stockPart) bool { return next.Sub(p.number) >= stockHistory })
 }
 
 func (s *stockSender) push(now time.Time, p *stockPart) {

@@ -30,6 +30,7 @@ def update():
 
 run(update, {
     "send": lambda command: peer.send(server, bytes.fromhex(command["payload"]), command["reliable"]),
+    "burst": lambda command: peer.burst(server, command["id"]),
     "stamp": lambda command: peer.stamp(server, bytes.fromhex(command["payload"])),
     "leave": lambda command: peer.shutdown(),
 })

@@ -60,13 +60,20 @@ class Peer:
         while (packet := self._peer.receive()) is not None:
             yield packet.data, packet.system_address
 
-    def send(self, to, payload, reliable=True):
+    def send(self, to, payload, reliable=True, priority=PacketPriority.HIGH_PRIORITY):
         """Sends a message, as an ordered one if it is to be reliable."""
         mode = PacketReliability.RELIABLE_ORDERED if reliable else PacketReliability.UNRELIABLE
         if raw is None:
-            self._peer.send(payload, PacketPriority.HIGH_PRIORITY, mode, 0, to)
+            self._peer.send(payload, priority, mode, 0, to)
         else:
-            self._peer.send(payload, PacketPriority.HIGH_PRIORITY, mode, 0, raw.AddressOrGUID(to), False)
+            self._peer.send(payload, priority, mode, 0, raw.AddressOrGUID(to), False)
+
+    def burst(self, to, count):
+        """Sends numbered messages at once, the last of them with a higher priority."""
+        for i in range(count):
+            last = i == count - 1
+            priority = PacketPriority.HIGH_PRIORITY if last else PacketPriority.MEDIUM_PRIORITY
+            self.send(to, bytes([0xfe, i >> 8, i & 255]), priority=priority)
 
     def clock(self):
         """Returns the library's clock, in milliseconds. 0.3.0 does not tell it: it begins with the first peer."""

@@ -32,5 +32,6 @@ def update():
 
 
 run(update, {
+    "burst": lambda command: peer.burst(clients[-1], command["id"]),
     "flood": lambda command: peer.send(clients[-1], bytes([GAME]) * command["id"] * 1000),  # kilobytes
 })
