@@ -11,13 +11,18 @@ PLATFORMS ?= linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64,win
 BENCH ?= .
 BENCHCOUNT ?= 6
 
-.PHONY: help build test race fuzz fuzz-smoke simulate simulate-mutants codec-mutants bench bench-flood bench-compare bench-peers lint check demo interop kubernetes pictures charts chaos fleet soak release release-check image chart site recording
+.PHONY: help build build-platform test race fuzz fuzz-smoke simulate simulate-mutants codec-mutants bench bench-flood bench-compare bench-peers lint check demo interop kubernetes pictures charts chaos fleet soak release release-check image chart site recording
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' Makefile
 
 build: ## build ./tidegate
 	$(GO) build -trimpath -o tidegate .
+
+# For the workflow: a release builds all of PLATFORMS.
+build-platform: ## build and vet for PLATFORM=os/arch, and keep nothing
+	GOOS=$(word 1,$(subst /, ,$(PLATFORM))) GOARCH=$(word 2,$(subst /, ,$(PLATFORM))) CGO_ENABLED=0 $(GO) build -o /dev/null .
+	GOOS=$(word 1,$(subst /, ,$(PLATFORM))) GOARCH=$(word 2,$(subst /, ,$(PLATFORM))) $(GO) vet ./...
 
 test: ## run all tests
 	$(GO) test ./...

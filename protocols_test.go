@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"go/parser"
+	"go/token"
 	"os"
 	"path"
 	"path/filepath"
@@ -65,11 +67,33 @@ func wantPage(t *testing.T, codec string) {
 	if !strings.Contains(read(t, "README.md"), "("+page+")") {
 		t.Errorf("README.md has no link to %s", page)
 	}
+	if comments := packageComment(t, "codec/"+codec); !strings.Contains(comments, page) {
+		t.Errorf("codec/%s: the comment of the package does not name %s", codec, page)
+	}
 	for _, m := range mentions {
 		if !name.MatchString(section(t, m.file, m.section)) {
 			t.Errorf("%s, %q does not name %s", m.file, m.section, heading[1])
 		}
 	}
+}
+
+// packageComment returns the comment above the package clause of the first file that has one.
+func packageComment(t *testing.T, folder string) string {
+	t.Helper()
+	files, err := filepath.Glob(folder + "/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments|parser.PackageClauseOnly)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if parsed.Doc != nil {
+			return strings.Join(strings.Fields(parsed.Doc.Text()), " ")
+		}
+	}
+	return ""
 }
 
 // TestProtocolNamesAreDocumented checks that the names of the configuration are where a user looks for them.
