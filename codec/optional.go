@@ -15,7 +15,7 @@ import (
 //  5. Deferrer and Introducer, while two Granters open a session. Confirmer, after Dial with Hello.Tentative.
 //  6. Echoer, after each input of a Conn whose protocol's Proof is ProvedEcho.
 //  7. LossTolerant and WorldResetter, between inputs of an established Conn.
-//  8. Throttler, before each Transmit round of an established Conn.
+//  8. Throttler and Reflector, before each Transmit round of an established Conn.
 //  9. Redialer, after each input of a dialed Conn that is not connected yet.
 //  10. Leaver, when a client comes back from another port of its host.
 //  11. Holder, right before Close.
@@ -152,6 +152,18 @@ const (
 	// Refuse accepts no messages. The peer sends the reliable ones again.
 	Refuse
 )
+
+// Reflector is a Conn whose peer can decide by itself how long it waits for a silent far side, as it would without a
+// proxy. Only the peer knows how long that is.
+type Reflector interface {
+	Conn
+	// IsSilent reports whether the peer has been silent for so long that the far side should notice.
+	IsSilent(now time.Time) bool
+	// Reflect says whether the far side's peer is silent. While it is, this Conn sends its own peer nothing. isReflected
+	// says that the far side learns of this peer's silence in the same way. So this Conn may wait for its peer as long as
+	// any. Reflect reports whether the Conn may send again.
+	Reflect(isSilent, isReflected bool) (released bool)
+}
 
 // Stranding is the reason why a handshake makes no progress.
 type Stranding uint8

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -57,7 +58,7 @@ var (
 
 func enetScript(name string, in *runtime, file string, flags ...string) enetPeer {
 	return enetPeer{
-		name: name, checksums: len(flags) > 0,
+		name: name, checksums: slices.Contains(flags, "checksums"),
 		client: script(in, file, append([]string{"client", strconv.Itoa(connectData)}, flags...)...),
 		server: server(in, file, append([]string{"server"}, flags...)...),
 	}
@@ -234,6 +235,28 @@ func (s *enetSession) kick(t *testing.T) {
 	}
 	if got := s.client.await(t, "disconnected").Payload; got != want {
 		t.Errorf("%s: the goodbye's data is %s, want %s", s.client.name, got, want)
+	}
+}
+
+// TestENetPauses lets peers with raised time-outs stand still longer than the library's own ones allow, as games do
+// while they load a level. The session goes on, as it does without a proxy.
+func TestENetPauses(t *testing.T) {
+	patient := enetScript("libenet with raised time-outs", libenet, "enet_peer.py", "patient")
+	for _, who := range []string{"client", "server", "both"} {
+		t.Run(who, func(t *testing.T) {
+			t.Parallel()
+			s := meetENet(t, patient, patient, 0)
+			s.exchange(t, 0, "reliable", "02aa")
+			sleepers := map[string][]*peer{"client": {s.client}, "server": {s.server}, "both": {s.client, s.server}}[who]
+			for _, p := range sleepers {
+				p.order(t, order{Do: "sleep", Payload: "c"}) // 12 s
+			}
+			for _, p := range sleepers {
+				p.awaitWithin(t, "awake", 2*patience)
+			}
+			s.exchange(t, 0, "reliable", "02bb")
+			s.leave(t)
+		})
 	}
 }
 

@@ -26,7 +26,31 @@ func (p *session) press(now time.Time, touched sides) (pressed sides) {
 	if p.client.up && touched != 0 && p.client.press(now, p.upstream.fill(limit)+p.client.waiting(limit), p.ending) {
 		pressed |= clientSide
 	}
-	return pressed
+	return pressed | p.reflect(now)
+}
+
+// reflect shows each side the silence of the other one, where both protocols can. So the players and the servers decide
+// how long they wait for each other. A server whose loss the Relay hides from its clients is not shown. It returns the
+// sides with something to send.
+func (p *session) reflect(now time.Time) (released sides) {
+	client, ok := p.client.Conn.(codec.Reflector)
+	server, both := p.upstream.Conn.(codec.Reflector)
+	switch hides := p.route.Failover.Hold > 0; {
+	case !ok:
+		return 0
+	case !both || !p.isSteady():
+		if client.Reflect(false, false) {
+			released |= clientSide
+		}
+	default:
+		if client.Reflect(!hides && server.IsSilent(now), true) {
+			released |= clientSide
+		}
+		if server.Reflect(client.IsSilent(now), !hides) {
+			released |= serverSide
+		}
+	}
+	return released
 }
 
 // mostWaiting is the largest share of a queue that messages without an earlier one count for. They must not refuse the

@@ -1,6 +1,9 @@
 package enet
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // maxAcks bounds the waiting acknowledgements.
 const maxAcks = 1024
@@ -26,6 +29,11 @@ func (a *acks) add(now time.Duration, cmd *command, time uint16) {
 		a.since = now
 	}
 	a.list = append(a.list, ack{cmd.channel, cmd.seq, time})
+}
+
+// has reports whether the acknowledgement of a command waits already.
+func (a *acks) has(cmd *command) bool {
+	return slices.ContainsFunc(a.list[a.head:], func(w ack) bool { return w.channel == cmd.channel && w.seq == cmd.seq })
 }
 
 // append appends acknowledgements as long as they fit into room bytes.

@@ -15,6 +15,7 @@ func seeded(seed uint64, o Options) Options {
 }
 
 func suite(o Options) codectest.Config {
+	o.TimeoutLimit = 8 // silence is noticed within the suite's time, also where round trips are long
 	client := o
 	if o.Checksums == ChecksumsOn {
 		o.Checksums = ChecksumsAuto

@@ -63,6 +63,7 @@ type Conn struct {
 	groupOut               uint16
 	acks                   acks
 	pressure               codec.Pressure // on the peer
+	mute, reflected        bool           // as Reflect has said
 	rtt                    rtt
 	throttle               throttle
 	why                    codec.Reason // of our own goodbye
@@ -114,7 +115,7 @@ func (c *Conn) Advance(now time.Time) {
 	}
 	c.handshake.advance(now, c)
 	if !c.flight.nextAt.IsZero() && !now.Before(c.flight.nextAt) {
-		expired, gone := c.flight.expire(now, c.heard, c.answered, c.options.Timeout)
+		expired, gone := c.flight.expire(now, c.heard, c.answered, c.patience())
 		c.stats.Lost += uint64(expired)
 		c.proofDue = c.proving && expired > 0
 		switch {

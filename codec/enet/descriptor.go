@@ -18,7 +18,8 @@ var Descriptor = registry.Descriptor{
 	Options: func() any {
 		return &Settings{
 			Channels: maxChannels, MTU: defaultMTU, MaxMessage: units.Size(defaultMaxMessage),
-			ConnectTimeout: units.Duration(defaultDialTimeout), Timeout: units.Duration(defaultTimeout),
+			ConnectTimeout: units.Duration(defaultDialTimeout), TimeoutLimit: defaultTimeoutLimit,
+			TimeoutMinimum: units.Duration(defaultTimeoutMinimum), Timeout: units.Duration(defaultTimeout),
 		}
 	},
 	New:      func(options any, use registry.Use) codec.Protocol { return New(options.(*Settings).with(use)) },
@@ -33,20 +34,24 @@ type Settings struct {
 	MTU            int            `toml:"mtu" min:"576" max:"4096" room:"header"` // bytes of a datagram
 	MaxMessage     units.Size     `toml:"max_message" min:"1KiB" max:"2MiB"`      // of one message
 	ConnectTimeout units.Duration `toml:"connect_timeout" min:"1s" max:"1m"`      // of a handshake
-	Timeout        units.Duration `toml:"timeout" min:"5s" max:"5m"`              // without any acknowledgement
+	TimeoutLimit   int            `toml:"timeout_limit" min:"1" max:"1024"`       // growth of a command's time-out
+	TimeoutMinimum units.Duration `toml:"timeout_minimum" min:"1s" max:"5m"`      // of a peer's silence
+	Timeout        units.Duration `toml:"timeout" min:"5s" max:"5m"`              // the same, at most
 }
 
 // with returns the Options for a use.
 func (s *Settings) with(use registry.Use) Options {
 	return Options{
-		Checksums:   s.Checksums,
-		Channels:    s.Channels,
-		MTU:         min(s.MTU, maxMTU-use.Headroom),
-		MaxMessage:  int(s.MaxMessage),
-		MaxQueued:   use.Queue,
-		DialTimeout: time.Duration(s.ConnectTimeout),
-		Timeout:     time.Duration(s.Timeout),
-		Seed:        use.Seed,
+		Checksums:      s.Checksums,
+		Channels:       s.Channels,
+		MTU:            min(s.MTU, maxMTU-use.Headroom),
+		MaxMessage:     int(s.MaxMessage),
+		MaxQueued:      use.Queue,
+		DialTimeout:    time.Duration(s.ConnectTimeout),
+		TimeoutLimit:   s.TimeoutLimit,
+		TimeoutMinimum: time.Duration(s.TimeoutMinimum),
+		Timeout:        time.Duration(s.Timeout),
+		Seed:           use.Seed,
 	}
 }
 

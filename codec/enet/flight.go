@@ -178,17 +178,16 @@ func (f *flight) acknowledged(s *sentCommand) {
 	}
 }
 
-// Limits of patience with a silent peer. The library waits longer after each repetition of a command. After
-// mostExpiries repetitions it gives the command up, even if the peer is not silent. docs/protocols/enet.md#round-trips
+// mostExpiries is the number of repetitions of a command before its peer can count as gone. So a pause of our own
+// process is no silence. docs/protocols/enet.md#round-trips
 const (
-	mostExpiries  = 8
-	leastPatience = 5 * time.Second
-	longTimeout   = time.Second // a timeout beyond this does not double
+	mostExpiries = 8
+	longTimeout  = time.Second // a timeout beyond this does not double
 )
 
 // expire moves timed-out commands to the resend list, and returns their number. gone reports whether the peer counts
-// as gone: it has been silent for a while, or has acknowledged no command for as long as limit.
-func (f *flight) expire(now, heard, answered time.Time, limit time.Duration) (expired int, gone bool) {
+// as gone: it has been silent for too long, or has acknowledged no command for as long as p.most.
+func (f *flight) expire(now, heard, answered time.Time, p patience) (expired int, gone bool) {
 	f.nextAt = time.Time{}
 	for s := f.waiting.head; s != nil; {
 		next := s.next
@@ -201,7 +200,7 @@ func (f *flight) expire(now, heard, answered time.Time, limit time.Duration) (ex
 		}
 		s.expired++
 		age := now.Sub(s.begun)
-		if min(age, now.Sub(answered)) >= limit || s.expired >= mostExpiries && min(age, now.Sub(heard)) >= leastPatience {
+		if min(age, now.Sub(answered)) >= p.most || s.expired >= mostExpiries && min(age, now.Sub(heard)) >= p.of(s.first) {
 			return expired, true
 		}
 		s.remove()

@@ -16,8 +16,8 @@ var plantMutants = flag.Bool("mutants", false, "plant faults, and run the confor
 // mutants are the faults of a new codec. When this codec was new, the suite found the first five of them.
 var mutants = []struct{ name, file, old, new string }{
 	{"a message that came twice is not acknowledged", "receive.go",
-		"if err != nil && err != codec.ErrDuplicate {\n\t\treturn err\n\t}\n\tif cmd.wantsAck {",
-		"if err != nil {\n\t\treturn err\n\t}\n\tif cmd.wantsAck {"},
+		"if err != nil && err != codec.ErrDuplicate {\n\t\treturn err\n\t}\n\tswitch {",
+		"if err != nil {\n\t\treturn err\n\t}\n\tswitch {"},
 	{"a payload is only lent", "inbox.go", "func (in *inbox) copyOf(payload []byte) []byte {",
 		"func (in *inbox) copyOf(payload []byte) []byte {\n\tif len(payload) > 0 {\n\t\treturn payload\n\t}"},
 	{"a fragment's number is off by one", "receive.go",

@@ -27,6 +27,9 @@ const (
 	defaultMaxQueued   = 4 << 20
 	defaultDialTimeout = 10 * time.Second
 	defaultTimeout     = 30 * time.Second
+
+	defaultTimeoutLimit   = 32
+	defaultTimeoutMinimum = 5 * time.Second
 )
 
 // maxUnreliable bounds the bytes of an unreliable message: the loss of one fragment loses the whole message.
@@ -47,9 +50,11 @@ type Options struct {
 	MaxQueued int
 	// DialTimeout is how long Dial waits for an answer, and a server for a client's answer; 10 s if zero.
 	DialTimeout time.Duration
-	// Timeout is the time without any acknowledgement after which a peer counts as gone, for any round-trip time. It is
-	// 30 s if zero, as in the library. Most silent peers are noticed after 5 to 6 s.
-	Timeout time.Duration
+	// TimeoutLimit, TimeoutMinimum and Timeout are the three values of enet_peer_timeout; 32, 5 s and 30 s if zero, as in
+	// the library. A silent peer counts as gone after the minimum, or later where round trips are long: the library sends
+	// a command until its time-out has grown by the limit. Timeout bounds both.
+	TimeoutLimit            int
+	TimeoutMinimum, Timeout time.Duration
 	// Seed makes IDs, sessions and times unguessable for an attacker that cannot read the connection's datagrams.
 	Seed [32]byte
 
@@ -65,7 +70,9 @@ func (o Options) withDefaults() Options {
 	o.MaxMessage = orDefault(o.MaxMessage, defaultMaxMessage)
 	o.MaxQueued = orDefault(o.MaxQueued, defaultMaxQueued)
 	o.DialTimeout = orDefault(o.DialTimeout, defaultDialTimeout)
-	o.Timeout = orDefault(o.Timeout, defaultTimeout)
+	o.TimeoutLimit = orDefault(o.TimeoutLimit, defaultTimeoutLimit)
+	o.TimeoutMinimum = orDefault(o.TimeoutMinimum, defaultTimeoutMinimum)
+	o.Timeout = max(orDefault(o.Timeout, defaultTimeout), o.TimeoutMinimum)
 	// Even with the smallest MTU a message must fit into the numbers that may be in flight on a channel.
 	o.MaxMessage = min(o.MaxMessage, maxFlight*fragmentRoom(minMTU, true))
 	return o

@@ -45,7 +45,7 @@ func (c *Conn) acksAt() time.Time {
 
 // heldAcksAt returns when acknowledgements that wait must leave. Zero: none waits.
 func (c *Conn) heldAcksAt() time.Time {
-	if c.pressure == codec.NoPressure || c.acks.len() == 0 {
+	if c.pressure == codec.NoPressure || c.acks.len() == 0 || c.isMute() {
 		return time.Time{}
 	}
 	return c.acksAt()

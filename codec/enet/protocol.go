@@ -24,7 +24,10 @@ type Protocol struct {
 }
 
 // New returns the protocol with options o.
-func New(o Options) *Protocol { return &Protocol{spec: specOf(&o), options: o.withDefaults()} }
+func New(o Options) *Protocol {
+	o = o.withDefaults()
+	return &Protocol{spec: specOf(&o), options: o}
+}
 
 // specOf returns the Spec of a Protocol with the given options. The acknowledgement of VerifyConnect proves an
 // address. It echoes the time, the peer ID and the session, which are sent only to the client's address. Only a Seed
@@ -33,7 +36,7 @@ func New(o Options) *Protocol { return &Protocol{spec: specOf(&o), options: o.wi
 func specOf(o *Options) codec.Spec {
 	s := codec.Spec{
 		Name: "enet", Modes: modes, Channels: maxChannels, Proof: codec.ProvedConnect,
-		Openings: codec.ByteSetOf(connectByte),
+		Openings: codec.ByteSetOf(connectByte), IdleTimeout: o.Timeout,
 	}
 	for b := range 256 {
 		if b&0x40 == 0 && (b&0x0f != 0x0f || b == connectByte) {

@@ -125,10 +125,11 @@ func (c *Conn) queueAck(h *header, cmd *command, err error) error {
 	if err != nil && err != codec.ErrDuplicate {
 		return err
 	}
-	if cmd.wantsAck {
-		if c.acks.len() == maxAcks {
-			return codec.ErrLimit
-		}
+	switch {
+	case !cmd.wantsAck || err != nil && c.isMute() && c.acks.has(cmd):
+	case c.acks.len() == maxAcks:
+		return codec.ErrLimit
+	default:
 		c.acks.add(c.in.now, cmd, h.time)
 	}
 	return err

@@ -56,6 +56,8 @@ type savedConn struct {
 	Farewell      savedGoodbye   `cbor:"38,keyasint,omitempty"`
 	Pressure      codec.Pressure `cbor:"39,keyasint,omitempty"`
 	AcksSince     time.Duration  `cbor:"40,keyasint,omitempty"`
+	Mute          bool           `cbor:"41,keyasint,omitempty"`
+	Reflected     bool           `cbor:"42,keyasint,omitempty"`
 }
 
 // savedGoodbye is a peer's goodbye that is not believed yet.
@@ -141,6 +143,7 @@ func (c *Conn) Save(now time.Time, b []byte) []byte {
 		Why: c.why, Goodbye: c.goodbye, PingDue: c.pingDue, DisconnectDue: c.disconnectDue,
 		Stats:    saved.StatsOf(&c.stats),
 		Farewell: c.farewell.save(now), Pressure: c.pressure, AcksSince: c.acks.since,
+		Mute: c.mute, Reflected: c.reflected,
 	}
 	if c.groupsIn.seen != [len(c.groupsIn.seen)]uint64{} {
 		v.Groups.Seen = c.groupsIn.seen[:]
@@ -202,7 +205,7 @@ func (p *Protocol) Restore(now time.Time, _ codec.Addresser, b []byte) (codec.Co
 	for _, a := range v.Acks {
 		c.acks.list = append(c.acks.list, a.restore())
 	}
-	c.acks.since, c.pressure = v.AcksSince, v.Pressure
+	c.acks.since, c.pressure, c.mute, c.reflected = v.AcksSince, v.Pressure, v.Mute, v.Reflected
 	c.rtt, c.throttle = v.RTT.restore(), v.Throttle.restore(now)
 	c.why, c.goodbye, c.pingDue, c.disconnectDue = v.Why, v.Goodbye, v.PingDue, v.DisconnectDue
 	c.stats, c.farewell = v.Stats.Restore(), v.Farewell.restore(now)

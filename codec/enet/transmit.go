@@ -19,6 +19,7 @@ func (c *Conn) Transmit(now time.Time, b []byte) ([]byte, bool) {
 	switch {
 	case c.refusal != nil:
 		b, c.refusal = append(b, c.refusal...), nil
+	case c.isMute():
 	case c.handshake.due:
 		b = c.appendHandshake(now, b)
 	case c.state == closed && c.acks.len() > 0 || c.state == connected || c.state == flushing || c.state == disconnecting:

@@ -1,13 +1,14 @@
 """An ENet peer on the C library as Debian packages it. A server echoes every message.
 
-Usage: enet_peer.py PORT client|server [DATA] [checksums]
+Usage: enet_peer.py PORT client|server [DATA] [checksums] [patient] [from=PORT]
 
-DATA is the data of the Connect. Each peer has 4 channels.
+DATA is the data of the Connect. Each peer has 4 channels. "patient" raises the time-outs. A client may leave from a port.
 """
 import ctypes as c
 import queue
 import sys
 import threading
+import time
 
 from lines import tell
 import json
@@ -48,6 +49,7 @@ enet.enet_packet_destroy.argtypes = [c.POINTER(Packet)]
 enet.enet_peer_send.argtypes = [c.c_void_p, c.c_uint8, c.POINTER(Packet)]
 enet.enet_host_connect.argtypes = [c.POINTER(Host), c.POINTER(Address), c.c_size_t, c.c_uint32]
 enet.enet_peer_disconnect.argtypes = enet.enet_peer_disconnect_later.argtypes = [c.c_void_p, c.c_uint32]
+enet.enet_peer_timeout.argtypes = [c.c_void_p, c.c_uint32, c.c_uint32, c.c_uint32]
 enet.enet_host_create.argtypes = [c.POINTER(Address), c.c_size_t, c.c_size_t, c.c_uint32, c.c_uint32]
 
 CONNECT, DISCONNECT, RECEIVE = 1, 2, 3
@@ -60,7 +62,8 @@ if enet.enet_initialize() != 0:
     sys.exit("ENet does not start")
 address = Address(0, port)
 enet.enet_address_set_host_ip(c.byref(address), b"127.0.0.1")
-host = enet.enet_host_create(c.byref(address) if is_server else None, 200 if is_server else 1, CHANNELS, 0, 0)
+local = address if is_server else Address(0, next((int(a[5:]) for a in sys.argv if a.startswith("from=")), 0))
+host = enet.enet_host_create(c.byref(local), 200 if is_server else 1, CHANNELS, 0, 0)
 if not host:
     sys.exit("no host")
 if "checksums" in sys.argv:
@@ -90,6 +93,9 @@ def send(to, channel, payload, flags):
 def obey(order):
     if order["do"] == "send":
         send(peer, order["channel"], bytes.fromhex(order["payload"]), FLAGS[order["mode"]])
+    elif order["do"] == "sleep":
+        time.sleep(int(order["payload"], 16))
+        tell("awake")
     else:  # leave, or kick the player who came last
         enet.enet_peer_disconnect_later(peer, int(order["payload"], 16))
 
@@ -98,6 +104,8 @@ def service(event):
     global peer
     if event.type == CONNECT:
         peer = event.peer
+        if "patient" in sys.argv:
+            enet.enet_peer_timeout(peer, 64, 30000, 60000)
         tell("joined" if is_server else "connected", payload=f"{event.data:08x}")
     elif event.type == DISCONNECT:
         tell("left" if is_server else "disconnected", payload=f"{event.data:08x}")
