@@ -175,6 +175,24 @@ const (
 	KnownByEarlier           // the server knows the client by the address before a Redial: only that address helps
 )
 
+// Gatekeeper is a Protocol whose servers may block an address for a datagram that opens a connection wrongly. In mode
+// relay datagrams pass unchanged, and all clients have the address of the proxy. So a Gatekeeper judges them until the
+// server has let the client in: until then a sender may be forged.
+type Gatekeeper interface {
+	Protocol
+	// PassUp returns why a client's datagram must not reach a server while the gate is closed, or nil. The error wraps
+	// ErrMalformed, ErrUnexpected or ErrRefused.
+	PassUp(gate *Gate, server netip.AddrPort, datagram []byte) error
+	// PassDown notes a server's datagram.
+	PassDown(gate *Gate, server netip.AddrPort, datagram []byte)
+}
+
+// Gate is what a Gatekeeper remembers of one client and server. It begins as 0.
+type Gate uint64
+
+// GateOpen is the Gate of a client that the server has let in. All datagrams pass.
+const GateOpen Gate = 1 << 63
+
 // Confirmer is a dialing Conn of a protocol whose servers accept a client before they count it as joined.
 //
 // Dialed with Hello.Tentative, the Conn reports Connected when the server has accepted it. It holds back the handshake

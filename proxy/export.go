@@ -107,6 +107,9 @@ func (x *exporter) session(e *entry, b []byte) []byte {
 	}
 	switch {
 	case p.isRelayed():
+		if p.gate != codec.GateOpen {
+			v.Gate = &p.gate
+		}
 		x.relay.offload.review(x.now, e)
 	case p.isPending():
 		v.ID, v.OwnsID, v.Identity, v.Calm = p.id, p.ownsID, p.pending.identity, true

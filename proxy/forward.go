@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"time"
 
+	"tidegate/codec"
 	"tidegate/internal/kernel/flow"
 	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
@@ -86,7 +87,8 @@ type offload struct {
 // fragmented or too large.
 func (o *offload) offer(now time.Time, e *entry) {
 	p := &e.Value
-	if o.forwarder == nil || !p.established || !p.listener.forwardable || p.isFar() || o.watches(e) {
+	if o.forwarder == nil || !p.established || p.gate != codec.GateOpen || !p.listener.forwardable || p.isFar() ||
+		o.watches(e) {
 		return
 	}
 	changes := o.forwarder.Changes()

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"tidegate/codec"
 	"tidegate/internal/netio"
 	"tidegate/internal/record"
 	"tidegate/internal/upstream"
@@ -229,6 +230,10 @@ func (c *candidate) restoreFigures(now time.Time) {
 	c.opened, c.heard = v.Opened.Time(now), v.Heard.Time(now)
 	c.fromClient, c.fromServer = v.FromClient.restore(), v.FromServer.restore()
 	c.tries, c.refused, c.established, c.answered = v.Tries, v.Refused, v.Established, v.Answered
+	c.gate = codec.GateOpen
+	if v.Gate != nil {
+		c.gate = *v.Gate
+	}
 }
 
 func (v savedTraffic) restore() stats.Traffic {

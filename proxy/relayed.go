@@ -59,7 +59,7 @@ func (r *Relay) dialRelayed(now time.Time, e *entry, failed *upstream.Server) bo
 		return false
 	}
 	socket.SetOwner(e)
-	p.socket, p.refused = socket, 0
+	p.socket, p.refused, p.gate = socket, 0, 0
 	p.preamble = p.route.Upstream.Headers.preamble(e.Key.Client, p.face.Addr())
 	return true
 }
@@ -67,6 +67,10 @@ func (r *Relay) dialRelayed(now time.Time, e *entry, failed *upstream.Server) bo
 // passUp forwards a client's datagram to its server.
 func (r *Relay) passUp(now time.Time, e *entry, datagram []byte) {
 	p := &e.Value
+	if err := p.judgeOpening(datagram); err != nil {
+		r.drops.add(now, dropped{stats.DropOf(err), p.listener, e.Key.Client, len(datagram), err})
+		return
+	}
 	p.heard, p.via, p.copied = now, p.listener.via(p.via), 0
 	r.drops.has(stats.FateTaken)
 	if p.answered && !p.established {
@@ -88,6 +92,7 @@ func (r *Relay) passDown(now time.Time, e *entry, datagram []byte) {
 		r.drops.add(now, dropped{stats.DropEmpty, p.listener, p.server.Addr, 0, nil})
 		return
 	}
+	p.noteOpening(datagram)
 	p.server.Heard(now)
 	if !p.answered {
 		p.answered = true

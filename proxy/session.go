@@ -42,11 +42,12 @@ type session struct {
 	// Traffic of the client and the server. It counts messages, or datagrams if the session is relayed.
 	fromClient, fromServer stats.Traffic
 
-	tries       uint16 // servers dialled so far
-	refused     uint8  // refusals by the server's host since its last datagram
-	established bool   // both sides were connected once; if relayed, the client has heard answers
-	answered    bool   // the server has answered, if relayed. It is here so that relayed needs no padding.
-	copied      uint8  // the round of the pre-copy that has written the session as it is; 0: none
+	tries       uint16     // servers dialled so far
+	refused     uint8      // refusals by the server's host since its last datagram
+	established bool       // both sides were connected once; if relayed, the client has heard answers
+	answered    bool       // the server has answered, if relayed. It is here so that relayed needs no padding.
+	copied      uint8      // the round of the pre-copy that has written the session as it is; 0: none
+	gate        codec.Gate // of a relayed client
 
 	*terminated // nil if relayed
 	relayed

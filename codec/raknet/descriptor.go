@@ -18,7 +18,11 @@ var Stock = registry.Descriptor{
 	Table:    "raknet",
 	Options:  func() any { return defaultSettings(goRaknetParts, 6, 9, 10, 11) },
 	New: func(options any, use registry.Use) codec.Protocol {
-		return New(options.(*Settings).with("raknet", use))
+		o := options.(*Settings).with("raknet", use)
+		if use.Servers != nil {
+			o.suit(use.Servers)
+		}
+		return New(o)
 	},
 	Probes:   true,
 	Describe: func() registry.Describe { return NewDescriber().Describe },
@@ -46,6 +50,9 @@ var Bedrock = registry.Descriptor{
 		o.DialVersion = 11
 		o.SizedPong = true
 		o.OrderedOnly = true // as Minecraft does; go-raknet needs it
+		if use.Servers != nil {
+			o.suit(use.Servers)
+		}
 		return New(o)
 	},
 	Probes:   true,
@@ -73,8 +80,24 @@ const (
 	rakLibParts   = 127
 )
 
-// stockLibrary is the name of C++ RakNet in server_library.
-const stockLibrary = "stock"
+// Names of libraries in server_library. Only C++ RakNet is known never to block an address for a datagram's form.
+const (
+	stockLibrary    = "stock"
+	goRakNetLibrary = "go-raknet"
+	goRakNetVersion = 11 // the only one that it takes
+)
+
+// suit fits the options to an upstream's servers. Servers of Bedrock may be of any library.
+func (o *Options) suit(s *registry.Servers) {
+	o.Bits = s.Library == stockLibrary
+	o.Blocks = !o.Bits && (o.SizedPong || slices.Contains(blocking, s.Library))
+	if s.Library == goRakNetLibrary {
+		o.OnlyVersion = goRakNetVersion
+	}
+}
+
+// blocking are the libraries that block an address for a datagram's form.
+var blocking = []string{goRakNetLibrary, "cloudburst", "raklib"}
 
 func defaultSettings(parts uint16, versions ...uint8) *Settings {
 	return &Settings{
@@ -113,7 +136,6 @@ func (s *Settings) with(name string, use registry.Use) Options {
 		MaxAssembly: max(8<<20, stockPriorities*2*int(s.MaxMessage)+1<<20),
 		MaxHeld:     max(heldFor(use.Queue), int(s.MaxMessage)),
 		Timeout:     time.Duration(s.Timeout),
-		Bits:        use.Servers != nil && use.Servers.Library == stockLibrary,
 
 		HandshakeTimeout: use.Handshake,
 	}

@@ -38,6 +38,11 @@ type Options struct {
 	// take them for broken, and block our address. By default such a message is filled up to whole bytes.
 	Bits bool
 
+	// Blocks says that servers may block an address for a datagram that opens a connection wrongly, and OnlyVersion that
+	// another version is such a fault; 0: not known. A proxy that passes datagrams unchanged holds those back.
+	Blocks      bool
+	OnlyVersion uint8
+
 	// MaxMTU and MinMTU bound the MTU of a connection: the length of a datagram plus 28. They are at most 1492 and at
 	// least 400; default 1492 and 400.
 	MaxMTU, MinMTU int

@@ -54,6 +54,10 @@ func (v *validator) checkRelay(path string, r Route, upstream int) {
 			}
 		}
 	}
+	if u.Library.blocks() && !u.Transparent && u.SourcePrefix == "" {
+		v.warn(child(item("upstream", upstream), "server_library"), u.Library, "a source_prefix, or mode = \"terminate\": "+
+			"these servers block an address, and a relay's players share one")
+	}
 	if len(r.Messages) > 0 {
 		v.warn(item(child(path, "message"), 0), nil, "no [[route.message]] table: a relay translates nothing")
 	}

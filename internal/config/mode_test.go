@@ -57,4 +57,11 @@ func TestRelayIsOfDatagrams(t *testing.T) {
 	check(t, err, "")
 	check(t, Faults(warnings), `t.toml:12:3: route[0].message[0]: want no [[route.message]] table: a relay `+
 		`translates nothing`)
+
+	text = string(modeText(t, `"raknet"`, "raknet", `mode = "relay"`))
+	text = strings.Replace(text, "[[upstream]]\n", "[[upstream]]\nserver_library = \"go-raknet\"\n", 1)
+	_, warnings, err = Parse("t.toml", []byte(text), known)
+	check(t, err, "")
+	check(t, Faults(warnings), `t.toml:13:18: upstream[0].server_library = "go-raknet": want a source_prefix, or `+
+		`mode = "terminate": these servers block an address, and a relay's players share one`)
 }
