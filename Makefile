@@ -11,7 +11,7 @@ PLATFORMS ?= linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64,win
 BENCH ?= .
 BENCHCOUNT ?= 6
 
-.PHONY: help build build-platform test race fuzz fuzz-smoke simulate simulate-mutants codec-mutants bench bench-flood bench-compare bench-peers lint check demo interop kubernetes pictures charts chaos fleet soak release release-check image chart site recording
+.PHONY: help build build-platform test race fuzz fuzz-smoke simulate simulate-mutants codec-mutants bench bench-tool bench-flood bench-compare bench-peers lint check demo interop kubernetes pictures charts chaos fleet soak release release-check image chart site recording
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' Makefile
@@ -26,7 +26,7 @@ build-platform: ## build and vet for PLATFORM=os/arch, and keep nothing
 
 test: ## run all tests
 	$(GO) test ./...
-	$(GO) test -tags flood -run Flood ./internal/cli
+	cd tools/bench && $(GO) test ./...
 
 # Codecs have no goroutines, and tests in virtual time have one. Most parallel tests wait: so more than the cores.
 race: ## run the tests of concurrent code under the race detector, shuffled
@@ -77,9 +77,11 @@ codec-mutants: ## plant faults in a codec, one after the other; what any codec r
 bench: ## run the benchmarks; BENCH=pattern, result in bench-new.txt
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -count $(BENCHCOUNT) ./... | tee bench-new.txt
 
-bench-flood: ## flood Tidegate, and nginx if it is installed; as root, with forged addresses
-	$(GO) build -trimpath -tags flood -o tidegate-flood .
-	./tidegate-flood bench flood $$(command -v nginx > /dev/null && echo --vs nginx)
+bench-tool: build ## build ./tidegate-bench, which measures ./tidegate beside other programs
+	cd tools/bench && $(GO) build -trimpath -o ../../tidegate-bench .
+
+bench-flood: bench-tool ## flood Tidegate, and nginx if it is installed; as root, with forged addresses
+	./tidegate-bench flood $$(command -v nginx > /dev/null && echo --vs nginx)
 
 bench-compare: ## compare bench-old.txt with bench-new.txt
 	$(BENCHSTAT) bench-old.txt bench-new.txt
@@ -110,11 +112,11 @@ sessions --sessions 5000 --window 20s --rounds 3 --from bedrock --to bedrock
 endef
 export peers
 
-bench-peers: build ## measure Tidegate beside nginx and others for half an hour, result in bench-peers.txt
+bench-peers: bench-tool ## measure Tidegate beside nginx and others for half an hour, result in bench-peers.txt
 	@{ echo "$$peers" | while read -r line; do \
 		set -- $$line; scenario=$$1; shift; \
 		test $$scenario = bulk || set -- --window 500ms "$$@"; \
-		echo "== tidegate bench $$line"; ./tidegate bench $$scenario "$$@" 2>/dev/null; echo; \
+		echo "== tidegate-bench $$line"; ./tidegate-bench $$scenario "$$@" 2>/dev/null; echo; \
 	done; \
 	echo "== timers of 50,000 idle sessions"; $(GO) test -run '^$$' -bench IdleTimers -benchtime 100x ./proxy | grep Benchmark; \
 	} | tee bench-peers.txt
@@ -122,8 +124,8 @@ bench-peers: build ## measure Tidegate beside nginx and others for half an hour,
 lint: ## check format, vet, lint and tidiness
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo "gofmt the files above"; exit 1; }
 	$(GO) mod tidy -diff
+	cd tools/bench && $(GO) mod tidy -diff && $(GO) vet ./...
 	$(GO) vet ./...
-	$(GO) vet -tags flood ./internal/cli
 	$(GO) vet -tags interop,chaos,soak ./interop/...
 	GOOS=darwin $(GO) vet ./...
 	GOOS=windows $(GO) vet ./...

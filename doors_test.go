@@ -19,7 +19,7 @@ var listens = regexp.MustCompile(
 	`^(Listen(UDP|TCP|Packet|Unix|Unixgram|MulticastUDP|Config|AndServe.*)?|Bind|Socketpair|NewServer)$`)
 
 // inside are folders whose sockets are for tests and measurements.
-var inside = []string{"interop/", "internal/testkit/", "internal/bench/", "packaging/"}
+var inside = []string{"interop/", "internal/testkit/", "tools/", "packaging/"}
 
 // TestEveryDoorIsListed finds each file that listens, and compares them with the table "What listens" of
 // docs/security/limits.md, which has the bound of each.

@@ -7,7 +7,6 @@ import (
 	"go/token"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -121,7 +120,7 @@ func packageOf(file string) string {
 
 // mayCallKernel lists the packages that make system calls of their own.
 var mayCallKernel = []string{
-	"internal/netio", "internal/daemon", "internal/door", "internal/kernel/*", "internal/bench", "internal/bench/*",
+	"internal/netio", "internal/daemon", "internal/door", "internal/kernel/*",
 }
 
 // layerFaults returns what a source file of a package does that the table or the rules above forbid.
@@ -205,23 +204,6 @@ func TestLayerFaults(t *testing.T) {
 		got := strings.Join(layerFaults(table, test.pkg, file), "\n")
 		if !strings.Contains(got, test.want) || (got == "") != (test.want == "") {
 			t.Errorf("%s with %s: %q, want %q", test.pkg, test.source, got, test.want)
-		}
-	}
-}
-
-// TestFloodIsNotLinked holds the flood generator out of the released program. Only a build with its tag has it.
-func TestFloodIsNotLinked(t *testing.T) {
-	const generator = "tidegate/internal/bench/flood"
-	for _, test := range []struct {
-		tags string
-		want bool
-	}{{"", false}, {"flood", true}} {
-		out, err := exec.Command("go", "list", "-deps", "-tags", test.tags, ".").Output()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := slices.Contains(strings.Fields(string(out)), generator); got != test.want {
-			t.Errorf("with tags %q: %s is linked: %v, want %v", test.tags, generator, got, test.want)
 		}
 	}
 }

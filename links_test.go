@@ -63,7 +63,7 @@ func TestLinksLead(t *testing.T) {
 
 // sourceName finds the path of a file of this repository in backticks.
 var sourceName = regexp.MustCompile(
-	"`((?:codec|docs|examples|internal|interop|packaging|proxy|ratelimit|session)/[\\w/.-]+\\.\\w+)`")
+	"`((?:codec|docs|examples|internal|interop|packaging|proxy|ratelimit|session|tools)/[\\w/.-]+\\.\\w+)`")
 
 // TestNamedFilesExist checks the paths of files that the Markdown files name in backticks. The changelog may name files
 // that are gone.

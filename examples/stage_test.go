@@ -18,12 +18,12 @@ import (
 	"tidegate/codec"
 	"tidegate/internal/config"
 	"tidegate/internal/endpoint"
-	"tidegate/internal/freeport"
 	"tidegate/internal/netio"
 	"tidegate/internal/protocols"
 	"tidegate/internal/registry"
 	"tidegate/internal/setup"
 	"tidegate/internal/testkit/await"
+	"tidegate/internal/testkit/freeport"
 )
 
 // stage is an example at work: Tidegate in a process of its own, a game server in place of each of its servers, and

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"tidegate/internal/freeport"
+	"tidegate/internal/testkit/freeport"
 )
 
 // peer is an independent client or server. It obeys orders and reports events. The scripts under peers/ use lines of

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"tidegate/internal/freeport"
+	"tidegate/internal/testkit/freeport"
 	"tidegate/internal/testkit/rtypegame"
 )
 

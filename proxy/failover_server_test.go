@@ -12,9 +12,9 @@ import (
 
 	"tidegate/codec"
 	"tidegate/codec/riptide"
-	"tidegate/internal/freeport"
 	"tidegate/internal/netio"
 	"tidegate/internal/testkit/await"
+	"tidegate/internal/testkit/freeport"
 	"tidegate/internal/upstream"
 	"tidegate/proxy"
 )

@@ -10,9 +10,9 @@ import (
 
 	"tidegate/codec"
 	"tidegate/codec/raknet"
-	"tidegate/internal/freeport"
 	"tidegate/internal/netio"
 	"tidegate/internal/testkit/await"
+	"tidegate/internal/testkit/freeport"
 	"tidegate/proxy"
 )
 

@@ -10,8 +10,8 @@ import (
 
 	gork "github.com/sandertv/go-raknet"
 
-	"tidegate/internal/freeport"
 	"tidegate/internal/netio"
+	"tidegate/internal/testkit/freeport"
 )
 
 // TestReloadUnderLoad reloads a hundred times while players of an independent client talk. Every second reload adds a

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"tidegate/internal/freeport"
 	"tidegate/internal/netio"
 	"tidegate/internal/testkit/await"
+	"tidegate/internal/testkit/freeport"
 	"tidegate/proxy"
 )
 

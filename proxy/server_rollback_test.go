@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/internal/freeport"
 	"tidegate/internal/netio"
 	"tidegate/internal/testkit/await"
+	"tidegate/internal/testkit/freeport"
 	"tidegate/proxy"
 )
 

@@ -157,7 +157,6 @@ func newApp(exampleConfig []byte) *cli.App {
 			fleetCommand(),
 			drainCommand(),
 			configCommand(exampleConfig),
-			benchCommand(),
 			completionCommand(),
 			manCommand(exampleConfig),
 			versionCommand(),

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"tidegate/internal/freeport"
+	"tidegate/internal/testkit/freeport"
 )
 
 // TestCheckProbe asks a RakNet server that is there, one that is not, and none of a protocol without questions.

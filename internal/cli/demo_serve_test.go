@@ -8,8 +8,8 @@ import (
 	"sync"
 	"testing"
 
-	"tidegate/internal/freeport"
 	"tidegate/internal/testkit/await"
+	"tidegate/internal/testkit/freeport"
 )
 
 // TestDemoServe plays with the admin server on. It moves the players off a server, kicks them, and ends the demo by

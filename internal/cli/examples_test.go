@@ -17,8 +17,8 @@ import (
 	gork "github.com/sandertv/go-raknet"
 	"github.com/urfave/cli/v2"
 
-	"tidegate/internal/freeport"
 	"tidegate/internal/testkit/await"
+	"tidegate/internal/testkit/freeport"
 )
 
 // example is a command line in a command's help.
@@ -108,7 +108,7 @@ func TestExamples(t *testing.T) {
 		default:
 			switch {
 			case slices.Contains(e.args, "--serve"): // does not end: TestDemoServe
-			case e.args[0] == "bench" || e.command == "demo":
+			case e.command == "demo":
 				apart.Go(func() {
 					places <- struct{}{}
 					defer func() { <-places }()

@@ -9,8 +9,8 @@ import (
 
 	gork "github.com/sandertv/go-raknet"
 
-	"tidegate/internal/freeport"
 	"tidegate/internal/testkit/await"
+	"tidegate/internal/testkit/freeport"
 )
 
 // untilFree waits until a UDP address can be bound.

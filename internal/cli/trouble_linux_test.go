@@ -12,8 +12,8 @@ import (
 
 	gork "github.com/sandertv/go-raknet"
 
-	"tidegate/internal/freeport"
 	"tidegate/internal/testkit/await"
+	"tidegate/internal/testkit/freeport"
 	"tidegate/internal/testkit/rakserver"
 )
 

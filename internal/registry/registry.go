@@ -1,5 +1,5 @@
 // Package registry says what Tidegate must know of a protocol to offer it. Each codec has a Descriptor; the list of
-// them is in internal/protocols. Configuration, setup, decode, demo, bench and tests read that list.
+// them is in internal/protocols. Configuration, setup, decode, demo, the benchmarks and tests read that list.
 package registry
 
 import (

@@ -1,5 +1,5 @@
 // Command bulk sends large messages from a server to a client over QUIC, or over TCP with a congestion control of the
-// kernel. `tidegate bench bulk --peer` runs it. Usage:
+// kernel. `tidegate-bench bulk --peer` runs it. Usage:
 //
 //	bulk server ADDRESS MESSAGES SIZE RATE
 //	bulk client ADDRESS MESSAGES SIZE

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/internal/bench/process"
+	"tidegate/tools/bench/process"
 )
 
 // attack is one kind of flood.

@@ -13,10 +13,10 @@ import (
 	"tidegate/codec"
 	"tidegate/codec/raknet"
 	"tidegate/codec/riptide"
-	"tidegate/internal/bench"
-	"tidegate/internal/bench/process"
 	"tidegate/internal/endpoint"
 	"tidegate/internal/netio"
+	"tidegate/tools/bench/process"
+	"tidegate/tools/bench/scenario"
 )
 
 // Listeners of a subject.
@@ -64,7 +64,7 @@ type clients struct {
 
 func newClients(ctx context.Context, rate int) (*clients, error) {
 	c := &clients{
-		ctx: ctx, every: time.Second / time.Duration(rate), delays: bench.NewDelays(), late: bench.NewDelays(),
+		ctx: ctx, every: time.Second / time.Duration(rate), delays: scenario.NewDelays(), late: scenario.NewDelays(),
 	}
 	var err error
 	c.Endpoint, err = endpoint.New(endpoint.Options[*client]{Event: c.event, Sent: c.recording.add})

@@ -1,8 +1,7 @@
 // Package flood measures what clients notice while one core floods a subject with forged datagrams. It also has the
 // generator of these floods.
 //
-// The released program does not contain this package. Only a build with the tag "flood" links it (see internal/cli).
-// Start with Run.
+// The product does not contain this package. Start with Run.
 package flood
 
 import (
@@ -16,10 +15,10 @@ import (
 	"slices"
 	"time"
 
-	"tidegate/internal/bench"
-	"tidegate/internal/bench/process"
-	"tidegate/internal/freeport"
 	"tidegate/internal/table"
+	"tidegate/internal/testkit/freeport"
+	"tidegate/tools/bench/process"
+	"tidegate/tools/bench/scenario"
 )
 
 // Options configure a measurement.
@@ -41,20 +40,20 @@ type Options struct {
 func (o *Options) check() error {
 	switch {
 	case o.Clients < 1 || o.Clients > 50:
-		return fmt.Errorf("%d clients at each listener: %w: want 1 to 50", o.Clients, bench.ErrOptions)
+		return fmt.Errorf("%d clients at each listener: %w: want 1 to 50", o.Clients, scenario.ErrOptions)
 	case o.Rate < 1 || o.Rate > 1000:
-		return fmt.Errorf("%d turns a second: %w: want 1 to 1000", o.Rate, bench.ErrOptions)
+		return fmt.Errorf("%d turns a second: %w: want 1 to 1000", o.Rate, scenario.ErrOptions)
 	case o.Flood < 0 || o.Window < 100*time.Millisecond:
-		return fmt.Errorf("flood of %d for %v: %w: want at least 100ms", o.Flood, o.Window, bench.ErrOptions)
+		return fmt.Errorf("flood of %d for %v: %w: want at least 100ms", o.Flood, o.Window, scenario.ErrOptions)
 	}
 	for _, name := range o.Vs {
 		if name != "nginx" {
-			return fmt.Errorf("%q: %w: want nginx", name, bench.ErrOptions)
+			return fmt.Errorf("%q: %w: want nginx", name, scenario.ErrOptions)
 		}
 	}
 	for _, name := range o.Kinds {
 		if !slices.Contains(Kinds(), name) {
-			return fmt.Errorf("%q: %w: want one of %q", name, bench.ErrOptions, Kinds())
+			return fmt.Errorf("%q: %w: want one of %q", name, scenario.ErrOptions, Kinds())
 		}
 	}
 	if o.Context == nil {
@@ -354,7 +353,7 @@ func (r *Result) Print(w io.Writer) error {
 			number(0, f.Kernel/1e3), number(0, f.Buffer/1e3), fmt.Sprintf("%d of %d", f.ReliableLost, f.Reliable),
 			number(2, 100*float64(f.UnreliableLost)/float64(max(1, f.Unreliable))), fmt.Sprint(f.Gone),
 			fmt.Sprintf("%d of %d", f.Newcomers, listeners), number(1, f.P50/1e3), number(1, f.P99/1e3),
-			number(1, f.CalmP99/1e3), number(1, f.Late/1e3), number(2, f.Core), bench.Figure(f.DropCost),
+			number(1, f.CalmP99/1e3), number(1, f.Late/1e3), number(2, f.Core), scenario.Figure(f.DropCost),
 			number(1, float64(f.Before)/(1<<20)), number(1, float64(f.After)/(1<<20)),
 		})
 	}

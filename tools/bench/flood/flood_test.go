@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"tidegate/internal/bench/process"
+	"tidegate/tools/bench/process"
 )
 
 // TestInvalidOptions checks the bounds of the options.

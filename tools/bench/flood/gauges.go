@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"tidegate/internal/bench/process"
+	"tidegate/tools/bench/process"
 )
 
 // gauges are counts since the start of the subject, or differences of them.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"tidegate/internal/bench/process"
+	"tidegate/tools/bench/process"
 )
 
 // subject is a program to flood.

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"runtime"
 
-	"tidegate/internal/bench/process"
+	"tidegate/tools/bench/process"
 )
 
 // testbed is the network between the clients and the flood on one side, and the subject on the other.

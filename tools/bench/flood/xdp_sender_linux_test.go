@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"tidegate/internal/bench/process"
+	"tidegate/tools/bench/process"
 )
 
 const xdpRedirect = 4

@@ -1,10 +1,10 @@
-// Package bench measures Tidegate and the programs that its users might use instead. One run measures all of them in
+// Package scenario measures Tidegate and the programs that its users might use instead. One run measures all of them in
 // turn, so that other load of the machine affects all alike. Ratios within one run are therefore reliable; single
 // figures of different runs are not.
 //
 // Start with Forward, the simplest scenario, and with the type scenario. A subject is one measured program in front of
 // a game server. Clients and game server share a process that is pinned to one core, and the subject has another core.
-package bench
+package scenario
 
 import (
 	"context"

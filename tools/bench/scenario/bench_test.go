@@ -1,4 +1,4 @@
-package bench
+package scenario
 
 import (
 	"encoding/json"
@@ -14,10 +14,10 @@ import (
 
 	"tidegate/codec"
 	"tidegate/codec/rudp"
-	"tidegate/internal/bench/process"
-	"tidegate/internal/freeport"
 	"tidegate/internal/testkit/await"
+	"tidegate/internal/testkit/freeport"
 	"tidegate/proxy/bridge"
+	"tidegate/tools/bench/process"
 )
 
 func TestInvalidOptions(t *testing.T) {

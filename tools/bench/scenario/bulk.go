@@ -1,4 +1,4 @@
-package bench
+package scenario
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 
 	"github.com/sandertv/go-raknet"
 
-	"tidegate/internal/bench/process"
+	"tidegate/tools/bench/process"
 )
 
 // Bounds of Bulk. go-raknet takes messages of at most 512 parts.

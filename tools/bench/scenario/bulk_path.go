@@ -1,12 +1,12 @@
-package bench
+package scenario
 
 import (
 	"math/rand/v2"
 	"net/netip"
 	"sync"
 
-	"tidegate/internal/bench/process"
 	"tidegate/internal/lossylink"
+	"tidegate/tools/bench/process"
 )
 
 // bulkPath is a path between one client and a subject. It counts the datagrams to the client, and loses some from begin

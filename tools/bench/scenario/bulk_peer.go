@@ -1,4 +1,4 @@
-package bench
+package scenario
 
 import (
 	"context"
@@ -7,8 +7,8 @@ import (
 	"os/exec"
 	"time"
 
-	"tidegate/internal/bench/process"
-	"tidegate/internal/freeport"
+	"tidegate/internal/testkit/freeport"
+	"tidegate/tools/bench/process"
 )
 
 // transferByPeer makes a transfer by the program Options.Peer, which carries the messages over QUIC

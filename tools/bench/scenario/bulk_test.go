@@ -1,4 +1,4 @@
-package bench
+package scenario
 
 import (
 	"errors"
@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"tidegate/internal/bench/process"
+	"tidegate/tools/bench/process"
 )
 
 func TestInvalidBulk(t *testing.T) {

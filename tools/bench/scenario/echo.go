@@ -1,12 +1,12 @@
-package bench
+package scenario
 
 import (
 	"net/netip"
 	"sync/atomic"
 	"time"
 
-	"tidegate/internal/bench/process"
 	"tidegate/internal/netio"
+	"tidegate/tools/bench/process"
 )
 
 // echo is a game server that returns every datagram.

@@ -1,4 +1,4 @@
-package bench
+package scenario
 
 import (
 	"context"
@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/internal/bench/process"
 	"tidegate/internal/endpoint"
 	"tidegate/internal/netio"
+	"tidegate/tools/bench/process"
 )
 
 // game is a game server of a protocol. It returns every message.

@@ -1,4 +1,4 @@
-package bench
+package scenario
 
 import (
 	"errors"
@@ -6,16 +6,20 @@ import (
 	"net/http"
 	_ "net/http/pprof" // serves the profiles, which count allocations
 	"net/netip"
+	"os"
 	"sync"
 
 	"github.com/sandertv/go-raknet"
 
-	"tidegate/internal/bench/process"
-	"tidegate/internal/freeport"
+	"tidegate/internal/testkit/freeport"
+	"tidegate/tools/bench/process"
 )
 
+// GoRakNet is the name of the proxy on go-raknet, and of the program's hidden command that runs it.
+const GoRakNet = "go-raknet"
+
 // startGoRakNet runs RunGoRakNet in a process of its own.
-func startGoRakNet(o *Options, server netip.AddrPort, _ string) (*subject, error) {
+func startGoRakNet(_ *Options, server netip.AddrPort, _ string) (*subject, error) {
 	addr, err := freeport.Find(process.Loopback)
 	if err != nil {
 		return nil, err
@@ -24,8 +28,11 @@ func startGoRakNet(o *Options, server netip.AddrPort, _ string) (*subject, error
 	if err != nil {
 		return nil, err
 	}
-	return startWithAdmin("go-raknet", addr, admin,
-		o.self("bench", "go-raknet", addr.String(), server.String(), admin.String())...)
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	return startWithAdmin(GoRakNet, addr, admin, self, GoRakNet, addr.String(), server.String(), admin.String())
 }
 
 // RunGoRakNet runs the obvious proxy written with go-raknet, for comparison: it accepts at listen, dials the server

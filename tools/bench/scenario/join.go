@@ -1,4 +1,4 @@
-package bench
+package scenario
 
 import (
 	"context"
@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/internal/bench/process"
 	"tidegate/internal/endpoint"
 	"tidegate/internal/lossylink"
+	"tidegate/tools/bench/process"
 )
 
 // joinLoad is clients that connect and leave. New clients take their places.

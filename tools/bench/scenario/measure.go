@@ -1,10 +1,10 @@
-package bench
+package scenario
 
 import (
 	"os"
 	"time"
 
-	"tidegate/internal/bench/process"
+	"tidegate/tools/bench/process"
 )
 
 // measured has the rounds of a subject.

@@ -1,4 +1,4 @@
-package bench
+package scenario
 
 import (
 	"net"
@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"tidegate/internal/bench/process"
+	"tidegate/tools/bench/process"
 )
 
 // A newcomer's datagram costs processor time twice: to deliver it, and to handle it. On loopback, the kernel delivers

@@ -1,4 +1,4 @@
-package bench
+package scenario
 
 import (
 	"bytes"
@@ -12,8 +12,8 @@ import (
 	"os/exec"
 	"path/filepath"
 
-	"tidegate/internal/bench/process"
-	"tidegate/internal/freeport"
+	"tidegate/internal/testkit/freeport"
+	"tidegate/tools/bench/process"
 )
 
 // startNginx runs nginx's stream proxy with one worker, configured for UDP as in its documentation.

@@ -1,4 +1,4 @@
-package bench
+package scenario
 
 import (
 	"context"
@@ -8,7 +8,7 @@ import (
 	"runtime"
 	"slices"
 
-	"tidegate/internal/bench/process"
+	"tidegate/tools/bench/process"
 )
 
 // scenario is a way to measure subjects.

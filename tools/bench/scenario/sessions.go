@@ -1,4 +1,4 @@
-package bench
+package scenario
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 	"runtime"
 	"time"
 
-	"tidegate/internal/bench/process"
+	"tidegate/tools/bench/process"
 )
 
 // Idle is the result of Sessions.

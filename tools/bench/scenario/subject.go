@@ -1,11 +1,11 @@
-package bench
+package scenario
 
 import (
 	"net/netip"
 	"os"
 	"os/exec"
 
-	"tidegate/internal/bench/process"
+	"tidegate/tools/bench/process"
 )
 
 // kind is a kind of subject.

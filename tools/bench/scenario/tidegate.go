@@ -1,11 +1,11 @@
-package bench
+package scenario
 
 import (
 	"fmt"
 	"net/netip"
 
-	"tidegate/internal/bench/process"
-	"tidegate/internal/freeport"
+	"tidegate/internal/testkit/freeport"
+	"tidegate/tools/bench/process"
 )
 
 // setup is a configuration of Tidegate that differs from the defaults.

@@ -1,4 +1,4 @@
-package bench
+package scenario
 
 import (
 	"errors"
@@ -11,10 +11,10 @@ import (
 	"slices"
 	"time"
 
-	"tidegate/internal/bench/process"
 	"tidegate/internal/endpoint"
-	"tidegate/internal/freeport"
 	"tidegate/internal/table"
+	"tidegate/internal/testkit/freeport"
+	"tidegate/tools/bench/process"
 )
 
 // Upgraded is the result of Upgrade.

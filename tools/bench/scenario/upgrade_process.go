@@ -1,4 +1,4 @@
-package bench
+package scenario
 
 import (
 	"bufio"
@@ -12,8 +12,8 @@ import (
 	"syscall"
 	"time"
 
-	"tidegate/internal/bench/process"
-	"tidegate/internal/freeport"
+	"tidegate/internal/testkit/freeport"
+	"tidegate/tools/bench/process"
 )
 
 // upgradeSignal is SIGUSR2 on Linux. Other systems have no upgrades.

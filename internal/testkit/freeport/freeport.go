@@ -1,4 +1,4 @@
-// Package freeport finds ports for benchmarks and tests that bind an address later, or a second time.
+// Package freeport finds ports for the benchmarks and tests that bind an address later, or a second time.
 package freeport
 
 import (
