@@ -51,7 +51,8 @@ func (r *Relay) admit(now time.Time, e *entry, id uint16) {
 }
 
 // dial opens the upstream side. It returns false if the session first waits for held sessions. failed is the server
-// that was asked before, or nil. If there is no server, dial tells the client.
+// that was asked before, or nil. If there is no server, dial tells the client. If there is no way to any server, the
+// session asks again later.
 func (r *Relay) dial(now time.Time, e *entry, failed *upstream.Server) bool {
 	p := &e.Value
 	p.upstream = side{Sender: bridge.Sender{Keeps: p.route.Failover.Hold > 0}}
@@ -61,11 +62,22 @@ func (r *Relay) dial(now time.Time, e *entry, failed *upstream.Server) bool {
 		return false
 	}
 	p.tries++
-	if p.server == nil || !r.reach(now, e) {
+	server := p.server
+	switch {
+	case server == nil:
 		r.end(now, e, stats.ByUpstream, codec.Goodbye{Reason: codec.NoConnection})
+	case r.reach(now, e):
+	case p.mayTry():
+		p.route.pool.Failed(server, now, now, codec.TransportError.String())
+		return r.dial(now, e, server)
+	default:
+		p.dialBy = now.Add(seekEvery)
 	}
 	return true
 }
+
+// mayTry reports whether the client has time for another server.
+func (p *session) mayTry() bool { return int(p.tries) < p.route.mostTries() }
 
 // reach opens the upstream side to the chosen server, and reports whether it could.
 func (r *Relay) reach(now time.Time, e *entry) bool {
@@ -102,7 +114,7 @@ func (r *Relay) reach(now time.Time, e *entry) bool {
 func (r *Relay) retry(now time.Time, e *entry, why codec.Reason) bool {
 	p := &e.Value
 	p.route.pool.Failed(p.server, now, r.born.Add(p.askedAt), why.String())
-	if p.ending || !p.client.Live() || int(p.tries) >= p.route.mostTries() {
+	if p.ending || !p.client.Live() || !p.mayTry() {
 		return false
 	}
 	failed := p.server

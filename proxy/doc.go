@@ -30,7 +30,7 @@
 // What happens to a terminated session:
 //
 //   - sides.go, events.go, admit.go: which of the two sides had an input, their events, and when each is admitted
-//   - failover.go, move.go: a lost server, and the farewell to a server
+//   - refused.go, failover.go, move.go: a server that cannot be reached, a lost server, and the farewell to a server
 //   - places.go, verdict.go: room in the table, and verdicts about messages and datagrams
 //   - carry.go, end.go: messages for package bridge, and the end of both kinds of sessions
 //

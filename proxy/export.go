@@ -98,6 +98,9 @@ func (x *exporter) session(e *entry, b []byte) []byte {
 	if face := p.home(); !v.OwnFace && face != p.listener.socket {
 		v.Local = face.Addr().Addr()
 	}
+	if p.refused > 0 {
+		v.RefusedFrom = record.MomentOf(x.now, p.refusedFrom.before(x.relay, x.now))
+	}
 	v.Via = saveProxy(p.via)
 	if p.server != nil {
 		v.Server = p.server.Addr

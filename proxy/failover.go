@@ -126,13 +126,19 @@ func (p *session) announceDepartures(now time.Time) {
 	p.knownClients = nil
 }
 
-// abandonSilent gives up a server that has been silent for its share of the time.
+// abandonSilent gives up a server that has been silent for its share of the time. A session that had no way to a
+// server asks again.
 func (r *Relay) abandonSilent(now time.Time, e *entry) {
 	p := &e.Value
 	if p.dialBy.IsZero() || now.Before(p.dialBy) {
 		return
 	}
 	p.dialBy = time.Time{}
+	if p.upstream.Conn == nil && p.hold == nil && !p.ending && p.client.Live() {
+		r.dial(now, e, nil)
+		r.dirty.mark(e)
+		return
+	}
 	if p.upstream.Live() && !p.upstream.up && p.upstream.Conn.Stats().Received == 0 {
 		r.abandonUpstream(now, e)
 	}

@@ -174,6 +174,7 @@ func TestForwardingEnds(t *testing.T) {
 		{"server that is gone", func(p *plainRelay) {
 			for range refusals {
 				p.relay.Failed(p.now, p.sockets[upstreamSocketAddr(0)], errors.New("refused"))
+				p.now = p.now.Add(refusedTime)
 			}
 		}},
 	} {
@@ -196,6 +197,7 @@ func TestServerThatIsHeardElsewhere(t *testing.T) {
 	for range 3 * refusals {
 		f.flows[of].FromServer.Packets++
 		p.relay.Failed(p.now, p.sockets[upstreamSocketAddr(0)], errors.New("refused"))
+		p.now = p.now.Add(refusedTime)
 	}
 	f.want(t, "after refusals and answers", of)
 }

@@ -122,6 +122,9 @@ func (c *candidate) check(i *importer) error {
 		return unusable("version", v.Version)
 	}
 	c.spared = i.relay.stood
+	if v.RefusedFrom != 0 {
+		c.refusedFrom = tickAt(i.relay, v.RefusedFrom.Time(c.at))
+	}
 	if err := c.refer(i); err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"errors"
 	"net/netip"
 	"time"
 
@@ -148,7 +149,7 @@ func (r *Relay) fromUpstream(now time.Time, e *entry, datagram []byte) {
 }
 
 // Failed handles the news that the peer of a dialled socket cannot be reached, or that a stream has ended.
-func (r *Relay) Failed(now time.Time, s netio.Socket, _ error) {
+func (r *Relay) Failed(now time.Time, s netio.Socket, err error) {
 	switch owner := s.Owner().(type) {
 	case *listener:
 		// A datagram socket made by part only reports that one of our datagrams did not arrive.
@@ -157,22 +158,15 @@ func (r *Relay) Failed(now time.Time, s netio.Socket, _ error) {
 			r.abandonClient(now, e)
 		}
 	case *entry:
-		p := &owner.Value
-		if p.isRelayed() {
-			r.refusedRelayed(now, owner)
-			return
-		}
-		if !complete(r, now, owner) {
-			return
-		}
-		p.refused++
-		p.copied = 0
-		believed := !p.upstream.up || p.refused >= refusals || p.route.Upstream.Transport.Stream
-		if p.upstream.Live() && believed {
-			r.abandonUpstream(now, owner)
+		if owner.Value.isRelayed() {
+			r.refusedRelayed(now, owner, err)
+		} else {
+			refused(now, r, owner, err)
 		}
 	case *checked:
-		owner.refused(now, r)
+		if owner.checker.upstream.Transport.Stream || !errors.Is(err, netio.ErrUnreachable) {
+			owner.refused(now, r)
+		}
 	}
 }
 

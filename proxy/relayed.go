@@ -147,26 +147,25 @@ func onWire(t *stats.Traffic, client netip.AddrPort) uint64 {
 	return t.Bytes + t.Messages*uint64(wireSize(client, 0))
 }
 
-// refusals is how many times in a row the host of an established session's server may report a closed port. Then the
-// Relay believes it.
-const refusals = 3
-
-// refusedRelayed handles the news that no process listens at a session's server. While the server has not answered,
-// the Relay tries another: the client repeats its first datagram. Later, several such reports end the session. Then
-// the client's next first datagram finds a live server.
-func (r *Relay) refusedRelayed(now time.Time, e *entry) {
+// refusedRelayed handles the news that a session's server cannot be reached. While the server has not answered, the
+// Relay tries another: the client repeats its first datagram. Later, the session ends if the Relay believes the news.
+// Then the client's next first datagram finds a live server.
+func (r *Relay) refusedRelayed(now time.Time, e *entry, err error) {
 	p := &e.Value
 	r.offload.review(now, e)
-	p.refused++
-	p.copied = 0
+	believed := p.believes(tickAt(r, now), err)
 	switch {
-	case p.answered && p.refused < refusals:
+	case p.answered && !believed:
 		return
 	case !p.answered:
 		failed := p.server
 		r.samples.refused(p, codec.NoConnection)
 		p.route.pool.Failed(failed, now, now, codec.NoConnection.String())
-		if int(p.tries) < p.route.mostTries() {
+		most := p.route.mostTries()
+		if most == 1 {
+			return // the client goes on asking the only server
+		}
+		if int(p.tries) < most {
 			p.hangUp()
 			if r.dialRelayed(now, e, failed) {
 				return

@@ -269,11 +269,15 @@ func TestRefusedRelayedSessions(t *testing.T) {
 		p.relay.Failed(p.now, socket, netio.ErrRefused)
 	}
 	p.down(0, 1, secondAddr, []byte("still alive"))
-	for range refusals - 1 {
+	for range 3 * refusals {
 		p.relay.Failed(p.now, socket, netio.ErrRefused)
 	}
+	p.wait(refusedTime + tickLength)
+	for range 3 * refusals {
+		p.relay.Failed(p.now, socket, netio.ErrUnreachable)
+	}
 	if p.relay.table.Len() != 2 {
-		t.Fatal("refusals with life between ended a session")
+		t.Fatal("refusals with life between, refusals of a moment or a missing route ended a session")
 	}
 	p.relay.Failed(p.now, socket, netio.ErrRefused)
 	if p.relay.table.Len() != 1 || !socket.closed {

@@ -69,7 +69,8 @@ type savedSession struct {
 	// Age is the time since Body was written, if it was still pending.
 	Age time.Duration `cbor:"33,keyasint,omitempty"`
 	// Number 34 had another meaning.
-	Gate *codec.Gate `cbor:"35,keyasint,omitempty"` // of a relayed client; none: open
+	Gate        *codec.Gate   `cbor:"35,keyasint,omitempty"` // of a relayed client; none: open
+	RefusedFrom record.Moment `cbor:"36,keyasint,omitempty"` // zero: no refusals
 }
 
 // savedProxy is a trustedProxy.

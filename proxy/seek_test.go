@@ -209,6 +209,9 @@ func restartUnder(t *testing.T, row outageRow, loss float64) {
 	o.die(0)
 	o.pass(row.down)
 	o.restart()
+	if row.refuses && row.down < refusedTime {
+		o.pass(doubtTime) // the loss shows only in silence
+	}
 	o.regain(12 * time.Second)
 	if o.pass(2 * time.Second); o.kept() != players {
 		t.Errorf("%d of %d players kept their places", o.kept(), players)

@@ -208,8 +208,8 @@ func TestPingIsAnsweredAtTheEdge(t *testing.T) {
 	}
 }
 
-// TestNobodyListensUpstream asserts that a refusal of the upstream's host reaches the client at once. The time-out of
-// a silent upstream would be much longer.
+// TestNobodyListensUpstream asserts that a client whose server refuses is told within the server's share of the
+// handshake's time. The client's own time-out would be much longer.
 func TestNobodyListensUpstream(t *testing.T) {
 	patient := riptide.New(riptide.Options{TimeoutTime: time.Minute, MaxAttempts: 60})
 	r := start(t, netio.Auto, 1, patient, patient, closedPort(t))

@@ -43,7 +43,8 @@ type session struct {
 	fromClient, fromServer stats.Traffic
 
 	tries       uint16     // servers dialled so far
-	refused     uint8      // refusals by the server's host since its last datagram
+	refused     uint8      // refusals by the server's host since its last datagram, up to the constant refusals
+	refusedFrom tick       // when the first of them came
 	established bool       // both sides were connected once; if relayed, the client has heard answers
 	answered    bool       // the server has answered, if relayed. It is here so that relayed needs no padding.
 	copied      uint8      // the round of the pre-copy that has written the session as it is; 0: none

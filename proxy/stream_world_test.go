@@ -27,8 +27,9 @@ func (w *world) refuseStreams() { w.servers[0].down = true }
 func TestRefusedStreamUpstream(t *testing.T) {
 	w := streamWorld(t, func(*Route) {})
 	w.refuseStreams()
+	w.settings.HandshakeTimeout = 3 * time.Second
 	p := w.join(codec.Hello{})
-	w.await("refused", time.Second, p.gone)
+	w.await("refused", w.settings.HandshakeTimeout+time.Second, p.gone)
 	if end := p.find(codec.Disconnected); end.Reason != codec.NoConnection {
 		t.Errorf("told %v, want no-connection", end.Reason)
 	}

@@ -44,6 +44,7 @@ func (r *Relay) Advance(now time.Time) {
 		r.settleSides(now, e, due)
 		r.redial(now, e)
 		r.abandonSilent(now, e)
+		abandonDoubted(now, r, e)
 		r.holdDue(now, e)
 		r.expire(now, e)
 	}
@@ -109,7 +110,8 @@ func (r *Relay) Flush(now time.Time) {
 			continue
 		}
 		r.samples.take(now, &e.Value)
-		r.table.Schedule(e, now, e.Value.patience(nextTimeout(&e.Value, r.settings, touched)))
+		next := codec.Earliest(nextTimeout(&e.Value, r.settings, touched), doubtedUntil(now, r, &e.Value))
+		r.table.Schedule(e, now, e.Value.patience(next))
 	}
 	r.dirty = r.dirty[:0]
 }
