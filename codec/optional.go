@@ -19,6 +19,7 @@ import (
 //  9. Redialer, after each input of a dialed Conn that is not connected yet.
 //  10. Leaver, when a client comes back from another port of its host.
 //  11. Holder, right before Close.
+//  12. Succeeder, when a client's Conn has ended.
 
 // PerLoop is a Protocol whose connections can share memory if a single loop has them all.
 type PerLoop interface {
@@ -163,6 +164,14 @@ type Reflector interface {
 	// says that the far side learns of this peer's silence in the same way. So this Conn may wait for its peer as long as
 	// any. Reflect reports whether the Conn may send again.
 	Reflect(isSilent, isReflected bool) (released bool)
+}
+
+// Succeeder is a Conn whose client can start again at the same address, without a goodbye.
+type Succeeder interface {
+	Conn
+	// Successor returns the new client's Conn, once the old one has ended. It reports Asked and Connected at once, since
+	// the client has proved its address. It is nil if there is no such client.
+	Successor() Conn
 }
 
 // Stranding is the reason why a handshake makes no progress.

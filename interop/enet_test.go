@@ -260,6 +260,35 @@ func TestENetPauses(t *testing.T) {
 	}
 }
 
+// TestENetReturn kills a client three times. Another one starts on its port at once, and plays long before the old one
+// would have timed out.
+func TestENetReturn(t *testing.T) {
+	server := libenetPeer.server(t)
+	between := startTidegate(t, route{protocol: "enet", transport: udp, server: server.port})
+	from := "from=" + freePort(t)
+	start := func() *peer {
+		client := startScript(t, libenet, "enet_peer.py", between.ports[udp], "client", "7", from)
+		client.await(t, "connected")
+		server.await(t, "joined")
+		return client
+	}
+	client := start()
+	for range 3 {
+		if err := client.kill(); err != nil {
+			t.Fatal(err)
+		}
+		begun := time.Now()
+		client = start()
+		took := time.Since(begun)
+		t.Logf("in after %v, with the start of the program", took.Round(time.Millisecond))
+		if took > 4*time.Second {
+			t.Errorf("it took %v to return", took)
+		}
+		client.order(t, order{Do: "send", Mode: "reliable", Payload: "02aa"})
+		client.await(t, "received")
+	}
+}
+
 // TestENetLoss sends 10,000 reliable messages on all channels and their echoes through Tidegate, which loses 5 % of all
 // datagrams on either side of it in each direction. They arrive exactly once, and in the order of their channel.
 // Unreliable and unsequenced messages, and one of 100 KB, go beside them.

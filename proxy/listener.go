@@ -62,6 +62,16 @@ func listenerOf(l *Listener, listeners []*listener) *listener {
 	return nil
 }
 
+// entryOf returns the listener's entry of a protocol, or nil.
+func (d *listener) entryOf(p codec.Protocol) *protocolEntry {
+	for i := range d.entries {
+		if d.entries[i].protocol == p {
+			return &d.entries[i]
+		}
+	}
+	return nil
+}
+
 // protocolNamed returns the listener's protocol with a name, or nil.
 func (d *listener) protocolNamed(name string) codec.Protocol {
 	for i := range d.entries {

@@ -105,6 +105,9 @@ func (r *Relay) Flush(now time.Time) {
 			r.dirty.mark(e) // the results must be written too
 			continue
 		}
+		if succeed(r, now, e) {
+			continue
+		}
 		if e.Value.over() && !e.Value.waits {
 			r.forget(now, e)
 			continue

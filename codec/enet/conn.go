@@ -69,6 +69,7 @@ type Conn struct {
 	why                    codec.Reason // of our own goodbye
 	goodbye                uint32       // data of our own goodbye
 	farewell               goodbye      // the peer's
+	heirs                  heirs
 	pingDue, disconnectDue bool
 	refusal                []byte // a last datagram that waits for Transmit
 
@@ -79,8 +80,7 @@ type Conn struct {
 var _ codec.Confirmer = (*Conn)(nil)
 
 // newConn makes a connection that does not know its peer yet.
-func newConn(p *Protocol, now time.Time, s secrets) *Conn {
-	o := &p.options
+func newConn(o *Options, now time.Time, s secrets) *Conn {
 	c := &Conn{
 		options: o, secrets: s, epoch: now, mtu: o.MTU, rtt: newRTT(), throttle: newThrottle(now, defaultThrottle),
 		window: maxWindow, groupOut: o.base, deadline: now.Add(o.DialTimeout),
@@ -114,6 +114,7 @@ func (c *Conn) Advance(now time.Time) {
 		return
 	}
 	c.handshake.advance(now, c)
+	c.heirs.advance(now)
 	if !c.flight.nextAt.IsZero() && !now.Before(c.flight.nextAt) {
 		expired, gone := c.flight.expire(now, c.heard, c.answered, c.patience())
 		c.stats.Lost += uint64(expired)
@@ -140,7 +141,9 @@ func (c *Conn) NextTimeout() time.Time {
 		return time.Time{}
 	}
 	next := c.deadline
-	for _, at := range [...]time.Time{c.handshake.nextAt, c.flight.nextAt, c.pingAt(), c.farewell.next(), c.heldAcksAt()} {
+	for _, at := range [...]time.Time{
+		c.handshake.nextAt, c.flight.nextAt, c.pingAt(), c.farewell.next(), c.heldAcksAt(), c.heirs.next(),
+	} {
 		if !at.IsZero() && (next.IsZero() || at.Before(next)) {
 			next = at
 		}
@@ -251,6 +254,7 @@ func (c *Conn) end(reason codec.Reason, data uint32) {
 	c.out, c.flight, c.outChannels = outbox{}, flight{}, nil
 	c.in.clear()
 	c.handshake.end()
+	c.heirs.list = nil
 	c.pingDue, c.disconnectDue = false, false
 	c.events.Push(codec.Event{
 		Kind: codec.Disconnected, Reason: reason, Message: codec.Message{Payload: dataBytes(data)},

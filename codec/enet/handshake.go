@@ -95,6 +95,11 @@ func (c *Conn) Admit(now time.Time, _ uint16) {
 
 // receiveConnect handles a repeated Connect. It extends the client's wait, and may provoke another VerifyConnect.
 func (c *Conn) receiveConnect(now time.Time, d []byte) error {
+	asks, summed, ok := c.options.parseConnect(d)
+	isSeeded := c.options.Seed != [32]byte{} // else all clients have the same ID
+	if ok && c.server && isSeeded && c.state >= admitted && asks.connectID != c.terms.connectID {
+		return c.invite(now, &asks, summed)
+	}
 	var h header
 	rest, _ := h.parse(d)
 	if c.summed {

@@ -60,12 +60,12 @@ func (p *Protocol) Spec() *codec.Spec { return &p.spec }
 
 // Sniff reports whether the datagram is a Connect, with or without a checksum as the options say.
 func (p *Protocol) Sniff(datagram []byte) bool {
-	_, _, ok := p.parseConnect(datagram)
+	_, _, ok := p.options.parseConnect(datagram)
 	return ok
 }
 
 // parseConnect reads a client's first datagram, and whether it has a checksum.
-func (p *Protocol) parseConnect(datagram []byte) (c connect, summed, ok bool) {
+func (o *Options) parseConnect(datagram []byte) (c connect, summed, ok bool) {
 	var h header
 	rest, err := h.parse(datagram)
 	if err != nil || h.peer != noPeer || !h.timed || h.compressed || h.session != 0 {
@@ -87,7 +87,7 @@ func (p *Protocol) parseConnect(datagram []byte) (c connect, summed, ok bool) {
 	}
 	c.parse(cmd.body)
 	switch {
-	case summed && p.options.Checksums == ChecksumsOff, !summed && p.options.Checksums == ChecksumsOn:
+	case summed && o.Checksums == ChecksumsOff, !summed && o.Checksums == ChecksumsOn:
 		return c, false, false
 	}
 	return c, summed, c.channels >= 1 && c.channels <= maxChannels && c.mtu >= minMTU
@@ -96,16 +96,16 @@ func (p *Protocol) parseConnect(datagram []byte) (c connect, summed, ok bool) {
 // Accept makes a Conn for each valid Connect. The client proves its address afterwards, when it acknowledges our
 // VerifyConnect.
 func (p *Protocol) Accept(now time.Time, from netip.AddrPort, datagram, reply []byte) (codec.Conn, []byte, error) {
-	asks, summed, ok := p.parseConnect(datagram)
+	asks, summed, ok := p.options.parseConnect(datagram)
 	if !ok {
 		return nil, reply, codec.ErrMalformed
 	}
-	return newConn(p, now, p.newSecrets(now, from)).accept(&asks, summed), reply, nil
+	return newConn(&p.options, now, p.newSecrets(now, from)).accept(&asks, summed), reply, nil
 }
 
 // Refuse appends a Disconnect without an acknowledgement. A client that waits for its VerifyConnect obeys it.
 func (p *Protocol) Refuse(datagram, reply []byte, _ codec.Reason) []byte {
-	asks, summed, ok := p.parseConnect(datagram)
+	asks, summed, ok := p.options.parseConnect(datagram)
 	if !ok {
 		return reply
 	}
@@ -114,7 +114,7 @@ func (p *Protocol) Refuse(datagram, reply []byte, _ codec.Reason) []byte {
 
 // Dial opens a connection to a server. Hello.Data is ENet's connect data if it has 4 bytes.
 func (p *Protocol) Dial(now time.Time, to netip.AddrPort, hello codec.Hello) codec.Conn {
-	return newConn(p, now, p.newSecrets(now, to)).dial(hello)
+	return newConn(&p.options, now, p.newSecrets(now, to)).dial(hello)
 }
 
 // secrets are values that an attacker does not know unless it reads a connection's datagrams.
@@ -137,7 +137,10 @@ func (p *Protocol) newSecrets(now time.Time, peer netip.AddrPort) secrets {
 	ip := peer.Addr().As16()
 	copy(b[40:], ip[:])
 	be.PutUint16(b[56:], peer.Port())
-	sum := sha256.Sum256(b[:])
+	return secretsOf(sha256.Sum256(b[:]))
+}
+
+func secretsOf(sum [sha256.Size]byte) secrets {
 	s := secrets{id: be.Uint16(sum[:]) % (maxID + 1), session: sum[2] & 0x0f, clock: be.Uint16(sum[4:])}
 	copy(s.connectID[:], sum[8:])
 	return s

@@ -23,6 +23,11 @@ func (c *Conn) receive(now time.Time, d []byte) error {
 		return codec.ErrUnexpected
 	case h.peer == noPeer:
 		return c.receiveConnect(now, d)
+	case h.peer != c.secrets.id && len(c.heirs.list) > 0:
+		if n := c.heir(h.peer); n != nil {
+			return c.hearHeir(now, n, &h, d, rest)
+		}
+		return codec.ErrUnexpected
 	case h.compressed || h.peer != c.secrets.id:
 		return codec.ErrUnexpected
 	case c.state == asked || c.state != dialing && h.session != c.sessionIn:
@@ -197,6 +202,7 @@ func (c *Conn) receiveAck(now time.Time, cmd *command) error {
 	c.answered = now
 	if be.Uint16(cmd.body[2:]) == s.clock { // not an earlier attempt
 		c.farewell.doubt(s.sentAt)
+		c.turnAway()
 	}
 	c.measure(now, s, be.Uint16(cmd.body[2:]))
 	m, k := s.message, s.kind

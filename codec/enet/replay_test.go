@@ -76,7 +76,7 @@ func (r *replay) run() {
 		protocol = r.dialer(&asks)
 		r.now = r.lines[0].at()
 		s := secrets{id: asks.id, clock: h.time, connectID: asks.connectID}
-		c := newConn(&Protocol{options: protocol.options}, r.now, s)
+		c := newConn(&protocol.options, r.now, s)
 		r.conn = c.dial(codec.Hello{Data: dataBytes(asks.data)})
 	}
 	for i := range r.lines {
@@ -125,7 +125,7 @@ func (r *replay) accept(l *captured, asks *connect) {
 		id: v.id, session: v.outgoing&3 | v.incoming&3<<2,
 		clock: h.time - uint16(verify.at().Sub(l.at()).Milliseconds()), connectID: asks.connectID,
 	}
-	r.conn = newConn(protocol, l.at(), s).accept(asks, r.summed)
+	r.conn = newConn(&protocol.options, l.at(), s).accept(asks, r.summed)
 	if int(v.channels) < r.conn.channels {
 		r.conn.channels = int(v.channels)
 	}

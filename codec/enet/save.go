@@ -189,7 +189,7 @@ func (p *Protocol) Restore(now time.Time, _ codec.Addresser, b []byte) (codec.Co
 	if err := v.check(); err != nil {
 		return nil, err
 	}
-	c := newConn(p, v.Epoch.Time(now), v.Secrets.restore())
+	c := newConn(&p.options, v.Epoch.Time(now), v.Secrets.restore())
 	c.server, c.summed, c.state, c.tentative = v.Server, v.Summed, v.State, v.Tentative
 	c.in.guesses = !v.Summed
 	c.proof, c.proving, c.proofDue = v.Proof.restore(), v.Proving, v.ProofDue

@@ -16,6 +16,10 @@ const (
 // Transmit appends one datagram to b.
 func (c *Conn) Transmit(now time.Time, b []byte) ([]byte, bool) {
 	start := len(b)
+	if b = c.heirs.transmit(now, b); len(b) > start {
+		c.stats.Sent++
+		return b, true
+	}
 	switch {
 	case c.refusal != nil:
 		b, c.refusal = append(b, c.refusal...), nil

@@ -1,0 +1,90 @@
+package enet
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"tidegate/codec"
+	"tidegate/codec/codectest"
+)
+
+// beginAnew plays a second client at the address of a session, for a second. The old client speaks, or is dead.
+func beginAnew(t *testing.T, isAlive bool) (server, old, next *Conn, took time.Duration) {
+	t.Helper()
+	now, conns := joined(t)
+	server, old = conns[0], conns[1]
+	next = New(seeded(3, Options{})).Dial(now, netip.AddrPort{}, codec.Hello{}).(*Conn)
+	for at := time.Duration(0); at < time.Second; at += 5 * time.Millisecond {
+		now := now.Add(at)
+		for _, c := range []*Conn{server, old, next} {
+			c.Advance(now)
+		}
+		for _, c := range []*Conn{old, next} {
+			for _, d := range codectest.Transmit(c, now) {
+				if c == next || isAlive {
+					_ = server.Receive(now, d)
+				}
+			}
+		}
+		for _, d := range codectest.Transmit(server, now) {
+			_ = next.Receive(now, d)
+			if isAlive {
+				_ = old.Receive(now, d)
+			}
+		}
+		if took == 0 && server.Successor() != nil {
+			took = at
+		}
+	}
+	return server, old, next, took
+}
+
+// TestClientBeginsAnew lets a client start at the address of another one's session. It takes the place if the old
+// client is silent. Else the old one stays, and the new one is told.
+func TestClientBeginsAnew(t *testing.T) {
+	server, _, next, took := beginAnew(t, false)
+	heir := server.Successor()
+	if heir == nil || took > 2*heirPatience || next.state != connected {
+		t.Fatalf("the new client has a session: %v, after %v", heir != nil, took)
+	}
+	got := codectest.Kinds(codectest.Drain(heir))
+	if len(got) != 2 || got[0] != codec.Asked || got[1] != codec.Connected {
+		t.Errorf("the new session reports %v", got)
+	}
+	server, old, next, _ := beginAnew(t, true)
+	if server.Successor() != nil || server.state != connected || old.state != connected {
+		t.Error("a new client ended the session of a live one")
+	}
+	if next.state != closed {
+		t.Error("the new client was not told that the old one stays")
+	}
+}
+
+// TestForgedConnects gives a session Connects of a forger, a thousand a second. They are no sign of life, and neither
+// their memory nor their answers grow.
+func TestForgedConnects(t *testing.T) {
+	now, conns := joined(t)
+	server, heard := conns[0], conns[0].heard
+	sent := 0
+	for i := range 3000 {
+		now := now.Add(time.Duration(i) * time.Millisecond)
+		forged := newConn(server.options, now, secrets{connectID: [4]byte{byte(i), byte(i >> 8)}})
+		d, _ := forged.dial(codec.Hello{}).Transmit(now, nil)
+		if err := server.Receive(now, d); err == nil {
+			t.Fatal("a forged Connect is accepted")
+		}
+		for range codectest.Transmit(server, now) {
+			sent++
+		}
+		if len(server.heirs.list) > maxHeirs {
+			t.Fatalf("%d new clients are remembered", len(server.heirs.list))
+		}
+	}
+	if sent > 3000/int(heirPause/time.Millisecond)+10 {
+		t.Errorf("%d answers to 3,000 Connects", sent)
+	}
+	if server.heard != heard || server.state != connected {
+		t.Error("forged Connects changed the session")
+	}
+}

@@ -1,0 +1,33 @@
+package proxy
+
+import (
+	"time"
+
+	"tidegate/codec"
+)
+
+// succeed gives the place of an ended session to a new client at its address, if there is one. The server gets the
+// goodbye of the old one without the session.
+func succeed(r *Relay, now time.Time, e *entry) bool {
+	p := &e.Value
+	if !p.client.Down {
+		return false
+	}
+	old, ok := p.client.Conn.(codec.Succeeder)
+	if !ok {
+		return false
+	}
+	conn, w := old.Successor(), p.listener.entryOf(p.protocol)
+	if conn == nil || w == nil || r.draining || p.listener.retired {
+		return false
+	}
+	if p.upstream.Live() && p.socket != nil {
+		r.closing.add(now, e, r)
+		p.socket = nil // it belongs to the closing connection now
+	}
+	p.upstream.Down = true
+	d, from := p.listener, e.Key.Client
+	r.forget(now, e)
+	r.open(now, d, w, d.socket, from, 0, conn)
+	return true
+}
