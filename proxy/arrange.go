@@ -52,7 +52,7 @@ func NewRelay(s *Settings, o RelayOptions, sockets Sockets, now time.Time) *Rela
 		watches: func(e *entry) bool { return r.sockets.tap.watches(e) }}
 	r.retired.deserted = o.Deserted
 	if r.retired.deserted == nil {
-		r.retired.deserted = func() { r.retired.close(r.retired.empty()) }
+		r.retired.deserted = func() { r.retired.close(r.retired.empty(), len(r.retired.list)) }
 	}
 	r.carrier = bridge.NewCarrier(&r.counters)
 	r.watches = make(watches)
@@ -103,21 +103,23 @@ func (r *Relay) arrange(now time.Time, s *Settings) {
 	r.locals = make(locals)
 	oldRoutes, oldListeners := r.routes, slices.Concat(r.listeners, r.retired.list)
 	r.routes, r.listeners = nil, nil
-	known := make(map[*Route]*route)
+	known, stays := make(map[*Route]*route), make(map[*listener]bool)
+	present := listenersByKey(oldListeners)
 	for i := range s.Listeners {
 		l := &s.Listeners[i]
 		if known[l.Route] == nil {
 			known[l.Route] = r.newRoute(l.Route, oldRoutes)
 		}
-		d := listenerOf(l, oldListeners)
+		d := present[l.key()]
 		if d == nil {
 			r.lastListener++
 			d = &listener{index: r.lastListener, id: stray.ListenerID(l.Name, l.Addr.Port())}
 		}
+		stays[d] = true
 		r.configure(d, l, known[l.Route])
 		r.listeners = append(r.listeners, d)
 	}
-	r.retired.retire(slices.DeleteFunc(oldListeners, func(d *listener) bool { return slices.Contains(r.listeners, d) }))
+	r.retired.retire(slices.DeleteFunc(oldListeners, func(d *listener) bool { return stays[d] }))
 	r.paths.arrange(now, r.routes)
 	if r.shard.index == 0 { // the siblings' listeners have the same Pongs
 		r.pingers = newPingers(now, r.routes, r.listeners, r.identities)

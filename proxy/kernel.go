@@ -67,6 +67,14 @@ func (l *Listener) FirstBytes() shield.FirstBytes {
 	return shield.FirstBytesOf(possible, openings.AndNot(later))
 }
 
+// load prepares guard.
+func (k *Kernel) load(l *Listener, gate *shield.Gate) error {
+	if k.Shield == nil || l.Shieldable() != nil {
+		return nil
+	}
+	return k.Shield.Load(l.FirstBytes(), gate)
+}
+
 // guard gives a socket its filter, or removes one that a predecessor has put on it.
 func (k *Kernel) guard(socket syscall.Conn, l *Listener, gate *shield.Gate) error {
 	if l.Shieldable() == nil && k.Shield == nil && k.Plain {

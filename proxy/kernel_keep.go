@@ -198,10 +198,10 @@ func (s *Server) startKernel() {
 	line.Str("filter", filter).Str("forward", inKernel(k.NoFlows)).Msg("kernel offload")
 }
 
-// shieldLoops calls shieldLoop for all loops, before they run.
+// shieldLoops calls shieldSome for all listeners of all loops, before they run.
 func (s *Server) shieldLoops() error {
 	for _, l := range s.loops {
-		if err := s.shieldLoop(l.relay); err != nil {
+		if err := s.shieldSome(l.relay, 0, len(l.relay.listeners)); err != nil {
 			return err
 		}
 	}
@@ -211,19 +211,33 @@ func (s *Server) shieldLoops() error {
 // reloadKernel gives the filters the present settings. Server.reloading is held.
 func (s *Server) reloadKernel() {
 	for _, l := range s.loops {
-		var err error
-		l.ask(stats.WorkKernel, func(r *Relay, _ time.Time) { err = s.shieldLoop(r) })
-		if err != nil {
+		if err := s.reloadFilters(l); err != nil {
 			s.options.Log.Warn().Err(err).Msg("a listener is without the kernel's filter")
 		}
 	}
 	s.tellInterfaces(s.shieldInterfaces())
 }
 
-// shieldLoop gives the listening sockets of a loop the filters of its Relay's settings. It runs on the loop's
-// goroutine, or before the loop runs.
-func (s *Server) shieldLoop(r *Relay) error {
-	for i := range r.settings.Listeners {
+// reloadFilters gives the sockets of a loop their filters, in several turns.
+func (s *Server) reloadFilters(l *loop) (err error) {
+	listeners := s.settings.Listeners
+	for i := range listeners { // the kernel checks programs here, not in the loop's turns
+		if err := s.options.Kernel.load(&listeners[i], l.relay.known.gate); err != nil {
+			return fmt.Errorf("listener %s: %w", listeners[i].Name, err)
+		}
+	}
+	for first := 0; first < len(listeners) && err == nil; first += turnListeners {
+		l.ask(stats.WorkKernel, func(r *Relay, _ time.Time) {
+			err = s.shieldSome(r, first, min(first+turnListeners, len(listeners)))
+		})
+	}
+	return err
+}
+
+// shieldSome gives the listening sockets of a loop from first to before end the filters of its Relay's settings. It
+// runs on the loop's goroutine, or before the loop runs.
+func (s *Server) shieldSome(r *Relay, first, end int) error {
+	for i := first; i < end; i++ {
 		l, d := &r.settings.Listeners[i], r.listeners[i]
 		socket, ok := netio.ListenerOf(d.socket).(syscall.Conn)
 		if !ok || l.Transport.Stream {

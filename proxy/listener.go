@@ -52,14 +52,23 @@ type protocolEntry struct {
 	asksFirst bool        // the server is asked before a client is granted its connection
 }
 
-// listenerOf finds the listener of a Listener by address and transport, or returns nil.
-func listenerOf(l *Listener, listeners []*listener) *listener {
-	for _, d := range listeners {
-		if d.addr == l.Addr && d.transport == l.Transport {
-			return d
+// listenerKey identifies a listener over reloads.
+type listenerKey struct {
+	addr      netip.AddrPort // as in the settings
+	transport Transport
+}
+
+func (l *Listener) key() listenerKey { return listenerKey{l.Addr, l.Transport} }
+
+// listenersByKey finds the listeners of a Relay. Of two with the same key, it has the first.
+func listenersByKey(all ...[]*listener) map[listenerKey]*listener {
+	found := make(map[listenerKey]*listener, len(all[0]))
+	for _, d := range slices.Concat(all...) {
+		if key := (listenerKey{d.addr, d.transport}); found[key] == nil {
+			found[key] = d
 		}
 	}
-	return nil
+	return found
 }
 
 // entryOf returns the listener's entry of a protocol, or nil.
@@ -111,7 +120,7 @@ func (l *retiredListeners) retire(gone []*listener) {
 		}
 		return d.stream
 	})
-	if len(l.empty()) > 0 {
+	if slices.ContainsFunc(l.list, func(d *listener) bool { return d.sessions == 0 }) {
 		l.deserted()
 	}
 }
@@ -125,24 +134,30 @@ func (l *retiredListeners) left(d *listener) {
 }
 
 // empty returns the indexes of the retired listeners without sessions.
-func (l *retiredListeners) empty() (indexes []int) {
+func (l *retiredListeners) empty() map[int]bool {
+	indexes := make(map[int]bool)
 	for _, d := range l.list {
 		if d.sessions == 0 {
-			indexes = append(indexes, d.index)
+			indexes[d.index] = true
 		}
 	}
 	return indexes
 }
 
-// close closes the sockets of retired listeners.
-func (l *retiredListeners) close(indexes []int) {
+// close closes the sockets of retired listeners, at most most of them. It reports whether others are left.
+func (l *retiredListeners) close(indexes map[int]bool, most int) (more bool) {
 	l.list = slices.DeleteFunc(l.list, func(d *listener) bool {
-		closes := slices.Contains(indexes, d.index)
-		if closes {
-			d.socket.Close()
+		if !indexes[d.index] {
+			return false
 		}
-		return closes
+		if most--; most < 0 {
+			more = true
+			return false
+		}
+		d.socket.Close()
+		return true
 	})
+	return more
 }
 
 // route is a Route with the state that a Relay needs for it.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"time"
@@ -35,14 +36,8 @@ func (s *Server) Reload(settings *Settings) error {
 	s.reserve(settings)
 	addrs := make([]netip.AddrPort, len(settings.Listeners))
 	sockets := make([][]netio.Socket, len(s.loops)) // by loop and listener; nil where the loop has one
-	for i, l := range s.loops {
-		opened := l.ask(stats.WorkListeners, func(r *Relay, _ time.Time) {
-			sockets[i], err = s.openFresh(i, r, l.poller, settings, addrs)
-		})
-		if !opened {
-			err = ErrEnded
-		}
-		if err != nil {
+	for i := range s.loops {
+		if sockets[i], err = s.openFresh(i, settings, addrs); err != nil {
 			s.discard(sockets)
 			return err
 		}
@@ -73,24 +68,46 @@ func (s *Server) checkFraming(settings *Settings) error {
 	return nil
 }
 
+// turnListeners is the number of listeners that one turn of a loop opens, filters or closes. Each takes some system
+// calls.
+const turnListeners = 8
+
 // openFresh opens, in one loop, the sockets of listeners that it does not have, and notes the addresses of all
 // listeners. Only Reload and closeDeserted close listeners, and both hold reloading. So a retired listener that
 // openFresh finds stays.
-func (s *Server) openFresh(loop int, r *Relay, poller netio.Poller, settings *Settings,
-	addrs []netip.AddrPort) ([]netio.Socket, error) {
-	sockets := make([]netio.Socket, len(addrs))
-	present := slices.Concat(r.listeners, r.retired.list)
-	for i := range addrs {
-		l := &settings.Listeners[i]
-		if d := listenerOf(l, present); d != nil {
-			addrs[i] = d.socket.Addr()
-			continue
+func (s *Server) openFresh(loop int, settings *Settings, addrs []netip.AddrPort) (sockets []netio.Socket, err error) {
+	l := s.loops[loop]
+	var fresh []int
+	if !l.ask(stats.WorkListeners, func(r *Relay, _ time.Time) {
+		present := listenersByKey(r.listeners, r.retired.list)
+		for i := range addrs {
+			if d := present[settings.Listeners[i].key()]; d != nil {
+				addrs[i] = d.socket.Addr()
+			} else {
+				fresh = append(fresh, i)
+			}
 		}
-		socket, err := s.open(loop, poller, l, addrs[i], settings)
-		if err != nil {
-			return sockets, fmt.Errorf("listener %s: %w", l.Name, err)
+	}) {
+		return nil, ErrEnded
+	}
+	sockets = make([]netio.Socket, len(addrs))
+	for some := range slices.Chunk(fresh, turnListeners) {
+		asked := l.ask(stats.WorkListeners, func(*Relay, time.Time) {
+			for _, i := range some {
+				to := &settings.Listeners[i]
+				if sockets[i], err = s.open(loop, l.poller, to, addrs[i], settings); err != nil {
+					err = fmt.Errorf("listener %s: %w", to.Name, err)
+					return
+				}
+				addrs[i] = sockets[i].Addr()
+			}
+		})
+		switch {
+		case !asked:
+			return sockets, ErrEnded
+		case err != nil:
+			return sockets, err
 		}
-		sockets[i], addrs[i] = socket, socket.Addr()
 	}
 	return sockets, nil
 }
@@ -100,25 +117,27 @@ func (s *Server) Retired() (addrs []netip.AddrPort) {
 	for _, l := range s.loops {
 		l.ask(stats.WorkListeners, func(r *Relay, _ time.Time) {
 			for _, d := range r.retired.list {
-				if d.sessions > 0 && !slices.Contains(addrs, d.addr) {
+				if d.sessions > 0 {
 					addrs = append(addrs, d.addr)
 				}
 			}
 		})
 	}
-	return addrs
+	slices.SortFunc(addrs, netip.AddrPort.Compare)
+	return slices.Compact(addrs)
 }
 
 // discard closes sockets that are not needed.
 func (s *Server) discard(sockets [][]netio.Socket) {
 	for i, l := range s.loops {
-		l.ask(stats.WorkListeners, func(*Relay, time.Time) {
-			for _, socket := range sockets[i] {
-				if socket != nil {
+		opened := slices.DeleteFunc(sockets[i], func(socket netio.Socket) bool { return socket == nil })
+		for some := range slices.Chunk(opened, turnListeners) {
+			l.ask(stats.WorkListeners, func(*Relay, time.Time) {
+				for _, socket := range some {
 					socket.Close()
 				}
-			}
-		})
+			})
+		}
 	}
 }
 
@@ -146,18 +165,21 @@ func (s *Server) tellDeserted() {
 func (s *Server) closeDeserted() {
 	s.reloading.Lock()
 	defer s.reloading.Unlock()
-	var empty []int // retired listeners without sessions in all loops so far
+	var empty map[int]bool // indexes of retired listeners without sessions in all loops so far
 	for i, l := range s.loops {
 		l.ask(stats.WorkListeners, func(r *Relay, _ time.Time) {
 			here := r.retired.empty()
 			if i > 0 {
-				here = slices.DeleteFunc(here, func(index int) bool { return !slices.Contains(empty, index) })
+				maps.DeleteFunc(here, func(index int, _ bool) bool { return !empty[index] })
 			}
 			empty = here
 		})
 	}
 	for _, l := range s.loops {
-		l.ask(stats.WorkListeners, func(r *Relay, _ time.Time) { r.retired.close(empty) })
+		for more := true; more; {
+			more = false
+			l.ask(stats.WorkListeners, func(r *Relay, _ time.Time) { more = r.retired.close(empty, turnListeners) })
+		}
 	}
 }
 

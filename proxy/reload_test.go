@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"net/netip"
-	"slices"
 	"testing"
 	"time"
 
@@ -21,8 +20,9 @@ func (w *world) reload(change func(*Settings)) {
 	s.Listeners = append([]Listener(nil), s.Listeners...)
 	change(&s)
 	sockets := make([]netio.Socket, len(s.Listeners))
+	present := listenersByKey(w.proxy.relay.listeners, w.proxy.relay.retired.list)
 	for i := range s.Listeners {
-		if listenerOf(&s.Listeners[i], slices.Concat(w.proxy.relay.listeners, w.proxy.relay.retired.list)) == nil {
+		if present[s.Listeners[i].key()] == nil {
 			socket := &simSocket{addr: s.Listeners[i].Addr}
 			w.proxy.sockets[socket.addr], sockets[i] = socket, socket
 		}

@@ -4,6 +4,9 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net"
+	"net/netip"
+	"runtime"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -11,7 +14,9 @@ import (
 	gork "github.com/sandertv/go-raknet"
 
 	"tidegate/internal/netio"
+	"tidegate/internal/testkit/await"
 	"tidegate/internal/testkit/freeport"
+	"tidegate/proxy"
 )
 
 // TestReloadUnderLoad reloads a hundred times while players of an independent client talk. Every second reload adds a
@@ -127,4 +132,55 @@ func TestReloadAfterTheEnd(t *testing.T) {
 	if err := r.server.Reload(r.settings); err == nil {
 		t.Error("no error")
 	}
+}
+
+// TestReloadOfManyPortsUnderLoad adds 3,000 listeners while players of an independent client talk, and removes them.
+// No session ends. The log has the longest turn, and the longest wait of a player.
+func TestReloadOfManyPortsUnderLoad(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("other systems have one address of loopback")
+	}
+	server, _ := gorkServer(t)
+	r := start(t, netio.Epoll, 2, bedrock(), bedrock(), server)
+	stop, longest := make(chan struct{}), make([]time.Duration, 8)
+	var talking sync.WaitGroup
+	for i := range longest {
+		conn, err := gork.DialTimeout(r.addr.String(), patience)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = conn.Close() }()
+		talking.Go(func() {
+			if err := talkWith(conn, stop, func(took time.Duration) { longest[i] = max(longest[i], took) }); err != nil {
+				t.Errorf("player %d: %v", i, err)
+			}
+		})
+	}
+	many := *r.settings
+	for i := range 3000 {
+		more := r.settings.Listeners[0]
+		more.Addr = netip.AddrPortFrom(netip.MustParseAddr("127.9.0.1"), uint16(20_000+i))
+		many.Listeners = append(many.Listeners, more)
+	}
+	for _, s := range []*proxy.Settings{&many, r.settings} {
+		began := time.Now()
+		if err := r.server.Reload(s); err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%d listeners after %v", len(s.Listeners), time.Since(began))
+	}
+	await.Until(t, "the ports are free", func() bool {
+		last, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(many.Listeners[3000].Addr))
+		if err == nil {
+			_ = last.Close()
+		}
+		return err == nil
+	})
+	close(stop)
+	talking.Wait()
+	figures, err := r.server.Figures(t.Context())
+	if err != nil || figures.Counters.Closed != 0 {
+		t.Errorf("%d sessions ended, %v", figures.Counters.Closed, err)
+	}
+	t.Logf("longest turns %v, longest wait of a player %v", figures.Longest, slices.Max(longest))
 }

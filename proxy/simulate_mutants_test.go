@@ -58,7 +58,7 @@ var mutants = []mutant{
 	{"an address is counted for ever", "proxy/end.go", "\tr.guard.discharge(&p.meter, e.Key.Client.Addr())\n", ""},
 	{"a session's end counts twice", "proxy/end.go", "r.counters.Closed++", "r.counters.Closed += 2"},
 	{"a reload forgets a listener", "proxy/arrange.go",
-		"d := listenerOf(l, oldListeners)\n\t\tif d == nil {", "d := listenerOf(l, oldListeners)\n\t\tif true {"},
+		"d := present[l.key()]\n\t\tif d == nil {", "d := present[l.key()]\n\t\tif true {"},
 	{"a player who moves loses what the old server still sends", "proxy/closing.go",
 		"if p.hold == nil || p.hold.phase != seeking || x.late > maxLate {", "if x.late >= 0 {"},
 	{"the server is not told that its player has left", "proxy/end.go",

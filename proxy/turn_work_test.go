@@ -240,20 +240,20 @@ func visits(t *testing.T, o operation, mode Mode) {
 		o.do(t, m.server, m)
 		close(done)
 	}()
-	most, total := uint64(0), uint64(0)
+	most, total, longest := uint64(0), uint64(0), time.Duration(0)
 	for turns := 0; ; turns++ {
-		before := m.relay.table.Visited()
+		before, began := m.relay.table.Visited(), time.Now()
 		if err := l.turn(); err != nil {
 			t.Fatal(err)
 		}
-		m.out = nil
+		m.out, longest = nil, max(longest, time.Since(began))
 		n := m.relay.table.Visited() - before
 		most, total = max(most, n), total+n
 		if isClosed(done) && len(l.mailbox) == 0 && len(m.relay.walks.list) == 0 {
 			break
 		}
 	}
-	t.Logf("%d visits, %d in one turn at most", total, most)
+	t.Logf("%d visits, %d in one turn at most; the longest turn took %v", total, most, longest)
 	if most > 2*turnSlice+64 {
 		t.Errorf("a turn visits %d sessions, want at most %d", most, 2*turnSlice)
 	}

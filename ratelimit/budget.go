@@ -15,19 +15,20 @@ type Rates struct {
 // budgetNetworks are the sizes of a Budget's source networks.
 var budgetNetworks = Networks{V4: 24, V6: 48}
 
-// Budget bounds events overall and per source network, in 64 KiB that do not grow. Networks share HashedBuckets. It is
-// not safe for concurrent use.
+// Budget bounds events overall and per source network, in 64 KiB from the first event on. Networks share HashedBuckets.
+// It is not safe for concurrent use.
 type Budget struct {
 	start                      time.Time // of the buckets' time: the first call of Allow
+	seed                       uint64
 	overall                    Bucket
-	networks                   *HashedBuckets
-	overallEvery, networkEvery time.Duration // between events
+	networks                   *HashedBuckets // nil before start
+	overallEvery, networkEvery time.Duration  // between events
 	overallDepth, networkDepth time.Duration
 }
 
 // NewBudget returns a full Budget. The seed decides which networks share a bucket; strangers should not know it.
 func NewBudget(r Rates, seed uint64) *Budget {
-	b := &Budget{networks: NewHashedBuckets(seed), overallEvery: every(r.Overall), networkEvery: every(r.Network)}
+	b := &Budget{seed: seed, overallEvery: every(r.Overall), networkEvery: every(r.Network)}
 	b.overallDepth = b.overallEvery * time.Duration(max(r.Overall, 1))
 	b.networkDepth = b.networkEvery * time.Duration(max(r.Network, 1))
 	return b
@@ -40,7 +41,7 @@ func every(rate int) time.Duration { return Rate{PerSecond: max(rate, 1)}.price(
 // refuses still counts towards its network.
 func (b *Budget) Allow(now time.Time, from netip.Addr) bool {
 	if b.start.IsZero() {
-		b.start = now
+		b.start, b.networks = now, NewHashedBuckets(b.seed)
 	}
 	at := now.Sub(b.start)
 	network := b.networks.Of(budgetNetworks.Of(from))

@@ -106,12 +106,19 @@ func (t *DropTally) each(visit func(string, *uint64)) {
 	}
 }
 
-// Save returns the tallies as plain data.
+// Save returns the tallies as plain data. Those of unused listeners have no entry: there may be thousands, and players
+// wait.
 func (t *Tallies) Save() (all []SavedTally) {
 	for _, one := range t.Sessions {
+		if *one == (Tally{Listener: one.Listener, Protocol: one.Protocol}) {
+			continue
+		}
 		all = append(all, SavedTally{Listener: one.Listener, Protocol: one.Protocol, Counts: counterOf(one.each).save()})
 	}
 	for _, one := range t.Drops {
+		if *one == (DropTally{Listener: one.Listener}) {
+			continue
+		}
 		all = append(all, SavedTally{Listener: one.Listener, Counts: counterOf(one.each).save()})
 	}
 	for _, one := range t.Servers {

@@ -91,30 +91,41 @@ type Tallies struct {
 	Sessions []*Tally
 	Drops    []*DropTally
 	Servers  []*ServerTally
-	servers  map[serverKey]*ServerTally // of a Relay, not of a copy
+	sessions map[[2]string]*Tally  // by listener and protocol; of a Relay, not of a copy, as are those below
+	drops    map[string]*DropTally // by listener
+	servers  map[serverKey]*ServerTally
 }
 
 // Of returns the tally of a listener and protocol. It makes a missing one.
 func (t *Tallies) Of(listener, protocol string) *Tally {
-	for _, one := range t.Sessions {
-		if one.Listener == listener && one.Protocol == protocol {
-			return one
+	if t.sessions == nil || len(t.sessions) != len(t.Sessions) { // a copy has no map
+		t.sessions = make(map[[2]string]*Tally, len(t.Sessions))
+		for _, one := range t.Sessions {
+			t.sessions[[2]string{one.Listener, one.Protocol}] = one
 		}
 	}
-	one := &Tally{Listener: listener, Protocol: protocol}
-	t.Sessions = append(t.Sessions, one)
+	key := [2]string{listener, protocol}
+	one := t.sessions[key]
+	if one == nil {
+		one = &Tally{Listener: listener, Protocol: protocol}
+		t.Sessions, t.sessions[key] = append(t.Sessions, one), one
+	}
 	return one
 }
 
 // DropsOf returns the tally of a listener's drops. It makes a missing one.
 func (t *Tallies) DropsOf(listener string) *DropTally {
-	for _, one := range t.Drops {
-		if one.Listener == listener {
-			return one
+	if t.drops == nil || len(t.drops) != len(t.Drops) {
+		t.drops = make(map[string]*DropTally, len(t.Drops))
+		for _, one := range t.Drops {
+			t.drops[one.Listener] = one
 		}
 	}
-	one := &DropTally{Listener: listener}
-	t.Drops = append(t.Drops, one)
+	one := t.drops[listener]
+	if one == nil {
+		one = &DropTally{Listener: listener}
+		t.Drops, t.drops[listener] = append(t.Drops, one), one
+	}
 	return one
 }
 

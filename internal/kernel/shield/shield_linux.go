@@ -25,7 +25,8 @@ type Shield struct {
 	sockets meter
 
 	mu         sync.Mutex
-	banned     map[netip.Prefix]struct{} // the content of bans
+	programs   map[socketKey]*ebpf.Program // of sockets
+	banned     map[netip.Prefix]struct{}   // the content of bans
 	interfaces map[string]*guarded
 	retired    Tally // counts of interfaces that are no longer guarded
 }
@@ -35,7 +36,8 @@ func New(o Options) (*Shield, error) {
 	// Before Linux 5.11, maps count as locked memory. If the limit cannot be raised, creating them fails.
 	_ = rlimit.RemoveMemlock()
 	s := &Shield{
-		options: o, banned: make(map[netip.Prefix]struct{}), interfaces: make(map[string]*guarded),
+		options: o, programs: make(map[socketKey]*ebpf.Program), banned: make(map[netip.Prefix]struct{}),
+		interfaces: make(map[string]*guarded),
 	}
 	var err error
 	if s.bans, err = newBans(o.Bans); err == nil {
@@ -73,7 +75,7 @@ func (s *Shield) Counters() (Counters, error) {
 func (s *Shield) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var errs []error
+	errs := []error{s.closePrograms()}
 	for name, g := range s.interfaces {
 		errs = append(errs, g.close())
 		delete(s.interfaces, name)

@@ -20,6 +20,9 @@ func New(Options) (*Shield, error) {
 // Guard is for Linux.
 func (*Shield) Guard(syscall.Conn, FirstBytes, *Gate) error { return kernel.ErrSystem }
 
+// Load is for Linux.
+func (*Shield) Load(FirstBytes, *Gate) error { return kernel.ErrSystem }
+
 // Gate does not exist on this system.
 type Gate struct{}
 

@@ -28,17 +28,69 @@ const (
 )
 
 // Guard attaches a filter to a UDP socket, in place of an earlier one, with its loop's Gate unless gate is nil. The
-// filter lasts until the socket closes, or until the next Guard or Unguard. Close does not remove it.
+// filter lasts until the socket closes, or until the next Guard or Unguard. Close does not remove it. Sockets with the
+// same first bytes and Gate share a program: to load one takes the kernel most of a millisecond.
 func (s *Shield) Guard(socket syscall.Conn, possible FirstBytes, gate *Gate) error {
-	program, err := s.socketProgram(possible, gate)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	program, err := s.sharedProgram(possible, gate)
 	if err == nil {
-		defer func() { _ = program.Close() }() // the socket holds it
 		err = link.AttachSocketFilter(socket, program)
 	}
 	if err != nil {
 		return &kernel.Unavailable{What: "socket filter", Err: err}
 	}
 	return nil
+}
+
+// Load loads the program of later calls of Guard, which then take no longer than any system call.
+func (s *Shield) Load(possible FirstBytes, gate *Gate) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, err := s.sharedProgram(possible, gate); err != nil {
+		return &kernel.Unavailable{What: "socket filter", Err: err}
+	}
+	return nil
+}
+
+// socketKey is what programs of sockets differ in.
+type socketKey struct {
+	possible FirstBytes
+	gated    bool
+	offset   uint32 // of the Gate
+}
+
+// maxPrograms bounds the programs that wait for further sockets. Sockets hold theirs.
+const maxPrograms = 64
+
+// sharedProgram returns the program of sockets. The Shield owns it. mu is held.
+func (s *Shield) sharedProgram(possible FirstBytes, gate *Gate) (*ebpf.Program, error) {
+	key := socketKey{possible: possible, gated: gate != nil}
+	if gate != nil {
+		key.offset = gate.offset
+	}
+	if program := s.programs[key]; program != nil {
+		return program, nil
+	}
+	program, err := s.socketProgram(possible, gate)
+	if err != nil {
+		return nil, err
+	}
+	if len(s.programs) >= maxPrograms {
+		_ = s.closePrograms() // of no use without their sockets
+	}
+	s.programs[key] = program
+	return program, nil
+}
+
+// closePrograms closes the programs of sockets, which their sockets hold. mu is held.
+func (s *Shield) closePrograms() error {
+	var errs []error
+	for key, program := range s.programs {
+		errs = append(errs, program.Close())
+		delete(s.programs, key)
+	}
+	return errors.Join(errs...)
 }
 
 // Unguard removes a socket's filter, if it has one.
