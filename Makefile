@@ -11,7 +11,7 @@ PLATFORMS ?= linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64,win
 BENCH ?= .
 BENCHCOUNT ?= 6
 
-.PHONY: help build build-platform test race fuzz fuzz-smoke simulate simulate-mutants codec-mutants bench bench-tool bench-flood bench-compare bench-peers lint check demo interop kubernetes pictures charts chaos fleet soak release release-check image chart site recording
+.PHONY: help build build-platform test race fuzz fuzz-smoke simulate simulate-mutants codec-mutants bench bench-tool bench-flood bench-compare bench-peers lint check demo interop kubernetes pictures charts chaos beside fleet soak release release-check image chart site recording
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' Makefile
@@ -126,7 +126,7 @@ lint: ## check format, vet, lint and tidiness
 	$(GO) mod tidy -diff
 	cd tools/bench && $(GO) mod tidy -diff && $(GO) vet ./...
 	$(GO) vet ./...
-	$(GO) vet -tags interop,chaos,soak ./interop/...
+	$(GO) vet -tags interop,chaos,beside,soak ./interop/...
 	GOOS=darwin $(GO) vet ./...
 	GOOS=windows $(GO) vet ./...
 	GOARCH=386 $(GO) build -o /dev/null .
@@ -153,6 +153,9 @@ kubernetes: ## find servers in a real Kubernetes API server; the first time buil
 
 chaos: ## break the real binary and its surroundings, and print a table; needs the same, and util-linux
 	$(GO) test -tags 'interop chaos' -count 1 -timeout 20m -v -run '^TestChaos$$' ./interop
+
+beside: ## play each situation with and without Tidegate, and print a table; TIDEGATE=binary, ROW=pattern; needs root and the same as interop
+	$(GO) test -tags 'interop beside' -count 1 -parallel 4 -timeout 60m -v -run '^TestBeside$$/$(ROW)' ./interop
 
 fleet: ## run a fleet with its NATS servers in network namespaces, and break its parts; needs root and util-linux
 	$(GO) test -tags 'interop soak' -count 1 -v -run '^TestFleet(Drain)?InNamespaces$$' ./interop

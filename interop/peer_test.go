@@ -36,6 +36,14 @@ type order struct {
 	Payload  string  `json:"payload"`          // of a message, a notify message, a kick or an ENet goodbye, in hex
 	Channel  int     `json:"channel"`          // of an ENet message
 	Mode     string  `json:"mode,omitempty"`   // of an ENet message: reliable, unreliable or unsequenced
+
+	// Of the peers of TestBeside.
+	Count    int    `json:"count,omitempty"`    // messages of a burst, or players who join
+	First    int    `json:"first,omitempty"`    // number of the first message
+	Size     int    `json:"size,omitempty"`     // bytes of each message
+	Priority string `json:"priority,omitempty"` // of a stock peer: IMMEDIATE, HIGH, MEDIUM or LOW
+	Player   int    `json:"player,omitempty"`   // in a process with some
+	Pause    int    `json:"pause,omitempty"`    // milliseconds
 }
 
 // event is a peer's report.
@@ -51,6 +59,12 @@ type event struct {
 	Age      int    // of a message with a stock peer's time, in milliseconds
 	Channel  int    // of an ENet message
 	Mode     string // of an ENet message; Godot does not tell it
+
+	// Of the peers of TestBeside, which tell only the first bytes of a message. They also have begins, before a
+	// client's first datagram, gone, for another player, and figure.
+	Size   int    // of a message
+	Name   string // of a figure
+	Figure float64
 }
 
 // startServer runs a server script on a free port.

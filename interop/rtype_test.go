@@ -3,12 +3,9 @@
 package interop_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"net"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -62,8 +59,7 @@ func rtypeGame(t *testing.T, stage rtypegame.Stage, protocol string) {
 // rtypeProxy runs the binary as shipped, and returns where it listens.
 func rtypeProxy(t *testing.T, protocol, server string) (*proxy, netip.AddrPort) {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "tidegate.toml")
-	text := fmt.Sprintf(`
+	p, address := openTidegate(t, nil, fmt.Sprintf(`
 [[listener]]
 name = "public"
 address = "127.0.0.1:0"
@@ -80,21 +76,8 @@ servers = [%q]
 format = "json"
 [admin]
 listen = "off"
-`, protocol, protocol, server)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	p := &proxy{journal: make(chan journalEntry, 1000)}
-	p.process = start(t, nil, func(line []byte) {
-		var entry journalEntry
-		if json.Unmarshal(line, &entry) == nil {
-			select {
-			case p.journal <- entry:
-			default:
-			}
-		}
-	}, tidegate, "run", "-c", path)
-	return p, netip.MustParseAddrPort(p.await(t, "listening").Address)
+`, protocol, protocol, server))
+	return p, netip.MustParseAddrPort(address)
 }
 
 // rtypeServer is the game's server on a socket.

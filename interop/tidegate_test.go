@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -94,6 +95,27 @@ func runTidegate(t *testing.T, configuration string, listeners int) *proxy {
 		}
 	}
 	return p
+}
+
+// openTidegate runs the binary with a configuration of one listener, and returns where it listens. enter begins its
+// command line.
+func openTidegate(t *testing.T, enter []string, configuration string) (p *proxy, address string) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "tidegate.toml")
+	if err := os.WriteFile(path, []byte(configuration), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p = &proxy{journal: make(chan journalEntry, 1000)}
+	p.process = start(t, nil, func(line []byte) {
+		var entry journalEntry
+		if json.Unmarshal(line, &entry) == nil {
+			select {
+			case p.journal <- entry:
+			default:
+			}
+		}
+	}, append(slices.Clone(enter), tidegate, "run", "-c", path)...)
+	return p, p.await(t, "listening").Address
 }
 
 // configuration tolerates slow peers. Riptide closes a connection after 15 unacknowledged transmissions, here 10 ms

@@ -31,7 +31,7 @@ def address(text):
 class Peer:
     """A client, or a server for some clients."""
 
-    def __init__(self, host, port=0, clients=0, pong=b"", version=6):
+    def __init__(self, host, port=0, clients=0, pong=b"", version=6, password=b""):
         self._start = time.time()
         if raw is None:
             self._peer = RakPeer()
@@ -47,13 +47,15 @@ class Peer:
             raise RuntimeError(started)
         self._peer.set_maximum_incoming_connections(clients)
         self._peer.set_offline_ping_response(pong)
+        if password:
+            self._peer.set_incoming_password(password)
 
-    def connect(self, host, port):
+    def connect(self, host, port, password=b""):
         """Begins a connection, as often and as long as C++ does by default."""
         if raw is None:
             self._peer.connect(host, port, num_attempts=12, attempt_interval_ms=500)
         else:
-            self._peer.connect(host, port)
+            self._peer.connect(host, port, password)
 
     def messages(self):
         """Yields each message that waits, with its sender."""
@@ -74,6 +76,13 @@ class Peer:
             last = i == count - 1
             priority = PacketPriority.HIGH_PRIORITY if last else PacketPriority.MEDIUM_PRIORITY
             self.send(to, bytes([0xfe, i >> 8, i & 255]), priority=priority)
+
+    def close(self, other):
+        """Closes a connection when what waits has been sent. 0.3.0 can only end all at once."""
+        if raw is None:
+            self._peer.shutdown(5)
+        else:
+            self._peer.close_connection(raw.AddressOrGUID(other), True)
 
     def clock(self):
         """Returns the library's clock, in milliseconds. 0.3.0 does not tell it: it begins with the first peer."""

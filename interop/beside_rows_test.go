@@ -1,0 +1,181 @@
+//go:build interop
+
+package interop_test
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+const (
+	ms  = time.Millisecond
+	sec = time.Second
+)
+
+// farAway is a path of 2 x 30 ms.
+var farAway = climate{delay: 30 * ms}
+
+// in has one player join.
+var in = joinAll(1, 10*sec)
+
+// besideRows are all situations.
+func besideRows() []situation {
+	return slices.Concat(raknetRows(), goRakNetRows(), riptideRows(), enetRows(), pathRows(), plainRows())
+}
+
+// raknetRows are the original library's.
+func raknetRows() []situation {
+	const port = "a player's program dies, a new one comes from its port"
+	rows := []situation{
+		{name: "3,000 messages HIGH, then one LOW",
+			steps: []step{in, up(3000, 100, "HIGH"), up(1, 100, "LOW"), settle}},
+		{name: "3,000 messages MEDIUM, then one HIGH",
+			steps: []step{in, up(3000, 100, "MEDIUM"), up(1, 100, "HIGH"), settle}},
+		{name: "2,500 messages MEDIUM, then one IMMEDIATE",
+			steps: []step{in, up(2500, 60, "MEDIUM"), up(1, 60, "IMMEDIATE"), settle}},
+		{name: "3,000 messages MEDIUM, then one HIGH, from the server",
+			steps: []step{in, down(3000, 100, "MEDIUM"), down(1, 100, "HIGH"), settle}},
+		{name: "3,000 messages, then the player closes", kit: stock11RakNet, mute: true,
+			steps: []step{in, up(3000, 100, "HIGH"), closes(false)}},
+		{name: "3,000 messages, then the server closes", kit: stock11RakNet, mute: true,
+			steps: []step{in, down(3000, 100, "HIGH"), closes(true), settle}},
+		{name: "a player is kicked", kit: stock11RakNet, mute: true, steps: []step{in, pass(500 * ms), closes(true)},
+			known: "a goodbye is verified, as it may be forged"},
+		{name: "a message of 720,000 bytes", steps: []step{in, up(1, 720_000, "HIGH"), settle}},
+		{name: "a message of 10 MB from the server", limit: 15 * sec, steps: []step{in, down(1, 10_000_000, "HIGH"), settle}},
+		{name: "a wrong password", kit: stock11RakNet, mute: true, serverArgs: []string{"password=right"},
+			clientArgs: []string{"password=wrong"}, steps: []step{in, pass(500 * ms)}},
+		{name: "the server's process stands still for good", mute: true, limit: 15 * sec,
+			steps: []step{in, pass(500 * ms), freeze(true, 0), awaitOut}},
+		{name: "the server's process dies", mute: true, limit: 15 * sec,
+			steps: []step{in, pass(500 * ms), killServer, awaitOut}},
+		{name: port, samePort: true, limit: 20 * sec, ci: true,
+			steps: []step{in, pass(sec), killPlayer, pass(200 * ms), rejoin}},
+		{name: "a player leaves and comes from its port", samePort: true,
+			steps: []step{in, pass(sec), leave, pass(200 * ms), rejoin}},
+	}
+	for i := range rows {
+		rows[i].still = true
+		if rows[i].kit == nil {
+			rows[i].kit = stockRakNet
+		}
+	}
+	return append(rows, situation{name: "a message of 500,000 bytes, MTU 576 to the server", kit: stockRakNet,
+		steps: []step{weather(climate{holeUp: 548, holeDown: 548}), in, up(1, 500_000, "HIGH"), settle}})
+}
+
+// goRakNetRows are RakNet by go-raknet. It sends a megabyte at once, without regard for the path, so Tidegate has more
+// time there.
+func goRakNetRows() []situation {
+	late := func(delay, limit, slack time.Duration) situation {
+		return situation{name: fmt.Sprintf("each datagram up to 5 ms late, 1 MB down, 2 x %v", delay), limit: limit,
+			slack: slack, ways: []string{playersLeg}, path: climate{delay: delay, jitter: 5 * ms},
+			steps: []step{in, down(1, 1_000_000, ""), settle}}
+	}
+	holed := []step{in, weather(climate{holeDown: 1392}), down(1, 50_000, ""), settle}
+	rows := []situation{
+		{name: "100 players of one address at once", still: true, steps: []step{joinAll(100, 15*sec)}},
+		late(150*ms, 25*sec, 3*sec),
+		late(30*ms, 10*sec, sec),
+		{name: "a hole of 1,392 bytes to the player, 50 kB down", ways: []string{playersLeg}, beyond: true, steps: holed},
+		{name: "a hole of 1,392 bytes from the server, 50 kB down", beyond: true, steps: holed,
+			known: "the hole is in front of the server, whose library sends the datagrams"},
+		{name: "the same player from another port", still: true, guid: 1 << 40, limit: 15 * sec,
+			steps: []step{in, pass(sec), killPlayer, pass(200 * ms), rejoin}},
+		{name: "a player leaves and comes from another port", still: true, steps: []step{in, pass(sec), leave, rejoin}},
+		{name: "the address of a player changes", ways: []string{playersLeg}, limit: 15 * sec, mute: true,
+			steps: []step{in, chat(10), pass(sec), move, awaitOut}},
+	}
+	for i := range rows {
+		rows[i].kit = goRakNet
+	}
+	return rows
+}
+
+// riptideRows are Riptide by the rules of the C# library. With notPoor a row names what its wire cannot say.
+func riptideRows() []situation {
+	all := []string{playersLeg, serversLeg, gateItself}
+	outage := func(d time.Duration, hz int, path climate) situation {
+		where := "far away"
+		if path == (climate{}) {
+			where = "near by"
+		}
+		return situation{name: fmt.Sprintf("8 players %s, an outage of %v", where, d), kit: cSharp(hz, 8),
+			path: path, ways: all,
+			steps: []step{joinAll(8, 10*sec), chat(20), pass(4 * sec), cut(d), pass(2 * sec), settle}}
+	}
+	loading := func(who string, server bool) situation {
+		return situation{name: who + " loads for 8 s, time-outs of 30 s", kit: cSharp(60, 8), still: true,
+			serverArgs: []string{"30"}, clientArgs: []string{"30"},
+			steps: []step{in, pass(3 * sec), pause(server, 8*sec), pass(3 * sec), settle}}
+	}
+	return []situation{
+		outage(250*ms, 60, farAway), outage(400*ms, 60, farAway), outage(700*ms, 60, farAway), outage(sec, 60, farAway),
+		outage(300*ms, 50, farAway), outage(400*ms, 60, climate{}),
+		{name: "round trip and repeats at the server", kit: cSharp(60, 8), path: farAway, ways: []string{playersLeg},
+			steps: []step{joinAll(4, 10*sec), chat(20), pass(6 * sec), settle, report}},
+		{name: "leave a full server and come back", kit: cSharp(60, 1), still: true, steps: []step{in, pass(2 * sec), again}},
+		{name: "one of two leaves a full server, another comes", kit: cSharp(60, 2), still: true,
+			steps: []step{joinAll(2, 10*sec), pass(2 * sec), replace}},
+		{name: "80 players of one address at once", kit: cSharp(60, 80), still: true, steps: []step{joinAll(80, 15*sec)}},
+		loading("a player", false), loading("the server", true),
+	}
+}
+
+func enetRows() []situation {
+	patient := []string{"timeout=64,30000,60000"}
+	loads := func(server bool, d time.Duration) []step {
+		return []step{in, chat(10), pass(sec), pause(server, d), pass(sec), settle}
+	}
+	rows := []situation{
+		{name: "a player loads for 12 s, raised time-outs", serverArgs: patient, clientArgs: patient,
+			steps: loads(false, 12*sec)},
+		{name: "the server loads for 12 s, raised time-outs", serverArgs: patient, clientArgs: patient,
+			steps: loads(true, 12*sec)},
+		{name: "a player loads for 4 s", ci: true, steps: loads(false, 4*sec)},
+		{name: "a player's program dies, a new one comes from its port", samePort: true,
+			steps: []step{in, pass(sec), killPlayer, pass(200 * ms), rejoin}},
+		{name: "a player resets its peer and connects again", steps: []step{in, pass(sec), again}},
+		{name: "a player leaves and comes from its port", samePort: true,
+			steps: []step{in, pass(sec), leave, pass(200 * ms), rejoin}},
+		{name: "compression at both ends", serverArgs: []string{"compress=yes"}, clientArgs: []string{"compress=yes"},
+			steps: []step{in, up(10, 100, ""), settle}, known: "compression is not spoken"},
+		{name: "messages of 5 MB, both ways", steps: []step{in, up(1, 5_000_000, ""), down(1, 5_000_000, ""), settle}},
+	}
+	for i := range rows {
+		rows[i].still = true
+	}
+	rows = append(rows, situation{name: "a hole of 1,392 bytes to the player, 50 kB down", ci: true,
+		ways: []string{playersLeg}, steps: []step{in, weather(climate{holeDown: 1392}), down(1, 50_000, ""), settle}})
+	for i := range rows {
+		rows[i].kit = libENet
+	}
+	return rows
+}
+
+// pathRows are faults of the way to the server, for each library.
+func pathRows() (rows []situation) {
+	for _, k := range []*kit{goRakNet, stockRakNet, cSharp(60, 8), libENet} {
+		playing := func(disturb step) []step { return []step{in, chat(40), pass(2 * sec), disturb, pass(2 * sec), settle} }
+		outage := situation{name: "an outage of 2 s", ci: k == goRakNet, ways: []string{playersLeg, serversLeg, gateItself},
+			steps: playing(cut(2 * sec))}
+		if k.protocol == "riptide-2.2" {
+			outage.known = "Riptide's wire has no word for a poor connection"
+		}
+		for _, row := range []situation{
+			{name: "the route is gone for 250 ms", lab: routed, steps: playing(unroute(250 * ms))},
+			{name: "the server's address is gone for 100 ms", lab: oneHost, steps: playing(unaddress(100 * ms))},
+			{name: "refused for 100 ms", steps: playing(refuse(100 * ms))},
+			{name: "joins while the route is gone for 1 s", lab: routed,
+				steps: []step{while(unroute(sec), joinAll(5, 10*sec))}},
+			{name: "the server's process stands still for 3 s", still: true, steps: playing(freeze(true, 3*sec))},
+			{name: "a player's process stands still for 3 s", still: true, steps: playing(freeze(false, 3*sec))},
+			outage,
+		} {
+			row.kit = k
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}
