@@ -24,7 +24,6 @@ var Descriptor = registry.Descriptor{
 	},
 	New:      func(options any, use registry.Use) codec.Protocol { return New(options.(*Settings).with(use)) },
 	Describe: func() registry.Describe { return new(Describer).Describe },
-	Overhear: func() registry.Overhear { return newOverhearing().hear },
 }
 
 // Settings are the options in the configuration.

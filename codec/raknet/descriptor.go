@@ -26,17 +26,7 @@ var Stock = registry.Descriptor{
 	},
 	Probes:   true,
 	Describe: func() registry.Describe { return NewDescriber().Describe },
-	Overhear: func() registry.Overhear { return new(overhearing).hear },
-	Speaks: func(version uint8) string {
-		if version >= firstBedrock {
-			return "bedrock"
-		}
-		return "raknet"
-	},
 }
-
-// firstBedrock is the first protocol version that only Minecraft has.
-const firstBedrock = 9
 
 // Bedrock describes the dialect of Minecraft: Bedrock Edition. Stock's Describe explains it, too.
 var Bedrock = registry.Descriptor{
@@ -55,8 +45,7 @@ var Bedrock = registry.Descriptor{
 		}
 		return New(o)
 	},
-	Probes:   true,
-	Overhear: func() registry.Overhear { return new(overhearing).hear },
+	Probes: true,
 }
 
 // Settings are the options in the configuration.

@@ -44,7 +44,6 @@ func descriptor(v Version, prefix int, aliases ...string) registry.Descriptor {
 		Describe: func() registry.Describe {
 			return func(fromServer bool, d []byte) (string, []string, error) { return Describe(v, fromServer, d) }
 		},
-		Overhear: func() registry.Overhear { return newOverhearing(v).hear },
 	}
 }
 

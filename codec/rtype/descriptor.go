@@ -31,9 +31,6 @@ func descriptor(dialect Dialect) registry.Descriptor {
 		New: func(options any, use registry.Use) codec.Protocol {
 			return New(options.(*Settings).with(dialect, use))
 		},
-		Overhear: func() registry.Overhear { return newOverhearing(dialect).hear },
-		Speaks:   func(version uint8) string { return names[min(int(version), len(names)-1)] },
-		Number:   func() registry.Numbers { return newNumbers() },
 	}
 	d.Describe = func() registry.Describe { return NewDescriberOf(dialect).Describe }
 	if dialect == Auto {

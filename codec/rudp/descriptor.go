@@ -26,8 +26,6 @@ var Descriptor = registry.Descriptor{
 	Describe: func() registry.Describe {
 		return func(_ bool, d []byte) (string, []string, error) { return Describe(d) }
 	},
-	Overhear: func() registry.Overhear { return new(overhearing).hear },
-	Retrace:  retrace,
 }
 
 // Settings are the options in the configuration. The largest payload is the most that the library can receive. Joined

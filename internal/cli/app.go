@@ -143,7 +143,6 @@ func newApp(exampleConfig []byte) *cli.App {
 			pingCommand(),
 			captureCommand(),
 			decodeCommand(),
-			replayCommand(),
 			banCommand(),
 			whyCommand(),
 			healthCommand(),

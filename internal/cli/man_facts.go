@@ -45,11 +45,6 @@ var exitStatus = map[string][]fact{
 		{"1", "It is not, or no proxy runs."},
 		{"2", "Wrong usage, or a faulty configuration."},
 	},
-	"replay": {
-		{"0", "The server answered as in the capture."},
-		{"1", "Something differed, or the capture could not be played."},
-		{"2", "Wrong usage."},
-	},
 	"ping": {
 		{"0", "The server answered."},
 		{"1", "There was no answer in time, or the name has no address."},

@@ -34,8 +34,6 @@ type captured struct {
 	link layers.LinkType
 	side side
 	note string
-	// upstream says that our own capture has it from the side of the servers.
-	upstream bool
 }
 
 func readPcap(in *bufio.Reader, port uint16, take func(*record) error) error {
@@ -74,7 +72,7 @@ func readPackets(next func() (captured, error), port uint16, take func(*record) 
 		}
 		packet := gopacket.NewPacket(p.data, p.link, gopacket.DecodeOptions{Lazy: true, NoCopy: true})
 		r := recordOf(packet, streams)
-		r.side, r.upstream = p.side, p.upstream
+		r.side = p.side
 		if !r.ignored && !r.keep(packet, port) {
 			continue
 		}

@@ -27,7 +27,7 @@ func readPcapng(in *bufio.Reader, port uint16, take func(*record) error) error {
 			if err != nil {
 				return p, err
 			}
-			p.side, p.upstream = sideOf(from.Name, about.Flags.Direction), from.Name == upstreamInterface
+			p.side = sideOf(from.Name, about.Flags.Direction)
 		}
 		return p, nil
 	}, port, take)

@@ -14,7 +14,6 @@ type record struct {
 	from, to string
 	side     side   // the sender, if the capture names it
 	flow     string // name of the conversation
-	upstream bool   // our own capture has it from the side of the servers
 	protocol string // as named by the capture; empty: not named
 	stream   bool
 	missing  bool   // for a stream: bytes before these are not in the capture

@@ -41,15 +41,6 @@ type Descriptor struct {
 	// Describe begins a conversation that is to be explained. Nil: another protocol's Describe explains this wire,
 	// too.
 	Describe func() Describe
-	// Overhear begins a conversation whose messages are to be read by a third party. Nil: they cannot be read.
-	Overhear func() Overhear
-	// Speaks names the protocol of a client whose first datagrams have a version. Nil: this protocol.
-	Speaks func(version uint8) string
-	// Retrace changes the options so that a client sends the messages of a capture as the client in the capture did.
-	// Opening is the captured client's first datagram. Nil: the options stay.
-	Retrace func(options any, opening []byte)
-	// Number begins a session whose messages contain numbers of that session. Nil: they contain none.
-	Number func() Numbers
 }
 
 // Tags of the fields of options, beside toml.
@@ -84,22 +75,6 @@ var ErrUnusual = errors.New("unusual")
 // Describe explains a datagram of one conversation: in one line, and each message in it. An error says that the
 // datagram is not of the protocol, or only in part. Errors that wrap ErrUnusual come with a text.
 type Describe func(fromServer bool, datagram []byte) (text string, messages []string, err error)
-
-// Overhear reads a datagram of one conversation between two peers. It gives take the events that the receiver's game
-// notices: Asked with the client's data and the version of its protocol, Received for each message, and Disconnected
-// for a goodbye. A message that is sent again is given once. An event is lent until take returns. An error says why
-// the messages cannot be read.
-type Overhear func(fromServer bool, datagram []byte, take func(*codec.Event)) error
-
-// Numbers replaces the numbers that a server gives to its things in one session. Common numbers are the same in each
-// session: things are counted in the order in which the server makes them.
-type Numbers interface {
-	// ToCommon replaces the numbers of the session in a message.
-	ToCommon(fromServer bool, message []byte)
-	// FromCommon replaces common numbers in a message of the client. It returns false, and changes nothing, while the
-	// server has not made that thing.
-	FromCommon(message []byte) bool
-}
 
 // Evidence is how a protocol recognises a new client's datagram. The smaller, the surer.
 type Evidence uint8
@@ -142,15 +117,6 @@ func (d *Descriptor) Default() codec.Protocol { return d.New(d.Options(), Use{})
 
 // NewCalm makes the protocol with options that live through bad weather.
 func (d *Descriptor) NewCalm(use Use) codec.Protocol { return d.New(d.calm(), use) }
-
-// NewLike makes the protocol as NewCalm does, for a client that is like the one with the given first datagram.
-func (d *Descriptor) NewLike(use Use, opening []byte) codec.Protocol {
-	options := d.calm()
-	if d.Retrace != nil {
-		d.Retrace(options, opening)
-	}
-	return d.New(options, use)
-}
 
 func (d *Descriptor) calm() any {
 	options := d.Options()
