@@ -96,6 +96,11 @@ type Config struct {
 	// Forge returns a datagram that a blind forger may send. The forger knows the addresses and the protocol, and sees no
 	// traffic. The suite makes others from datagrams of another session. Nil: only those.
 	Forge func(rng *rand.Rand, toServer bool) []byte
+	// ForgeNear is Forge with numbers close to those of a session of at most a minute. Nil: there is no such forger.
+	ForgeNear func(rng *rand.Rand, toServer bool) []byte
+	// ForgedLoss bounds the share of the messages of a mode that forgers may have lost who send so many datagrams a
+	// second. Nil: the check forged-loss does nothing.
+	ForgedLoss func(m codec.Mode, rate float64) float64
 	// ForgedGap bounds how long a blind forger may hold messages up. Zero means 3 s.
 	ForgedGap time.Duration
 	// Defenceless is the reason why a blind forger can harm a session of the protocol. Empty: it must not.
@@ -162,6 +167,7 @@ var checks = []check{
 	{"no-answer", checkNoAnswer},
 	{"hostile", checkHostile},
 	{"forger", checkForger},
+	{"forged-loss", checkForgedLoss},
 	{"forged-goodbye", checkForgedGoodbye},
 	{"memory", checkMemory},
 	{"release", checkRelease},

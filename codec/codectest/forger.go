@@ -18,7 +18,7 @@ var (
 
 const (
 	forgerStep   = 20 * time.Millisecond
-	forgerRate   = 1000                   // forged datagrams a second in each direction
+	forgerRate   = 1000.0                 // forged datagrams a second in each direction
 	forgerPause  = 100 * time.Millisecond // between two messages of a side
 	forgerSpied  = 3 * time.Second        // how long the forger watches a session of its own
 	forgerSecret = 8                      // bytes of a payload that the forger does not know
@@ -34,7 +34,7 @@ func checkForger(t tb, c *Config) {
 	}
 	var sum siege
 	simulateSeeds(t, *forgerSeeds, func(r *report, seed uint64) {
-		s := besiege(r, c, seed)
+		s := besiege(r, c, seed, forger{rate: forgerRate})
 		if s == nil {
 			return
 		}
@@ -56,8 +56,17 @@ func checkForger(t tb, c *Config) {
 		sum.gap)
 }
 
+// forger is a blind forger: its datagrams a second in each direction, and whether it knows about where the session's
+// numbers are. Against allModes the peers talk in all modes, else in the reliable ones.
+type forger struct {
+	rate           float64
+	near, allModes bool
+}
+
 // siege is one session under a blind forger's fire.
 type siege struct {
+	forger
+	due      float64 // datagrams
 	p        *pair
 	rng      *rand.Rand
 	toServer *hostileSource
@@ -82,21 +91,21 @@ type flow struct {
 }
 
 // besiege plays one session under fire, or returns nil if there was none.
-func besiege(r *report, c *Config, seed uint64) *siege {
+func besiege(r *report, c *Config, seed uint64, f forger) *siege {
 	own := connectedPair(r, c, seed+1000)
 	if own == nil {
 		return nil
 	}
-	s := &siege{rng: rand.New(rand.NewPCG(seed, 7))}
+	s := &siege{forger: f, rng: rand.New(rand.NewPCG(seed, 7))}
 	s.toServer, s.toClient = own.tap()
 	s.toServer.rng, s.toClient.rng = s.rng, s.rng
-	own.converse(newFlows(own, s.rng), forgerSpied)
+	own.converse(newFlows(own, s.rng, f.allModes), forgerSpied)
 
 	if s.p = connectedPair(r, c, seed); s.p == nil {
 		return nil
 	}
 	s.p.up.lenient, s.p.down.lenient = true, true
-	s.flows = newFlows(s.p, s.rng)
+	s.flows = newFlows(s.p, s.rng, f.allModes)
 	begun := s.p.net.Now()
 	for s.p.net.Now().Sub(begun) < *forgerTime && !s.ended {
 		s.fire()
@@ -110,15 +119,16 @@ func besiege(r *report, c *Config, seed uint64) *siege {
 	return s
 }
 
-// newFlows returns a flow for each direction and reliable mode. A protocol without one has a flow in its first mode.
-func newFlows(p *pair, rng *rand.Rand) (flows []*flow) {
+// newFlows returns a flow for each direction and mode, or only for the reliable modes. A protocol without one has a
+// flow in its first mode.
+func newFlows(p *pair, rng *rand.Rand, allModes bool) (flows []*flow) {
 	for _, way := range []struct{ from, to *side }{{p.client, p.server}, {p.server, p.client}} {
 		if way.from == p.client && p.c.ClientPayload != nil {
 			continue
 		}
 		var own []*flow
 		for _, m := range p.c.modes {
-			if m == codec.Reliable || m == codec.ReliableOrdered {
+			if allModes || m == codec.Reliable || m == codec.ReliableOrdered {
 				own = append(own, newFlow(p, way.from, m, rng))
 			}
 		}
@@ -160,6 +170,9 @@ func (f *flow) send(p *pair) {
 	}
 	payload := binary.BigEndian.AppendUint32(bytes.Clone(f.header), uint32(len(f.sent)))
 	m := codec.Message{Mode: f.mode, Payload: payload}
+	if p.c.Channels > 1 && (f.mode == codec.UnreliableSequenced || f.mode == codec.ReliableSequenced) {
+		m.Channel = 1 // ordered messages of the same channel would begin its numbers anew
+	}
 	if p.c.IDs.Has(f.mode) {
 		m.HasID, m.ID = true, 1
 	}
@@ -198,15 +211,20 @@ func (f *flow) check(r *report, most time.Duration) {
 
 // fire injects the datagrams of one step.
 func (s *siege) fire() {
-	for i := range int(forgerRate * forgerStep / time.Second) {
-		at := time.Duration(i) * time.Second / forgerRate
+	due := s.due + s.rate*forgerStep.Seconds()
+	for i := range int(due) {
+		at := time.Duration(float64(i) * float64(time.Second) / s.rate)
 		s.p.net.Inject(at, clientAddr, serverAddr, s.forge(s.toServer, true))
 		s.p.net.Inject(at, serverAddr, clientAddr, s.forge(s.toClient, false))
 	}
+	s.due = due - float64(int(due))
 }
 
 // forge returns a datagram of a forger: one of its own session with other numbers, or one that the codec knows to hurt.
 func (s *siege) forge(h *hostileSource, toServer bool) []byte {
+	if s.near {
+		return s.p.c.ForgeNear(s.rng, toServer)
+	}
 	if s.p.c.Forge != nil && s.rng.IntN(2) == 0 {
 		return s.p.c.Forge(s.rng, toServer)
 	}

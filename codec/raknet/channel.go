@@ -24,6 +24,7 @@ func isOrdered(m codec.Mode) bool { return m == codec.ReliableOrdered }
 // is allocated at its first use.
 type channels struct {
 	list []channel
+	now  time.Duration // the present
 	// messages and bytes count the waiting messages of all channels.
 	messages, bytes int
 }
@@ -31,6 +32,10 @@ type channels struct {
 type channel struct {
 	order    Seq24         // number of the next ordered message
 	sequence Seq24         // lowest sequencing number that is not stale
+	newest   Seq24         // the same after a jump that is not confirmed
+	run      uint8         // messages of the jump, and behind it; 0: none
+	runAt    time.Duration // when the latest of them came
+	jumpEnd  time.Duration // until when older ones are stale
 	late     uint8         // stale sequenced messages in a row
 	stillAt  time.Duration // when the first message began to wait, or the channel last moved on
 	waiting  waitingHeap   // messages ahead of order
@@ -38,38 +43,79 @@ type channel struct {
 
 // judge says whether a message is fresh (next), early (ahead of a missing one), or stale.
 func (c *channels) judge(m *inbound) verdict {
-	var order, sequence Seq24
+	var ch channel
 	if int(m.channel) < len(c.list) {
-		order, sequence = c.list[m.channel].order, c.list[m.channel].sequence
+		ch = c.list[m.channel]
 	}
-	switch ahead := m.order.Sub(order); {
+	switch ahead := m.order.Sub(ch.order); {
 	case ahead > 0:
 		return early
 	case isSequenced(m.mode):
-		return c.judgeSequenced(m, ahead < 0, m.sequence.Sub(sequence))
+		return ch.judgeSequenced(c.now, m.sequence, ahead < 0)
 	case ahead < 0:
 		return stale
 	}
 	return fresh
 }
 
+// A sequenced message whose number jumps by sequenceStep or more may be forged. It is the newest, so older ones are
+// dropped, but after its life only if others have continued it. By then the path has brought what it had in
+// another order, and a peer has sent again what it does.
+const (
+	sequenceStep     = 8
+	jumpRun          = 3
+	jumpLife         = 100 * time.Millisecond
+	reliableJumpLife = time.Second
+)
+
 // Bounds of how late a sequenced message can be. One that is later, or that comes behind so many others, shows that a
 // forged message was taken for the newest: the peer's own count again.
 const (
 	mostLate    = maxReliableAhead
-	mostLateRun = 32 // of unreliable ones, which are sent once
+	mostLateRun = 8 // of unreliable ones, which are sent once
 )
 
-// judgeSequenced says whether a sequenced message is fresh or stale. ahead is its distance from the least number that
-// is not stale; overtaken says that an ordered message behind it was passed on.
-func (c *channels) judgeSequenced(m *inbound, overtaken bool, ahead int) verdict {
-	switch {
-	case !overtaken && (ahead >= 0 || ahead < -mostLate):
-		return fresh
-	case int(m.channel) < len(c.list) && c.list[m.channel].late >= mostLateRun:
+// judgeSequenced says whether a sequenced message is fresh or stale. overtaken says that an ordered message behind it
+// was passed on.
+func (ch *channel) judgeSequenced(now time.Duration, number Seq24, overtaken bool) verdict {
+	least := ch.sequence
+	if ch.run > 0 && now < ch.jumpEnd {
+		least = ch.newest
+	}
+	ahead := number.Sub(least)
+	if !overtaken && (ahead >= 0 || ahead < -mostLate || ch.continues(number)) || ch.late >= mostLateRun {
 		return fresh
 	}
 	return stale
+}
+
+// continues reports whether a number comes next after a jump.
+func (ch *channel) continues(number Seq24) bool {
+	more := number.Sub(ch.newest)
+	return ch.run > 0 && more >= 0 && more < sequenceStep
+}
+
+// passSequenced records the delivery of a sequenced message. Messages of one moment do not confirm each other, since
+// one datagram may have brought them.
+func (ch *channel) passSequenced(now time.Duration, m *inbound) {
+	next := m.sequence.Add(1)
+	if ahead := m.sequence.Sub(ch.sequence); ahead >= 0 && ahead < sequenceStep {
+		ch.sequence, ch.run = next, 0
+		return
+	}
+	switch {
+	case !ch.continues(m.sequence):
+		ch.run, ch.jumpEnd = 1, now+jumpLife
+		if m.mode.IsReliable() {
+			ch.jumpEnd = now + reliableJumpLife
+		}
+	case now > ch.runAt:
+		ch.run++
+	}
+	ch.newest, ch.runAt = next, now
+	if ch.run == jumpRun {
+		ch.sequence, ch.run = next, 0
+	}
 }
 
 // maxOrderAhead is how far ahead of its turn a message may be. Stock RakNet numbers ordered messages when the game
@@ -97,9 +143,9 @@ func (c *channels) overtake(m *inbound) {
 func (c *channels) pass(m *inbound) {
 	ch := c.at(m.channel)
 	if isOrdered(m.mode) {
-		ch.order, ch.sequence = ch.order.Add(1), 0
+		ch.order, ch.sequence, ch.run = ch.order.Add(1), 0, 0
 	} else {
-		ch.sequence = m.sequence.Add(1)
+		ch.passSequenced(c.now, m)
 	}
 	if m.order == ch.order {
 		ch.late = 0
@@ -165,7 +211,7 @@ func (c *channels) skip(number uint8, since time.Duration) (alone inbound, isAlo
 	case ch.waiting[0].order.Sub(ch.order) >= maxReliableAhead:
 		return c.take(ch), true, true
 	}
-	ch.order, ch.sequence = ch.waiting[0].order, 0
+	ch.order, ch.sequence, ch.run = ch.waiting[0].order, 0, 0
 	return inbound{}, false, true
 }
 

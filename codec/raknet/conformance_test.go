@@ -68,10 +68,13 @@ func conformance() codectest.Config {
 		Forgeable: func(datagram []byte) bool {
 			return len(datagram) > 0 && (datagram[0]&bitValid != 0 || datagram[0] == idOpenConnectionRequest2)
 		},
-		Forge: forge,
+		Forge:      forge,
+		ForgeNear:  forgeNear,
+		ForgedLoss: mostForgedLoss,
 		Derived: []string{
 			"workspace", "p", "peer", "receiver.ackDelay", "receiver.heldBudget", "sender.orderedOnly",
-			"receiver.channels", "receiver.fresh", "receiver.scope", "receiver.reliable.prints",
+			"receiver.channels", "receiver.fresh", "receiver.anchor", "receiver.loose",
+			"receiver.scope", "receiver.reliable.prints",
 			"receiver.receiving.acks", "receiver.receiving.nacks", "receiver.receiving.recent", "receiver.receiving.repeat",
 			"receiver.receiving.holes", "receiver.splits", "wrote",
 			"sender.bits", "sender.bytes", "sender.count", "sender.openSplits", "sender.toClient", "sender.named",
@@ -108,7 +111,7 @@ func (c *Conn) startAt(n Seq24) {
 	f := &c.sender.flight
 	f.base, f.due, f.next, f.reliable = n, n, n, n
 	c.sender.splitID = uint16(n)
-	c.receiver.datagrams.next = n
+	c.receiver.datagrams.next, c.receiver.anchor.next = n, n
 	c.receiver.reliable.base, c.receiver.reliable.next = n, n
 	for range maxChannels {
 		c.sender.channels = append(c.sender.channels, sendChannel{order: n, sequence: n})

@@ -128,7 +128,7 @@ func TestSlowStartCarriesAMegabyte(t *testing.T) {
 // TestIdleConnectionIsSmall measures a connection's memory after its game has fallen silent. Other tests' garbage can
 // only add to it, so the smallest of a few measurements counts.
 func TestIdleConnectionIsSmall(t *testing.T) {
-	const most = 2048 // with the prints of 180 messages; those of 1,024 take 4 KiB
+	const most = 2688 // with the prints of 180 messages; those of 1,024 take 4 KiB, and of unreliable ones as much
 	each := idleBytes(t)
 	for range 4 {
 		if each <= most {

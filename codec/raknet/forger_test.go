@@ -9,7 +9,26 @@ import (
 
 // forge returns a datagram of a forger who guesses the numbers of a session: goodbyes, jumps of datagram numbers,
 // messages in the place of the peer's own, and answers to datagrams that may be lost.
-func forge(rng *rand.Rand, _ bool) []byte {
+func forge(rng *rand.Rand, _ bool) []byte { return forgeWith(rng, guess) }
+
+// forgeNear is forge by a forger whose numbers are those of a session of 10 messages a second in each mode.
+func forgeNear(rng *rand.Rand, _ bool) []byte {
+	return forgeWith(rng, func(rng *rand.Rand) Seq24 { return Seq24(rng.IntN(1000)) })
+}
+
+// mostForgedLoss bounds the losses by a forger. A forged jump costs the sequenced messages of the next 0.1 s, or 1 s if
+// it is reliable.
+func mostForgedLoss(m codec.Mode, rate float64) float64 {
+	switch {
+	case m == codec.Unreliable:
+		return .005
+	case !isSequenced(m):
+		return 0
+	}
+	return min(.15, .005*rate)
+}
+
+func forgeWith(rng *rand.Rand, guess func(*rand.Rand) Seq24) []byte {
 	b := appendDataHeader(nil, guess(rng), false, false)
 	payload := []byte{0x86, 1, 2, 3}
 	switch rng.IntN(8) {
@@ -20,7 +39,7 @@ func forge(rng *rand.Rand, _ bool) []byte {
 	case 2:
 		payload = binary.BigEndian.AppendUint64([]byte{idConnectedPing}, rng.Uint64())
 	case 3:
-		return forgeAcks(rng)
+		return forgeAcks(rng, guess)
 	}
 	modes := []codec.Mode{
 		codec.Unreliable, codec.UnreliableSequenced, codec.Reliable, codec.ReliableOrdered, codec.ReliableSequenced,
@@ -49,7 +68,7 @@ func guess(rng *rand.Rand) Seq24 {
 }
 
 // forgeAcks returns an acknowledgement, or a request to send again, of any numbers.
-func forgeAcks(rng *rand.Rand) []byte {
+func forgeAcks(rng *rand.Rand, guess func(*rand.Rand) Seq24) []byte {
 	kind := ackDatagram
 	if rng.IntN(2) == 0 {
 		kind = nackDatagram

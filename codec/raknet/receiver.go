@@ -24,6 +24,7 @@ type receiver struct {
 	*receiving
 	datagrams  datagramWindow
 	strays     strays
+	anchor     anchor
 	heardAt    time.Duration // when a datagram of the window came
 	reliable   reliableWindow
 	channels   channels
@@ -31,8 +32,9 @@ type receiver struct {
 	splits     reassembly
 	memory     *buffers
 	giant      giant
-	scope      int    // how far ahead reliable messages may be, if only those count; else everything
-	fresh      uint64 // reliable messages taken
+	scope      int // how far ahead reliable messages may be, if only those count; else everything
+	loose      loose
+	fresh      uint64 // messages taken
 	dropped    uint64 // as in codec.Stats
 	ackDelay   time.Duration
 	patience   time.Duration // how long the answer to a NACK may take
@@ -63,6 +65,15 @@ func (r *receiving) isIdle() bool { return r.acks.count == 0 && r.nacks.count ==
 // number of a datagram shows which ones are missing, and which unreliable messages have come before. It is no reason to
 // drop a reliable message, since a forged datagram may have used it.
 func (r *receiver) take(now time.Duration, d *datagram) error {
+	r.channels.now = now
+	r.loose = loose{number: d.number, body: d.body, near: r.anchor.holds(d.number)}
+	r.anchor.hear(now, d.number)
+	err := r.takeNumbered(now, d)
+	r.loose.body = nil
+	return err
+}
+
+func (r *receiver) takeNumbered(now time.Duration, d *datagram) error {
 	judged, wasMissing := r.datagrams.judge(d.number), r.holes.fill(d.number)
 	if judged == refused && !wasMissing {
 		return r.takeStray(now, d)
@@ -96,6 +107,7 @@ func (r *receiver) takeStray(now time.Duration, d *datagram) error {
 	due := r.reliable.next
 	if r.strays.add(now, r.heardAt, d.number) {
 		r.datagrams.move(d.number)
+		r.anchor.move(now, d.number)
 		return r.takeMoved(now, d)
 	}
 	err := r.takeAgain(now, d, errDatagramWindow, strayAhead)
@@ -103,6 +115,7 @@ func (r *receiver) takeStray(now time.Duration, d *datagram) error {
 		r.acknowledge(now, d)
 		if r.reliable.next != due && r.reliable.base == r.reliable.next { // only the peer knows the number that is due
 			r.datagrams.move(d.number)
+			r.anchor.move(now, d.number)
 			r.heardAt = now
 		}
 	}
@@ -186,7 +199,7 @@ func (r *receiver) takeCapsule(now time.Duration, c *capsule) (refusal, err erro
 			return errDatagramWindow, nil
 		}
 		r.fresh++
-	case r.scope != everything:
+	case !r.takesLoose():
 		return nil, nil // it came before, or is not known to be the peer's
 	}
 	if hasChannel(c.mode) && !r.isDue(c) && r.channels.isFar(c.channel, c.order) {

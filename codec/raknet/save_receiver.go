@@ -143,6 +143,7 @@ func (r *receiver) restore(v *savedReceiver, o *Options) error {
 		return saved.Fault("length of the window", len(v.Seen))
 	}
 	copy(r.datagrams.seen[:], v.Seen)
+	r.anchor.restore(&r.datagrams)
 	r.strays, r.heardAt = strays{next: v.StrayNext, run: v.StrayRun, at: v.StrayAt}, v.HeardAt
 	r.giant = giant{base: v.GiantBase, since: v.GiantSince, seen: v.GiantSeen}
 	r.dropped, r.patience, r.scope = v.Dropped, v.Patience, everything
