@@ -11,7 +11,7 @@ PLATFORMS ?= linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64,win
 BENCH ?= .
 BENCHCOUNT ?= 6
 
-.PHONY: help build build-platform test race fuzz fuzz-smoke simulate simulate-mutants codec-mutants bench bench-tool bench-flood bench-compare bench-peers lint check demo interop kubernetes pictures charts chaos beside fleet soak release release-check image chart site recording
+.PHONY: help build build-platform test race fuzz fuzz-smoke simulate simulate-mutants planted-faults codec-mutants bench bench-tool bench-flood bench-compare bench-peers lint check demo interop kubernetes pictures charts chaos beside fleet soak release release-check image chart site recording
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' Makefile
@@ -70,6 +70,9 @@ simulate: ## play games in virtual time for FOR=1m or GAMES=1000, fresh ones or 
 
 simulate-mutants: ## plant faults in the code, one after the other; the simulation must find each
 	$(GO) test ./proxy -count 1 -timeout 3h -v -run '^TestMutants$$' -mutants $(FOR)
+
+planted-faults: ## plant each fault that was found from outside; the test named beside it must find it
+	$(GO) test . -count 1 -timeout 1h -v -run '^TestPlantedFaults$$' -planted
 
 codec-mutants: ## plant faults in a codec, one after the other; what any codec runs must find each
 	$(GO) test ./codec/enet -count 1 -timeout 1h -v -run '^TestMutants$$' -mutants

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// plantFaults makes TestPlantedFaults run tests. `make planted-faults` sets it.
+var plantFaults = flag.Bool("planted", false, "plant each fault that was found from outside, and run the test that finds it")
+
+// planted is a fault that people outside found once, and the test that finds it now.
+type planted struct {
+	name           string
+	file, old, new string
+	folder, run    string // of the test
+}
+
+var plantedFaults = []planted{
+	{"a message that ends within a byte goes to any server", "codec/raknet/sender.go",
+		"if s.bits {\n\t\treturn pad", "if true {\n\t\treturn pad", "proxy", "^TestOddPlayerHarmsNoOther$"},
+	{"a relay passes on what strangers send", "proxy/gatekeeper.go",
+		"return keeper.PassUp(&p.gate, p.server.Addr, datagram)",
+		"_ = keeper.PassUp(&p.gate, p.server.Addr, datagram)\n\treturn nil", "proxy", "^TestStrangersOfARelayHarmNoPlayer$"},
+}
+
+// TestPlantedFaults plants each fault. The test must fail then. Without -planted it only looks for the places.
+func TestPlantedFaults(t *testing.T) {
+	for _, p := range plantedFaults {
+		t.Run(p.name, func(t *testing.T) {
+			source, err := os.ReadFile(p.file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := strings.Count(string(source), p.old); n != 1 {
+				t.Fatalf("%s has the place %d times, want once", p.file, n)
+			}
+			if !*plantFaults {
+				return
+			}
+			overlay := p.overlay(t, strings.Replace(string(source), p.old, p.new, 1))
+			if out, err := exec.Command("go", "vet", "-overlay", overlay, "./"+filepath.Dir(p.file)).CombinedOutput(); err != nil {
+				t.Fatalf("the fault does not compile: %s", out)
+			}
+			out, err := exec.Command("go", "test", "-count", "1", "-overlay", overlay, "-run", p.run, "./"+p.folder).CombinedOutput()
+			if err == nil {
+				t.Errorf("%s does not find it", p.run)
+			} else if !strings.Contains(string(out), "--- FAIL") {
+				t.Errorf("%s ended without a verdict: %s", p.run, out)
+			}
+		})
+	}
+}
+
+// overlay returns a file that has the compiler read another text in place of the fault's file.
+func (p *planted) overlay(t *testing.T, text string) string {
+	dir := t.TempDir()
+	source, err := filepath.Abs(p.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed, list := filepath.Join(dir, "planted.go"), filepath.Join(dir, "overlay.json")
+	all, err := json.Marshal(map[string]map[string]string{"Replace": {source: changed}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string][]byte{changed: []byte(text), list: all} {
+		if err := os.WriteFile(name, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return list
+}
