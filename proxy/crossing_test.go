@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/codec/raknet"
 	"tidegate/codec/riptide"
 	"tidegate/internal/netio"
 	"tidegate/internal/testkit/allocs"
@@ -44,7 +45,8 @@ func TestLargeMessagesBetweenRakNets(t *testing.T) {
 }
 
 func TestModesAndChannelsPassBetweenRakNets(t *testing.T) {
-	w := newWorld(t, 1, simnet.Weather{Latency: 5 * time.Millisecond}, raknet6(), defaultRoute(raknet6()))
+	servers := raknet.New(raknet.Options{Bits: true}) // the players of the test have it, too
+	w := newWorld(t, 1, simnet.Weather{Latency: 5 * time.Millisecond}, servers, defaultRoute(servers))
 	p := w.connect(codec.Hello{Data: []byte("secret"), Identity: 0x1234})
 	if asked := w.servers[0].peers[0].find(codec.Asked); string(asked.Payload) != "secret" || asked.Identity != 0x1234 {
 		t.Errorf("the upstream was asked with password %q by %x", asked.Payload, asked.Identity)

@@ -24,7 +24,7 @@
 // What a Relay does in a turn:
 //
 //   - arrange.go, receive.go, turn.go: settings, received datagrams, due work, sent datagrams
-//   - newcomer.go, relayed.go: new clients, and sessions in ModeRelay
+//   - newcomer.go, relayed.go, gatekeeper.go: new clients, sessions in ModeRelay, and what their servers are spared
 //   - seek.go, redial.go, dismiss.go: servers for waiting sessions, another socket, the end for many sessions
 //
 // What happens to a terminated session:
