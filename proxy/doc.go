@@ -26,6 +26,7 @@
 //   - arrange.go, receive.go, turn.go: settings, received datagrams, due work, sent datagrams
 //   - newcomer.go, relayed.go, gatekeeper.go: new clients, sessions in ModeRelay, and what their servers are spared
 //   - seek.go, redial.go, dismiss.go: servers for waiting sessions, another socket, the end for many sessions
+//   - succeed.go: a new client at the address of an ended session
 //
 // What happens to a terminated session:
 //
