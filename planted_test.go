@@ -11,7 +11,7 @@ import (
 )
 
 // plantFaults makes TestPlantedFaults run tests. `make planted-faults` sets it.
-var plantFaults = flag.Bool("planted", false, "plant each fault that was found from outside, and run the test that finds it")
+var plantFaults = flag.Bool("planted", false, "plant each fault that was found once, and run the test that finds it")
 
 // planted is a fault that people outside found once, and the test that finds it now.
 type planted struct {
@@ -43,10 +43,12 @@ func TestPlantedFaults(t *testing.T) {
 				return
 			}
 			overlay := p.overlay(t, strings.Replace(string(source), p.old, p.new, 1))
-			if out, err := exec.Command("go", "vet", "-overlay", overlay, "./"+filepath.Dir(p.file)).CombinedOutput(); err != nil {
+			build := exec.Command("go", "build", "-overlay", overlay, "./"+filepath.Dir(p.file))
+			if out, err := build.CombinedOutput(); err != nil {
 				t.Fatalf("the fault does not compile: %s", out)
 			}
-			out, err := exec.Command("go", "test", "-count", "1", "-overlay", overlay, "-run", p.run, "./"+p.folder).CombinedOutput()
+			test := exec.Command("go", "test", "-count", "1", "-overlay", overlay, "-run", p.run, "./"+p.folder)
+			out, err := test.CombinedOutput()
 			if err == nil {
 				t.Errorf("%s does not find it", p.run)
 			} else if !strings.Contains(string(out), "--- FAIL") {
