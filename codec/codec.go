@@ -123,6 +123,8 @@ type Hello struct {
 	Pad  uint8
 	// Identity is the client's RakNet GUID, or zero if the client has none.
 	Identity uint64
+	// Version is the client's RakNet protocol version, or zero. Servers may behave differently to each.
+	Version uint8
 	// Tentative makes a Confirmer hold back the last step of its handshake until Confirm. Other connections ignore it.
 	Tentative bool
 	// From knows at which address the server sees the client; nil means that the address is unknown. RakNet makes

@@ -56,8 +56,9 @@ type Listing struct {
 // the same client from another address.
 type Identity interface {
 	Conn
-	// Identity returns the client's RakNet GUID.
+	// Identity returns the client's RakNet GUID, and Version its protocol version; zero if unknown.
 	Identity() uint64
+	Version() uint8
 }
 
 // LossTolerant is a Conn that may close because of losses.

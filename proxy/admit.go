@@ -25,8 +25,11 @@ func (r *Relay) asked(now time.Time, e *entry, ev *codec.Event) {
 	}
 }
 
-// identify sets a session's identity: the client's own, or a new one.
+// identify sets a session's identity: the client's own, or a new one. A client with one also has a version.
 func (p *session) identify(identity uint64, ids *identities) {
+	if c, ok := p.client.Conn.(codec.Identity); ok {
+		p.hello.Version = c.Version()
+	}
 	if p.hello.Identity == 0 {
 		p.hello.Identity = identity
 	}

@@ -199,7 +199,7 @@ func (x *exporter) body(e *entry, room *exportRoom) {
 	*v = savedTerminated{
 		Client: x.side(&p.client, &room.client), Upstream: x.side(&p.upstream, &room.upstream),
 		DialBy: record.MomentOf(now, p.dialBy), Expires: record.MomentOf(now, p.expires),
-		Hello:        savedHello{Data: p.hello.Data, Pad: p.hello.Pad, Identity: p.hello.Identity},
+		Hello:        savedHello{Data: p.hello.Data, Pad: p.hello.Pad, Identity: p.hello.Identity, Version: p.hello.Version},
 		KnownClients: p.knownClients, Rates: x.rates(p),
 		Trust: savedTrust{
 			Proof: p.trust.proof, Answered: p.trust.answered, Guessed: p.trust.guessed, Unbound: p.trust.unbound,

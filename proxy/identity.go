@@ -16,7 +16,8 @@ func newIdentities(seed uint64) identities {
 	return identities{rand.New(rand.NewPCG(seed, 0x7469646567617465))}
 }
 
-func (i identities) next() uint64 { return max(1, i.rng.Uint64()) }
+// next returns a RakNet GUID. Its top bit is set, as newer go-raknet demands.
+func (i identities) next() uint64 { return i.rng.Uint64() | 1<<63 }
 
 // secret returns a seed that strangers cannot predict.
 func (i identities) secret() (s [32]byte) {

@@ -21,7 +21,7 @@ func restoreTerminated(r *Relay, at time.Time, p *session, body []byte) (*termin
 	}
 	t := &terminated{
 		bridge: bridgeOf(p), dialBy: v.DialBy.Time(at), expires: v.Expires.Time(at),
-		hello:        codec.Hello{Data: v.Hello.Data, Pad: v.Hello.Pad, Identity: v.Hello.Identity},
+		hello:        codec.Hello{Data: v.Hello.Data, Pad: v.Hello.Pad, Identity: v.Hello.Identity, Version: v.Hello.Version},
 		knownClients: v.KnownClients, rates: r.guard.filters.set.Remember(at, timesOf(at, v.Rates)),
 		trust: trust{
 			proof: v.Trust.Proof, answered: v.Trust.Answered, guessed: v.Trust.Guessed, unbound: v.Trust.Unbound,

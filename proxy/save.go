@@ -152,6 +152,7 @@ type savedHello struct {
 	Data     []byte `cbor:"1,keyasint,omitempty"`
 	Pad      uint8  `cbor:"2,keyasint,omitempty"`
 	Identity uint64 `cbor:"3,keyasint,omitempty" secret:"true"`
+	Version  uint8  `cbor:"4,keyasint,omitempty"`
 }
 
 type savedHold struct {

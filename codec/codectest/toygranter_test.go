@@ -67,6 +67,8 @@ type toyKnocking struct {
 
 func (c *toyKnocking) Identity() uint64 { return c.identity }
 
+func (c *toyKnocking) Version() uint8 { return 0 }
+
 func (c *toyKnocking) Defer() {
 	if c.fault != "grants by itself" {
 		c.granted, c.grant = false, nil

@@ -67,6 +67,8 @@ func (c *toyConn) Identity() uint64 {
 	return c.identity
 }
 
+func (c *toyConn) Version() uint8 { return 0 }
+
 // TolerateLoss does nothing, because the toy resends until its peer is silent.
 func (c *toyConn) TolerateLoss(time.Time) {
 	if c.fault == "tolerates nothing" {

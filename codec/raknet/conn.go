@@ -2,6 +2,7 @@ package raknet
 
 import (
 	"fmt"
+	"math"
 	"net/netip"
 	"time"
 
@@ -11,6 +12,8 @@ import (
 var (
 	errEmpty      = fmt.Errorf("raknet: empty message: %w", codec.ErrMode)
 	errReservedID = fmt.Errorf("raknet: message begins with a byte below 0x1b, reserved for RakNet: %w", codec.ErrMode)
+	errMessage    = fmt.Errorf("raknet: over max_message: %w", codec.ErrTooLarge)
+	errParts      = fmt.Errorf("raknet: more parts for a server than max_parts: %w", codec.ErrTooLarge)
 	errChannel    = fmt.Errorf("raknet: ordering channel above 31: %w", codec.ErrMode)
 )
 
@@ -51,6 +54,7 @@ type Conn struct {
 	family    family         // of IPv6 addresses, in the peer's form
 	guid      uint64         // the client's GUID
 	server    uint64         // the server's GUID, as sent to the client
+	version   uint8          // server: the client's
 	longList  bool           // the handshake lists 20 addresses, not 10
 	pressure  codec.Pressure // on the peer
 	round     uint8          // server: round of the cookie that opened the connection
@@ -147,8 +151,10 @@ func (c *Conn) Send(now time.Time, m codec.Message) error {
 		return errReservedID
 	case hasChannel(m.Mode) && m.Channel >= maxChannels:
 		return errChannel
-	case len(m.Payload) > c.p.o.MaxMessage, c.dialed && c.sender.partsOf(len(m.Payload)) > c.p.o.MaxParts:
-		return codec.ErrTooLarge
+	case len(m.Payload) > c.p.o.MaxMessage:
+		return errMessage
+	case c.sender.partsOf(len(m.Payload)) > c.mostParts():
+		return errParts
 	case c.sender.bytes+len(m.Payload)+queueOverhead*(c.sender.count+1) > c.p.o.MaxQueued:
 		return codec.ErrFull
 	}
@@ -159,11 +165,23 @@ func (c *Conn) Send(now time.Time, m codec.Message) error {
 	return nil
 }
 
+// mostParts bounds the parts of a message. Only servers have a bound, and C++ RakNet, the only one of version 6, has
+// none.
+func (c *Conn) mostParts() int {
+	if !c.dialed || c.attempt == nil && !c.longList {
+		return math.MaxInt
+	}
+	return c.p.o.MaxParts
+}
+
 // Announce returns ErrMode: RakNet has no announcements of other clients.
 func (c *Conn) Announce(time.Time, codec.EventKind, uint16) error { return codec.ErrMode }
 
 // Identity returns the client's GUID from the request that opened the connection.
 func (c *Conn) Identity() uint64 { return c.guid }
+
+// Version returns the client's protocol version from its first request.
+func (c *Conn) Version() uint8 { return c.version }
 
 // Poll returns the next event.
 func (c *Conn) Poll() (codec.Event, bool) {

@@ -39,27 +39,22 @@ const cookieLife = 5 * time.Second
 // (docs/protocols/raknet/join.md#open-connection).
 type cookies struct{ seed *[32]byte }
 
-// origin holds facts about the request that a private cookie answered, in the cookie's low three bits.
+// origin holds facts about the request that a cookie answered. A private cookie has them in its low five bits.
 type origin struct {
-	longList bool // the client's version lists 20 addresses; its second request does not say that
+	// version is the client's, which its second request does not say. A private cookie has its index in Options.Versions.
+	version uint8
 	// round is 0 for a client that was not connected. A connection gives out the round after its own. So a second request
 	// with that round is not a late copy of an earlier one: its client has started again.
 	round uint8
 }
 
 const (
-	longListBit = 1
-	roundShift  = 1
-	originBits  = 0b111
+	mostVersions = 8 // with an index
+	roundShift   = 3
+	originBits   = 0b11111
 )
 
-func (o origin) bits() uint32 {
-	bits := uint32(o.round) << roundShift
-	if o.longList {
-		bits |= longListBit
-	}
-	return bits
-}
+func (o origin) bits() uint32 { return uint32(o.round)<<roundShift | uint32(o.version) }
 
 // nextRound goes from 1 to 3 and never back to 0. Confusion would need four successive clients at one address within
 // the life of a cookie.
@@ -75,10 +70,10 @@ func (c cookies) check(now time.Time, from netip.AddrPort, cookie uint32) (o ori
 	bits := cookie & originBits
 	newest := bin(now)
 	ok = cookie == c.at(newest, from, bits) || cookie == c.at(newest-1, from, bits)
-	return origin{longList: bits&longListBit != 0, round: uint8(bits >> roundShift)}, ok
+	return origin{version: uint8(bits % mostVersions), round: uint8(bits >> roundShift)}, ok
 }
 
-// at returns the cookie for one time bin: 29 bits of a hash, followed by the bits of the origin. The hash is the
+// at returns the cookie for one time bin: 27 bits of a hash, followed by the bits of the origin. The hash is the
 // SHA-256 of the seed, the bin, the address, the port and the origin, all of fixed length.
 func (c cookies) at(bin uint64, from netip.AddrPort, bits uint32) uint32 {
 	var b [32 + 8 + 16 + 2 + 1]byte
@@ -94,10 +89,11 @@ func (c cookies) at(bin uint64, from netip.AddrPort, bits uint32) uint32 {
 
 func bin(now time.Time) uint64 { return uint64(now.UnixNano() / int64(cookieLife)) }
 
-// guidFrom derives a GUID, never 0, from the seed and a label.
+// guidFrom derives a GUID from the seed and a label. Its top bit is set, as Minecraft's is: newer go-raknet blocks the
+// address of a client without it, and all clients of a proxy have one address.
 func guidFrom(seed *[32]byte, label []byte) uint64 {
 	h := sha256.New()
 	h.Write(seed[:])
 	h.Write(label)
-	return max(1, binary.BigEndian.Uint64(h.Sum(nil)))
+	return binary.BigEndian.Uint64(h.Sum(nil)) | 1<<63
 }

@@ -148,7 +148,7 @@ func TestOffloadedServer(t *testing.T) {
 
 func privateCookie(round uint8) uint32 {
 	p := New(Options{})
-	return p.cookies.give(linkStart, linkClient, origin{longList: true, round: round})
+	return p.cookies.give(linkStart, linkClient, origin{version: 3, round: round})
 }
 
 // place is a client's address as an Addresser.

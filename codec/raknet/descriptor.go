@@ -3,6 +3,7 @@ package raknet
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -16,7 +17,7 @@ var Stock = registry.Descriptor{
 	Name:     "raknet",
 	Evidence: registry.ByMagic,
 	Table:    "raknet",
-	Options:  func() any { return defaultSettings(goRaknetParts, 6, 9, 10, 11) },
+	Options:  func() any { return defaultSettings(goRaknetParts, usualVersions...) },
 	New: func(options any, use registry.Use) codec.Protocol {
 		o := options.(*Settings).with("raknet", use)
 		if use.Servers != nil {
@@ -34,7 +35,7 @@ var Bedrock = registry.Descriptor{
 	Aliases:  []string{"minecraft"},
 	Evidence: registry.ByMagic,
 	Table:    "bedrock",
-	Options:  func() any { return defaultSettings(rakLibParts, 9, 10, 11) },
+	Options:  func() any { return defaultSettings(rakLibParts, bedrockVersions...) },
 	New: func(options any, use registry.Use) codec.Protocol {
 		o := options.(*Settings).with("bedrock", use)
 		o.DialVersion = 11
@@ -80,10 +81,20 @@ const (
 func (o *Options) suit(s *registry.Servers) {
 	o.Bits = s.Library == stockLibrary
 	o.Blocks = !o.Bits && (o.SizedPong || slices.Contains(blocking, s.Library))
-	if s.Library == goRakNetLibrary {
+	switch s.Library {
+	case goRakNetLibrary:
 		o.OnlyVersion = goRakNetVersion
+	case stockLibrary:
+		o.MaxParts, o.KeepVersion = math.MaxInt, true
+	case "", "any": // it may be go-raknet, so it hears other versions only if the operator has chosen them
+		o.KeepVersion = !slices.Equal(o.Versions, usualVersions) && !slices.Equal(o.Versions, bedrockVersions)
+	default:
+		o.KeepVersion = true
 	}
 }
+
+// Versions that our server side takes by default.
+var usualVersions, bedrockVersions = []uint8{6, 9, 10, 11}, []uint8{9, 10, 11}
 
 // blocking are the libraries that block an address for a datagram's form.
 var blocking = []string{goRakNetLibrary, "cloudburst", "raklib"}
@@ -91,7 +102,7 @@ var blocking = []string{goRakNetLibrary, "cloudburst", "raklib"}
 func defaultSettings(parts uint16, versions ...uint8) *Settings {
 	return &Settings{
 		MaxParts:   parts,
-		Versions:   versions,
+		Versions:   slices.Clone(versions),
 		MaxMTU:     1492,
 		Cookies:    true,
 		CookieMode: CookiesPrivate,

@@ -68,8 +68,12 @@ func dial(p *Protocol, now time.Time, to netip.AddrPort, hello codec.Hello) *Con
 	c.dialed, c.tentative = true, hello.Tentative
 	c.sender.bits = c.countsBits()
 	c.guid = hello.Identity
+	version := p.o.DialVersion
+	if p.o.KeepVersion && hello.Version != 0 {
+		version = hello.Version
+	}
 	c.attemptRoom = attempt{
-		password: c.attemptRoom.password, from: hello.From, version: p.servers.ask(to, p.o.DialVersion),
+		password: c.attemptRoom.password, from: hello.From, version: p.servers.ask(to, version),
 	}
 	c.attemptRoom.setPassword(hello)
 	c.attempt = &c.attemptRoom

@@ -22,7 +22,7 @@ var errPassword = fmt.Errorf("raknet: password over %d bytes: %w", maxPassword, 
 func accept(p *Protocol, now time.Time, from netip.AddrPort, request openConnectionRequest2, o origin) *Conn {
 	c := newConn(p, now, from, halfOpen)
 	c.guid, c.server, c.family = request.guid, p.o.GUID, request.server.family
-	c.longList, c.round = o.longList, o.round
+	c.version, c.longList, c.round = o.version, o.version >= firstLongList, o.round
 	c.sender.bits = c.countsBits()
 	c.setMTU(p.clampMTU(request.mtu))
 	c.receiver.splits.budget = min(p.o.MaxAssembly, strangerAssembly)

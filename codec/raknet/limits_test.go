@@ -44,7 +44,7 @@ func TestReliableNumbersStayNear(t *testing.T) {
 func TestMostParts(t *testing.T) {
 	for _, dialed := range []bool{false, true} {
 		c := newConn(New(Options{}), time.Unix(1e9, 0), netip.MustParseAddrPort("127.0.0.1:1"), connected)
-		c.dialed = dialed
+		c.dialed, c.longList = dialed, true
 		c.setMTU(1492)
 		part := c.sender.partSize()
 		for _, test := range []struct {

@@ -12,6 +12,9 @@ type Options struct {
 	// DialVersion is the first version of our client side. Default 6. From version 7 on handshakes list 20 addresses, not
 	// 10.
 	DialVersion uint8
+	// KeepVersion lets our client side begin with the version of the Hello, if it has one. Servers choose the first
+	// compression by it (Cloudburst). A go-raknet server ignores our address for 10 s after another version than its own.
+	KeepVersion bool
 	// GUID identifies our server side. It must not be 0 on the wire, because go-raknet takes that for a fault. By default
 	// it is derived from Seed.
 	GUID uint64

@@ -38,6 +38,7 @@ type Protocol struct {
 	shared  *sharedCookies // nil: no use of CookieSecret
 	spaces  *workspaces    // workspaces of one loop's connections; nil: each connection has its own
 	servers *serverVersions
+	clients *versionTable // only without cookies
 }
 
 var _ codec.PerLoop = (*Protocol)(nil)
@@ -47,6 +48,9 @@ func New(o Options) *Protocol {
 	p := &Protocol{o: o.withDefaults(), servers: new(serverVersions)}
 	p.spec = specOf(&p.o)
 	p.cookies = cookies{&p.o.Seed}
+	if o.Cookies == CookiesNone {
+		p.clients = new(versionTable)
+	}
 	if o.Cookies == CookiesActive || o.Cookies == CookiesOffloadedPSK {
 		p.shared = newSharedCookies(o.CookieSecret)
 	}
@@ -168,7 +172,9 @@ func (p *Protocol) answer(now time.Time, from netip.AddrPort, datagram, reply []
 		return p.appendRefusal(reply, idIncompatibleVersion, p.self()), errVersion
 	}
 	answer := openConnectionReply1{guid: p.o.GUID, mtu: uint16(min(request.length+udpOverhead, p.o.MaxMTU))}
-	if p.o.Cookies != CookiesNone {
+	if p.o.Cookies == CookiesNone {
+		p.clients.note(from, request.version)
+	} else {
 		answer.hasCookie = true
 		answer.cookie = p.giveCookie(now, from, request.version, round)
 	}
@@ -197,8 +203,7 @@ func (p *Protocol) pongText() []byte {
 	return p.o.Pong
 }
 
-// parseRequest2 reads a second request and checks its cookie. Without cookies the client's version is unknown, and
-// counts as ours.
+// parseRequest2 reads a second request and checks its cookie.
 func (p *Protocol) parseRequest2(now time.Time, from netip.AddrPort, datagram []byte) (
 	request openConnectionRequest2, o origin, err error,
 ) {
@@ -209,7 +214,7 @@ func (p *Protocol) parseRequest2(now time.Time, from netip.AddrPort, datagram []
 		return request, o, err
 	}
 	if p.o.Cookies == CookiesNone {
-		return request, origin{longList: p.o.DialVersion >= firstLongList}, nil
+		return request, origin{version: p.clients.of(from, p.o.DialVersion)}, nil
 	}
 	o, ok := p.checkCookie(now, from, request.cookie)
 	if !ok {

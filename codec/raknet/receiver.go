@@ -14,7 +14,7 @@ var (
 	errOrderWindow    = fmt.Errorf("raknet: ordering number: %w", codec.ErrWindow)
 	errHeldRoom       = fmt.Errorf("raknet: no room to hold an early message: %w", codec.ErrLimit)
 	errSplitRoom      = fmt.Errorf("raknet: no room for another split message: %w", codec.ErrLimit)
-	errSplitTooLarge  = fmt.Errorf("raknet: split message over every bound: %w", codec.ErrLimit)
+	errSplitTooLarge  = fmt.Errorf("raknet: split message larger than max_message allows: %w", codec.ErrLimit)
 )
 
 // receiver is the receiving half of a connection. It unpacks datagrams, joins split messages, and puts messages in

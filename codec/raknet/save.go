@@ -46,6 +46,7 @@ type savedConn struct {
 	Received  uint64         `cbor:"29,keyasint,omitempty"`
 	Early     []savedInbound `cbor:"30,keyasint,omitempty"`
 	Idle      bool           `cbor:"31,keyasint,omitempty"` // it has no workspace
+	Version   uint8          `cbor:"32,keyasint,omitempty"`
 }
 
 type savedAttempt struct {
@@ -132,7 +133,7 @@ func (c *Conn) Save(now time.Time, b []byte) []byte {
 		Head: record.Head{Kind: c.p.spec.Name, Version: savedVersion},
 		Peer: peer, Start: record.MomentOf(now, c.start), Phase: c.phase,
 		Dialed: c.dialed, Tentative: c.tentative, Ahead: c.ahead, Family: c.family,
-		GUID: c.guid, Server: c.server, LongList: c.longList, Pressure: c.pressure, Round: c.round,
+		GUID: c.guid, Server: c.server, Version: c.version, LongList: c.longList, Pressure: c.pressure, Round: c.round,
 		Attempt: c.attempt.save(), AskedAt: c.askedAt, UpSince: c.upSince, PongDue: c.pongDue,
 		Shutdown: savedShutdown{Reason: s.reason, ByeAt: s.byeAt, EndAt: s.endAt, ByeSent: s.byeSent, Flows: s.flows},
 		Goodbye:  c.goodbye.save(),
@@ -204,7 +205,8 @@ func (p *Protocol) Restore(now time.Time, from codec.Addresser, b []byte) (codec
 	}
 	c := newConn(p, v.Start.Time(now), peer, v.Phase)
 	c.dialed, c.tentative, c.ahead, c.family = v.Dialed, v.Tentative, v.Ahead, v.Family
-	c.guid, c.server, c.longList, c.pressure, c.round = v.GUID, v.Server, v.LongList, v.Pressure, v.Round
+	c.version, c.guid, c.server, c.longList = v.Version, v.GUID, v.Server, v.LongList
+	c.pressure, c.round = v.Pressure, v.Round
 	if v.Attempt != nil {
 		v.Attempt.restore(&c.attemptRoom)
 		c.attemptRoom.from = from

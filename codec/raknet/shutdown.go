@@ -65,7 +65,7 @@ func (c *Conn) startShutdown(now time.Duration, reason codec.Reason) {
 }
 
 // enqueueRefusal sends the client the reason of its refusal. It travels as a reliable message. Stock RakNet expects
-// that for INVALID_PASSWORD and ignores the other reasons. The goodbye behind it then ends the attempt there, too.
+// that for INVALID_PASSWORD and ignores the other reasons. The goodbye behind those then ends the attempt there, too.
 func (c *Conn) enqueueRefusal(now time.Duration, reason codec.Reason) {
 	id, ok := refusalID(reason)
 	switch {
@@ -92,8 +92,16 @@ func (c *Conn) stepShutdown(now time.Duration) {
 	// RakNet's own messages that matter are ordered like the goodbye, and so precede it.
 	if !p.flows || c.sender.count == 0 || c.sender.settled() || now >= p.byeAt {
 		p.byeSent = true
+		if c.refusesPassword() {
+			return // it ends the attempt there, and a goodbye would be told to the game, too
+		}
 		c.sender.enqueueControl(now, codec.ReliableOrdered, []byte{idDisconnectionNotification}, 0)
 	}
+}
+
+// refusesPassword reports whether a stock client has been told that its password is wrong.
+func (c *Conn) refusesPassword() bool {
+	return c.shutdown.reason == codec.InvalidPassword && !c.shutdown.flows && !c.dialed && !c.longList
 }
 
 // expireHandshake ends a handshake that took too long. A server that offered its key probably demands encryption. But
