@@ -72,7 +72,7 @@ func toClient(why codec.Goodbye, admitted bool) codec.Goodbye {
 // connections.
 func (p *session) expiry(s *Settings) time.Time {
 	switch {
-	case p.isRelayed() && !p.established:
+	case p.isRelayed() && !p.established && !p.listens():
 		return p.opened.Add(s.HandshakeTimeout)
 	case !p.isRelayed() && (p.ending || !p.client.up || !p.upstream.up):
 		return p.expires

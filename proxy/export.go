@@ -99,7 +99,7 @@ func (x *exporter) session(e *entry, b []byte) []byte {
 		v.Local = face.Addr().Addr()
 	}
 	if p.refused > 0 {
-		v.RefusedFrom = record.MomentOf(x.now, p.refusedFrom.before(x.relay, x.now))
+		v.RefusedFrom = record.MomentOf(x.now, x.relay.born.Add(p.refusedFrom))
 	}
 	v.Via = saveProxy(p.via)
 	if p.server != nil {

@@ -82,7 +82,7 @@ func (s *saga) live(server int) { s.servers[server].down = false }
 func (s *saga) refuseAll(server int) {
 	for range refusals {
 		s.refuse(server)
-		s.Run(refusedTime/(refusals-1) + tickLength)
+		s.Run(refusedTime / (refusals - 1))
 	}
 }
 

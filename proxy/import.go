@@ -123,7 +123,7 @@ func (c *candidate) check(i *importer) error {
 	}
 	c.spared = i.relay.stood
 	if v.RefusedFrom != 0 {
-		c.refusedFrom = tickAt(i.relay, v.RefusedFrom.Time(c.at))
+		c.refusedFrom = v.RefusedFrom.Time(c.at).Sub(i.relay.born)
 	}
 	if err := c.refer(i); err != nil {
 		return err
@@ -310,6 +310,9 @@ func (c *candidate) enter(i *importer) {
 		r.known.add(p.listener, v.Client)
 	}
 	if p.isRelayed() {
+		if p.answered {
+			r.table.Offer(e)
+		}
 		r.table.Schedule(e, i.now, p.expiry(r.settings))
 		return
 	}

@@ -23,7 +23,7 @@ const youth = time.Second
 // room.
 func (t sessionTable) room(now time.Time, from netip.AddrPort, proved bool) error {
 	full := t.Room(from.Addr())
-	if t.victim(now, full, proved) != nil {
+	if t.victim(now, full, from.Addr(), proved) != nil {
 		return nil
 	}
 	return full
@@ -31,8 +31,12 @@ func (t sessionTable) room(now time.Time, from netip.AddrPort, proved bool) erro
 
 // victim returns the session that makes room for a new client, or nil. full is why the table has no room. The victim
 // is the oldest session without proof of address. If there is none, a new client with proof takes the place of the
-// oldest half-open session that is older than patience. Established sessions are safe.
-func (t sessionTable) victim(now time.Time, full error, proved bool) *entry {
+// oldest half-open session that is older than patience. An address that has too many sessions gets the place of its
+// oldest relayed question that the server has answered. Established sessions are safe.
+func (t sessionTable) victim(now time.Time, full error, from netip.Addr, proved bool) *entry {
+	if full == sessions.ErrAddress || full == sessions.ErrAddressFull {
+		return t.Spare(from)
+	}
 	if full != sessions.ErrHalfOpen && full != sessions.ErrFull {
 		return nil
 	}
@@ -75,7 +79,8 @@ const (
 // is relayed.
 func (r *Relay) add(now time.Time, d *listener, w *protocolEntry, s netio.Socket, from netip.AddrPort,
 	t *terminated) (*entry, error) {
-	if e := r.table.victim(now, r.table.Room(from.Addr()), t != nil && w.proof == codec.ProvedAccept); e != nil {
+	proved := t != nil && w.proof == codec.ProvedAccept
+	if e := r.table.victim(now, r.table.Room(from.Addr()), from.Addr(), proved); e != nil {
 		r.evict(now, e)
 	}
 	e, err := r.table.Add(sessions.Key{Listener: d.index, Client: from}, session{

@@ -21,52 +21,32 @@ const (
 	doubtTime   = 2500 * time.Millisecond
 )
 
-// tick is a time since the Relay's start in units of tickLength. It wraps every 18 minutes, and takes little room in a
-// session.
-type tick uint16
-
-const (
-	tickBits   = 24
-	tickLength = time.Duration(1 << tickBits) // 17 ms
-)
-
-// tickAt returns the tick of a Relay at a time, which may be before the Relay's start.
-func tickAt(r *Relay, t time.Time) tick { return tick(t.Sub(r.born) >> tickBits) }
-
-// before returns the middle of a tick that has passed.
-func (t tick) before(r *Relay, now time.Time) time.Time {
-	ago := t.until(tickAt(r, now)) + now.Sub(r.born)%tickLength - tickLength/2
-	return now.Add(-ago)
-}
-
-// until returns the time from t to a later tick.
-func (t tick) until(later tick) time.Duration { return time.Duration(later-t) * tickLength }
-
 // believes notes that a session's server cannot be reached, and reports whether the server counts as lost. A missing
-// route is no sign: it is often back in a moment. Silence decides then, as it does for a client without a proxy.
-func (p *session) believes(now tick, err error) bool {
+// route is no sign: it is often back in a moment. Silence decides then, as it does for a client without a proxy. age is
+// the time since the Relay's start.
+func (p *session) believes(age time.Duration, err error) bool {
 	if errors.Is(err, netio.ErrUnreachable) {
 		return false
 	}
 	p.copied = 0
 	if p.refused == 0 {
-		p.refusedFrom = now
+		p.refusedFrom = age
 	}
 	p.refused = min(p.refused+1, refusals)
-	return p.refused == refusals && p.refusedFrom.until(now) >= refusedTime
+	return p.refused == refusals && age-p.refusedFrom >= refusedTime
 }
 
 // doubtedUntil returns when a session gives up a server that has refused datagrams and is silent since; zero: never.
-func doubtedUntil(now time.Time, r *Relay, p *session) time.Time {
+func doubtedUntil(r *Relay, p *session) time.Time {
 	if p.refused < refusals || !p.upstream.up {
 		return time.Time{}
 	}
-	return now.Add(doubtTime - p.refusedFrom.until(tickAt(r, now)))
+	return r.born.Add(p.refusedFrom + doubtTime)
 }
 
 // abandonDoubted gives up a server that has refused datagrams and is silent since.
 func abandonDoubted(now time.Time, r *Relay, e *entry) {
-	if at := doubtedUntil(now, r, &e.Value); !at.IsZero() && !now.Before(at) && e.Value.upstream.Live() {
+	if at := doubtedUntil(r, &e.Value); !at.IsZero() && !now.Before(at) && e.Value.upstream.Live() {
 		r.abandonUpstream(now, e)
 	}
 }
@@ -78,7 +58,7 @@ func refused(now time.Time, r *Relay, e *entry, err error) {
 	if !complete(r, now, e) || !p.upstream.Live() {
 		return
 	}
-	believed, stream := p.believes(tickAt(r, now), err), p.route.Upstream.Transport.Stream
+	believed, stream := p.believes(now.Sub(r.born), err), p.route.Upstream.Transport.Stream
 	switch {
 	case p.upstream.up:
 		believed = believed || stream

@@ -96,13 +96,14 @@ func (r *Relay) passDown(now time.Time, e *entry, datagram []byte) {
 	p.server.Heard(now)
 	if !p.answered {
 		p.answered = true
+		r.table.Offer(e)
 		r.samples.accepted(p)
 		if p.route.pool.Answered(p.server, now) {
 			r.journal.serverUp(p.route.Upstream.Name, p.server.Addr)
 		}
 	}
-	if !p.established && !p.affords(now, e.Key.Client, len(datagram)) {
-		r.drops.add(now, dropped{stats.DropPingBudget, p.listener, e.Key.Client, len(datagram), nil})
+	if !p.established && !r.sockets.affords(now, e, len(datagram)) {
+		r.drops.add(now, dropped{stats.DropUnproved, p.listener, e.Key.Client, len(datagram), nil})
 		return
 	}
 	r.drops.has(stats.FateTaken)
@@ -124,15 +125,25 @@ func (r *Relay) passDown(now time.Time, e *entry, datagram []byte) {
 }
 
 // affords reports whether n more bytes may go to a client that may be forged. Beyond amplification times the client's
-// own bytes, the listener's budget for answers to strangers must allow them.
-func (p *session) affords(now time.Time, client netip.AddrPort, n int) bool {
+// own bytes, the allowance of clients without proof must have them.
+func (o *outlet) affords(now time.Time, e *entry, n int) bool {
+	p, client := &e.Value, e.Key.Client
 	sent := onWire(&p.fromServer, client) + uint64(wireSize(client, n))
-	return sent <= amplification*onWire(&p.fromClient, client) || p.listener.mayAnswer(now, client)
+	if sent <= amplification*onWire(&p.fromClient, client) {
+		return true
+	}
+	if p.surplus == nil {
+		p.surplus = &trust{unbound: o.unproved.trusts(client.Addr())}
+	}
+	return p.surplus.spend(client, n) || o.allowance.spend(now, o.unproved, p.surplus, client, n)
 }
+
+// listens reports whether a client that has spoken once seems to be told a game, and not only answered.
+func (p *session) listens() bool { return p.fromServer.Messages >= 32 }
 
 func (r *Relay) establishRelayed(now time.Time, e *entry) {
 	p := &e.Value
-	p.established = true
+	p.established, p.surplus = true, nil
 	p.route.Upstream.Transport.probed(p.socket) // the client has finished its own search
 	r.table.Establish(e)
 	r.known.add(p.listener, e.Key.Client)
@@ -153,7 +164,7 @@ func onWire(t *stats.Traffic, client netip.AddrPort) uint64 {
 func (r *Relay) refusedRelayed(now time.Time, e *entry, err error) {
 	p := &e.Value
 	r.offload.review(now, e)
-	believed := p.believes(tickAt(r, now), err)
+	believed := p.believes(now.Sub(r.born), err)
 	switch {
 	case p.answered && !believed:
 		return

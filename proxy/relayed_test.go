@@ -238,18 +238,60 @@ func TestSilenceEndsRelayedSessions(t *testing.T) {
 }
 
 // TestAnswersToForgedAddressesAreBounded covers a client that has not shown that it hears answers. Answers may be
-// three times as large as its datagrams. The listener's budget bounds the rest.
+// three times as large as its datagrams. The allowance of clients without proof bounds the rest.
 func TestAnswersToForgedAddressesAreBounded(t *testing.T) {
-	p := newPlainRelay(t, Any, func(s *Settings) { s.Answers = ratelimit.Rates{Overall: 10, Network: 2} })
+	p := newPlainRelay(t, Any, func(s *Settings) { s.Unproved = Unproved{Session: 2100, Network: 4096, Overall: 8192} })
 	p.up(0, 0, serverAddr, make([]byte, 100))
 	p.down(0, 0, serverAddr, make([]byte, 300))
 	p.down(0, 0, serverAddr, make([]byte, 1000))
 	p.down(0, 0, serverAddr, make([]byte, 1000))
-	p.swallow(serverAddr, upstreamSocketAddr(0), make([]byte, 1), stats.DropPingBudget)
+	p.swallow(serverAddr, upstreamSocketAddr(0), make([]byte, 1000), stats.DropUnproved)
 	p.up(0, 0, serverAddr, []byte("heard you"))
 	for range 10 {
 		p.down(0, 0, serverAddr, make([]byte, 1000))
 	}
+}
+
+// TestSilentClientsAreTold gives clients that speak once a game of 500 datagrams a second, and one a snapshot at once.
+// Without a proxy nothing of it is missing, and they play on as long as they are silent.
+func TestSilentClientsAreTold(t *testing.T) {
+	p := newPlainRelay(t, Any, func(s *Settings) {
+		s.Unproved = Unproved{Session: 512 << 10, Network: 4 << 20, Overall: 32 << 20}
+	})
+	p.up(0, 0, serverAddr, []byte("start"))
+	for range 25 * 500 {
+		p.now = p.now.Add(2 * time.Millisecond)
+		p.down(0, 0, serverAddr, make([]byte, 200))
+		p.relay.Advance(p.now)
+	}
+	p.wait(6 * time.Second)
+	if n := p.relay.table.Len(); n != 0 {
+		t.Error("a client that was silent for the idle timeout is kept")
+	}
+	p.up(1, 1, serverAddr, make([]byte, 23))
+	for range 60 {
+		p.down(1, 1, serverAddr, make([]byte, 60))
+	}
+}
+
+// TestAnsweredQuestionsMakeRoom asks 300 questions of one address, each from another port. Each is answered.
+func TestAnsweredQuestionsMakeRoom(t *testing.T) {
+	p := newPlainRelay(t, Any, func(s *Settings) {
+		s.Limits = sessions.Limits{Sessions: 100, HalfOpen: 90, HalfOpenAddress: 32, Address: 64}
+		s.Listeners[0].Route.Upstream.Servers = upstream.At(serverAddr)
+	})
+	for i := range 300 {
+		from := netip.AddrPortFrom(playerAddr(1).Addr(), uint16(10000+i))
+		p.pass(from, listenerAddr, upstreamSocketAddr(i), serverAddr, []byte("getinfo"))
+		p.pass(serverAddr, upstreamSocketAddr(i), listenerAddr, from, []byte("infoResponse"))
+	}
+	if n := p.relay.table.HalfOpen(); n != 32 {
+		t.Errorf("%d sessions are half-open, want 32", n)
+	}
+	for i := range 32 { // without answers the bound holds
+		p.Receive(p.now, netip.AddrPortFrom(playerAddr(1).Addr(), uint16(20000+i)), listenerAddr, []byte("getinfo"))
+	}
+	p.swallow(netip.AddrPortFrom(playerAddr(1).Addr(), 30000), listenerAddr, []byte("getinfo"), stats.DropHalfOpenSource)
 }
 
 func TestRefusedRelayedSessions(t *testing.T) {
@@ -272,7 +314,7 @@ func TestRefusedRelayedSessions(t *testing.T) {
 	for range 3 * refusals {
 		p.relay.Failed(p.now, socket, netio.ErrRefused)
 	}
-	p.wait(refusedTime + tickLength)
+	p.wait(refusedTime)
 	for range 3 * refusals {
 		p.relay.Failed(p.now, socket, netio.ErrUnreachable)
 	}

@@ -35,6 +35,7 @@ var derivedFields = map[string]string{
 	"forgotten":                    "not exported",
 	"copied":                       "the new Relay has copied nothing",
 	"spared":                       "as the pauses of the new Relay",
+	"gate":                         "only relayed sessions have one",
 	"refusedFrom":                  "saved if there are refusals, as a time",
 	"waits":                        "an export parks the waiting datagrams",
 	"pending":                      "restored before it is looked at",

@@ -42,13 +42,13 @@ type session struct {
 	// Traffic of the client and the server. It counts messages, or datagrams if the session is relayed.
 	fromClient, fromServer stats.Traffic
 
-	tries       uint16     // servers dialled so far
-	refused     uint8      // refusals by the server's host since its last datagram, up to the constant refusals
-	refusedFrom tick       // when the first of them came
-	established bool       // both sides were connected once; if relayed, the client has heard answers
-	answered    bool       // the server has answered, if relayed. It is here so that relayed needs no padding.
-	copied      uint8      // the round of the pre-copy that has written the session as it is; 0: none
-	gate        codec.Gate // of a relayed client
+	refusedFrom time.Duration // time since the Relay's start of the first refusal that counts
+	tries       uint16        // servers dialled so far
+	refused     uint8         // refusals by the server's host since its last datagram, up to the constant refusals
+	established bool          // both sides were connected once; if relayed, the client has heard answers
+	answered    bool          // the server has answered, if relayed. It is here so that relayed needs no padding.
+	copied      uint8         // the round of the pre-copy that has written the session as it is; 0: none
+	gate        codec.Gate    // of a relayed client
 
 	*terminated // nil if relayed
 	relayed
@@ -100,6 +100,7 @@ type terminated struct {
 type relayed struct {
 	shortcut  *shortcut // nil: all datagrams reach user space
 	refusedAt uint64    // the Forwarder's changes plus one when it refused the session
+	surplus   *trust    // bounds the bytes to a client without proof, beyond its own; nil: not needed
 }
 
 // isRelayed reports whether the session's datagrams pass unchanged.

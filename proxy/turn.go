@@ -113,7 +113,7 @@ func (r *Relay) Flush(now time.Time) {
 			continue
 		}
 		r.samples.take(now, &e.Value)
-		next := codec.Earliest(nextTimeout(&e.Value, r.settings, touched), doubtedUntil(now, r, &e.Value))
+		next := codec.Earliest(nextTimeout(&e.Value, r.settings, touched), doubtedUntil(r, &e.Value))
 		r.table.Schedule(e, now, e.Value.patience(next))
 	}
 	r.dirty = r.dirty[:0]

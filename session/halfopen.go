@@ -1,6 +1,9 @@
 package session
 
-import "net/netip"
+import (
+	"net/netip"
+	"slices"
+)
 
 // waiting is the state that a Table keeps for a half-open session.
 type waiting[T any] struct {
@@ -15,15 +18,31 @@ type waiting[T any] struct {
 type halfOpen[T any] struct {
 	count            int
 	unproved, proved queue[T]
-	addresses        map[netip.Addr]int // sessions by address; at most one key per session
-	networks         map[netip.Prefix]int
+	addresses        map[netip.Addr]*source[T] // of the unproved ones; at most one key per session
+	networks         map[netip.Prefix]int      // unproved sessions
+}
+
+// source has the unproved half-open sessions of an address.
+type source[T any] struct {
+	count int
+	// spare are sessions that may make room for others of the address, oldest first. At most count of them have not
+	// left, and at most as many have.
+	spare []*waiting[T]
+}
+
+// countOf returns the number of an address's sessions.
+func (h *halfOpen[T]) countOf(client netip.Addr) int {
+	if s := h.addresses[client]; s != nil {
+		return s.count
+	}
+	return 0
 }
 
 // room returns the reason why no further session may be half-open, or nil.
 func (h *halfOpen[T]) room(l *Limits, client netip.Addr) error {
 	client = client.Unmap()
 	switch {
-	case l.HalfOpenAddress > 0 && h.addresses[client] >= l.HalfOpenAddress:
+	case l.HalfOpenAddress > 0 && h.countOf(client) >= l.HalfOpenAddress:
 		return ErrAddress
 	case l.HalfOpenNetwork > 0 && h.networks[l.network(client)] >= l.HalfOpenNetwork:
 		return ErrNetwork
@@ -37,14 +56,59 @@ func (h *halfOpen[T]) add(e *Entry[T], l *Limits) {
 	w := &waiting[T]{entry: e, network: l.network(e.Key.Client.Addr().Unmap())}
 	e.waiting = w
 	h.unproved.push(w)
-	h.addresses[e.Key.Client.Addr().Unmap()]++
+	client := e.Key.Client.Addr().Unmap()
+	s := h.addresses[client]
+	if s == nil {
+		s = new(source[T])
+		h.addresses[client] = s
+	}
+	s.count++
 	h.networks[w.network]++
 	h.count++
+}
+
+// leave stops counting a session at its source.
+func (h *halfOpen[T]) leave(w *waiting[T]) {
+	client := w.entry.Key.Client.Addr().Unmap()
+	if s := h.addresses[client]; s.count > 1 {
+		s.count--
+	} else {
+		delete(h.addresses, client)
+	}
+	less(h.networks, w.network)
+}
+
+// isHere reports whether a session still counts at its source.
+func (w *waiting[T]) isHere() bool { return w.entry.waiting == w && !w.proved }
+
+// offer marks a session as one that may make room.
+func (h *halfOpen[T]) offer(w *waiting[T]) {
+	s := h.addresses[w.entry.Key.Client.Addr().Unmap()]
+	if w.proved || s == nil {
+		return
+	}
+	if len(s.spare) > 2*s.count {
+		s.spare = slices.DeleteFunc(s.spare, func(w *waiting[T]) bool { return !w.isHere() })
+	}
+	s.spare = append(s.spare, w)
+}
+
+// spareOf returns the oldest session of an address that may make room, or nil.
+func (h *halfOpen[T]) spareOf(client netip.Addr) *Entry[T] {
+	s := h.addresses[client.Unmap()]
+	for s != nil && len(s.spare) > 0 {
+		if s.spare[0].isHere() {
+			return s.spare[0].entry
+		}
+		s.spare = slices.Delete(s.spare, 0, 1)
+	}
+	return nil
 }
 
 func (h *halfOpen[T]) prove(w *waiting[T]) {
 	if !w.proved {
 		h.unproved.remove(w)
+		h.leave(w) // a proved client is no flood: only the sessions of its address bound it
 		w.proved = true
 		h.proved.push(w)
 	}
@@ -57,9 +121,8 @@ func (h *halfOpen[T]) remove(e *Entry[T]) {
 		h.proved.remove(w)
 	} else {
 		h.unproved.remove(w)
+		h.leave(w)
 	}
-	less(h.addresses, e.Key.Client.Addr().Unmap())
-	less(h.networks, w.network)
 	h.count--
 }
 

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"testing"
+	"time"
 )
 
 func from(address string, port uint16) Key {
@@ -105,5 +106,40 @@ func TestHalfOpenForgets(t *testing.T) {
 	h := &table.halfOpen
 	if h.count != 0 || len(h.addresses) != 0 || len(h.networks) != 0 || h.proved.first != nil || h.unproved.last != nil {
 		t.Errorf("an empty table remembers %+v", h)
+	}
+}
+
+// TestSpareSessions asserts that an address's oldest offered session is found, and that leaving sessions leave no more
+// entries than the bound of the address.
+func TestSpareSessions(t *testing.T) {
+	table := NewTable[int](Limits{Sessions: 100, HalfOpen: 100, HalfOpenAddress: 4}, time.Now())
+	client := netip.MustParseAddr("192.0.2.1")
+	var open []*Entry[int]
+	for i := range 2000 {
+		e, err := table.Add(Key{Client: netip.AddrPortFrom(client, uint16(1000+i))}, i)
+		if err != nil {
+			t.Fatal(err)
+		}
+		table.Offer(e)
+		table.Offer(e)
+		if open = append(open, e); len(open) < 4 {
+			continue
+		}
+		if i%3 > 0 {
+			table.Establish(open[0])
+		} else if got := table.Spare(client); got != open[0] {
+			t.Fatalf("session %d: the oldest spare session is %v, want %v", i, got, open[0])
+		}
+		table.Remove(open[0])
+		open = open[1:]
+		if n := len(table.halfOpen.addresses[client].spare); n > 12 {
+			t.Fatalf("%d entries for 3 sessions", n)
+		}
+	}
+	for _, e := range open {
+		table.Prove(e)
+	}
+	if e := table.Spare(client); e != nil || len(table.halfOpen.addresses) > 0 || table.HalfOpen() != 3 {
+		t.Errorf("proved sessions count at their address: %v", e)
 	}
 }

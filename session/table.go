@@ -24,6 +24,7 @@ type Limits struct {
 	Sessions int // open at once, half-open ones included
 	HalfOpen int // open at once and not established
 	// Half-open sessions from one address and from one network; 0 means no limit.
+	// Those with proof of their address do not count.
 	HalfOpenAddress, HalfOpenNetwork int
 	NetworkV4, NetworkV6             int // prefix lengths of a network, in bits
 	// Sessions of one address (IPv6: of one /64) and of one network (IPv4 /24, IPv6 /48) in all Tables that share Places;
@@ -76,7 +77,7 @@ type Entry[T any] struct {
 func NewTable[T any](limits Limits, now time.Time) *Table[T] {
 	return &Table[T]{
 		limits: limits, places: NewPlaces(), byKey: make(map[Key]*Entry[T]), wheel: wheel[T]{start: now},
-		halfOpen: halfOpen[T]{addresses: make(map[netip.Addr]int), networks: make(map[netip.Prefix]int)},
+		halfOpen: halfOpen[T]{addresses: make(map[netip.Addr]*source[T]), networks: make(map[netip.Prefix]int)},
 	}
 }
 
@@ -126,6 +127,16 @@ func (t *Table[T]) Eldest(proved bool) *Entry[T] {
 	}
 	return t.halfOpen.unproved.eldest()
 }
+
+// Offer lets an unproved half-open session make room for others of its address, once.
+func (t *Table[T]) Offer(e *Entry[T]) {
+	if e.waiting != nil {
+		t.halfOpen.offer(e.waiting)
+	}
+}
+
+// Spare returns the oldest session of an address that Offer has named and that is still half-open, or nil.
+func (t *Table[T]) Spare(client netip.Addr) *Entry[T] { return t.halfOpen.spareOf(client) }
 
 // Add opens a half-open session. The key must not be in use.
 func (t *Table[T]) Add(k Key, value T) (*Entry[T], error) {

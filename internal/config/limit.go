@@ -18,7 +18,7 @@ func (l *Limit) setDefaults() { *l = Limit{Verdict: LimitDrop} }
 var defaultLimits = []Limit{
 	{Packets, PerSession, 10_000, 20_000, LimitDrop},
 	{Bytes, PerSession, Amount(16 * MiB), Amount(32 * MiB), LimitDrop},
-	{Handshakes, PerAddress, 10, 40, LimitDrop},
+	{Handshakes, PerAddress, 10, 128, LimitDrop},
 	{Handshakes, PerNetwork, 100, 400, LimitDrop},
 	{Handshakes, Overall, 1000, 4000, LimitDrop},
 	{ReliableMessages, PerSession, 50_000, 200_000, LimitDisconnect},
