@@ -148,6 +148,9 @@ func (r *Relay) upstreamGone(now time.Time, e *entry, why codec.Goodbye) {
 	if !p.upstream.up && unreachable && r.retry(now, e, why.Reason) {
 		return
 	}
+	if p.established && p.route.Failover.isLoss(why.Reason) {
+		p.route.pool.Doubt(p.server, now)
+	}
 	if !r.lose(now, e, why.Reason) {
 		r.end(now, e, stats.ByUpstream, why)
 	}

@@ -8,6 +8,7 @@ import (
 	"tidegate/codec"
 	"tidegate/internal/netio"
 	"tidegate/internal/testkit/simnet"
+	"tidegate/internal/upstream"
 	"tidegate/proxy/stats"
 )
 
@@ -109,6 +110,39 @@ func TestJoinsOutliveAnInterruption(t *testing.T) {
 			if n := w.drops(stats.DropSocket); n > 0 {
 				t.Errorf("%d drops for want of a socket", n)
 			}
+		}
+	}
+}
+
+// TestLostServersAreInTrouble asserts that the loss of a session, a join without an answer, and a relayed client
+// without one put a discovered server in trouble, until it is heard again.
+func TestLostServersAreInTrouble(t *testing.T) {
+	for _, mode := range []Mode{ModeTerminate, ModeRelay} {
+		w := riptideWorld(t, func(r *Route) {
+			r.Mode = mode
+			if mode == ModeRelay {
+				r.Upstream.Protocol = riptide22()
+			}
+			r.Upstream.Servers = nil
+		})
+		pool := w.proxy.relay.pools.Get("arena")
+		pool.Discover(upstream.At(serverAddr))
+		p := w.connect(codec.Hello{})
+		w.servers[0].down = true
+		w.await("told", time.Minute, p.gone)
+		if mode == ModeTerminate && !pool.Troubled() {
+			t.Error("a lost session is no trouble")
+		}
+		q := w.join(codec.Hello{})
+		w.await("told", time.Minute, q.gone)
+		w.Run(w.settings.HandshakeTimeout)
+		if !pool.Troubled() {
+			t.Errorf("%v: a failed join is no trouble", mode)
+		}
+		w.servers[0].down = false
+		w.connect(codec.Hello{})
+		if pool.Troubled() {
+			t.Errorf("%v: a server that answers is in trouble", mode)
 		}
 	}
 }

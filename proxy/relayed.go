@@ -168,6 +168,8 @@ func (r *Relay) refusedRelayed(now time.Time, e *entry, err error) {
 	switch {
 	case p.answered && !believed:
 		return
+	case believed:
+		p.route.pool.Doubt(p.server, now)
 	case !p.answered:
 		failed := p.server
 		r.samples.refused(p, codec.NoConnection)
@@ -192,6 +194,9 @@ func (r *Relay) expireRelayed(now time.Time, e *entry) {
 	if at := e.Value.expiry(r.settings); now.Before(at) {
 		r.table.Schedule(e, now, at)
 		return
+	}
+	if p := &e.Value; !p.answered && p.server != nil {
+		p.route.pool.Doubt(p.server, now)
 	}
 	r.endRelayed(now, e, stats.ByProxy, codec.TimedOut)
 }

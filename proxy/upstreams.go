@@ -101,6 +101,9 @@ func (s *Server) Discovered(upstreamName string, servers []upstream.Target) {
 	s.pools.Get(upstreamName).Discover(servers)
 }
 
+// Troubled reports whether a discovered server of an upstream refuses or is silent. It is safe for concurrent use.
+func (s *Server) Troubled(upstreamName string) bool { return s.pools.Get(upstreamName).Troubled() }
+
 func (s *Server) pool(name string) (*upstream.Pool, error) {
 	for _, u := range s.upstreams() {
 		if u.Name == name {

@@ -180,7 +180,8 @@ func TestLoad(t *testing.T) {
 	}
 	c, _, err := Load(path, known)
 	check(t, err, path+":15:1: upstream[0].x = 1: want a known key: name, protocol, transport, servers, discover, "+
-		"resolver, kubernetes, agones, balance, retry_after, server_library, sources, max_packets, max_packets_per, "+
+		"resolver, discover_refresh, kubernetes, agones, balance, retry_after, server_library, sources, max_packets, "+
+		"max_packets_per, "+
 		"health, health_interval, health_timeout, health_rise, health_fall, proxy_protocol, transparent, source_prefix, "+
 		"share_sockets, receive_buffer, cookie_mode or cookie_secret")
 	if c != nil {

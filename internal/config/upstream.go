@@ -8,16 +8,18 @@ import (
 
 // Upstream is a group of equal game servers.
 type Upstream struct {
-	Name       string     `toml:"name"`
-	Protocol   string     `toml:"protocol"`
-	Transport  Transport  `toml:"transport"`
-	Servers    []Server   `toml:"servers"`
-	Discover   []Discover `toml:"discover"` // sources of more servers
-	Resolver   Address    `toml:"resolver"` // DNS server; none: the system's
-	Kubernetes Kubernetes `toml:"kubernetes"`
-	Agones     Agones     `toml:"agones"`
-	Balance    Balance    `toml:"balance"`
-	RetryAfter Duration   `toml:"retry_after"` // rest of a server that failed a session
+	Name      string     `toml:"name"`
+	Protocol  string     `toml:"protocol"`
+	Transport Transport  `toml:"transport"`
+	Servers   []Server   `toml:"servers"`
+	Discover  []Discover `toml:"discover"` // sources of more servers
+	Resolver  Address    `toml:"resolver"` // DNS server; none: the system's
+	// longest time until names are looked up again
+	DiscoverRefresh Duration   `toml:"discover_refresh"`
+	Kubernetes      Kubernetes `toml:"kubernetes"`
+	Agones          Agones     `toml:"agones"`
+	Balance         Balance    `toml:"balance"`
+	RetryAfter      Duration   `toml:"retry_after"` // rest of a server that failed a session
 
 	Library       Library  `toml:"server_library"`
 	Sources       []IP     `toml:"sources"`     // addresses of this machine; empty: the system's choice
@@ -43,9 +45,9 @@ type Upstream struct {
 
 func (u *Upstream) setDefaults() {
 	*u = Upstream{
-		Transport: UDP, Discover: []Discover{}, Agones: defaultAgones(), Balance: LeastSessions,
-		RetryAfter: Duration(5 * time.Second),
-		Library:    AnyLibrary, Sources: []IP{}, MaxPacketsPer: milliseconds(10),
+		Transport: UDP, Discover: []Discover{}, DiscoverRefresh: seconds(600), Agones: defaultAgones(),
+		Balance: LeastSessions, RetryAfter: Duration(5 * time.Second),
+		Library: AnyLibrary, Sources: []IP{}, MaxPacketsPer: milliseconds(10),
 		Health: HealthAuto, HealthInterval: seconds(2), HealthTimeout: seconds(1), HealthRise: 2, HealthFall: 3,
 		ProxyProtocol: HeadersOff, ReceiveBuffer: MiB, CookieMode: raknet.CookiesActive,
 	}
@@ -82,6 +84,7 @@ func (v *validator) upstreams() {
 		v.ports(i)
 		v.upstreamCookies(path, &v.Upstreams[i])
 		v.receiveBuffer(path, u)
+		within(v.report, child(path, "discover_refresh"), u.DiscoverRefresh, seconds(5), seconds(600))
 		within(v.report, child(path, "retry_after"), u.RetryAfter, milliseconds(100), seconds(3600))
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/rs/zerolog"
 
@@ -57,7 +58,9 @@ func (d *discoverer) follow(c *config.Config) {
 		}
 		ctx, stop := context.WithCancel(d.ctx)
 		d.watching[u.Name] = discoveredSources{key, stop}
-		discovery.Watch(ctx, places(c, u), d.log.With().Str("upstream", u.Name).Logger(), func(found []upstream.Target) {
+		troubled := func() bool { return d.server.Troubled(u.Name) }
+		log := d.log.With().Str("upstream", u.Name).Logger()
+		discovery.Watch(ctx, places(c, u, troubled), log, func(found []upstream.Target) {
 			d.server.Discovered(u.Name, d.usable(u, found))
 		})
 	}
@@ -93,7 +96,7 @@ const mostSkipped = 10
 
 // sourcesKey returns a text that is equal for equal sources of servers with the same transport.
 func sourcesKey(u *config.Upstream) string {
-	key := fmt.Sprintf("%s\n%s\n%+v\n%+v", u.Resolver, u.Transport, u.Kubernetes, u.Agones)
+	key := fmt.Sprintf("%s\n%v\n%s\n%+v\n%+v", u.Resolver, u.DiscoverRefresh, u.Transport, u.Kubernetes, u.Agones)
 	for _, place := range u.Discover {
 		key += "\n" + place.String()
 	}
@@ -101,10 +104,10 @@ func sourcesKey(u *config.Upstream) string {
 }
 
 // places returns the sources of an upstream. A relative path starts at the folder of the configuration.
-func places(c *config.Config, u *config.Upstream) []discovery.Source {
-	resolver := ""
+func places(c *config.Config, u *config.Upstream, troubled func() bool) []discovery.Source {
+	lookup := discovery.Lookup{Refresh: time.Duration(u.DiscoverRefresh), Troubled: troubled}
 	if u.Resolver.IsValid() {
-		resolver = u.Resolver.String()
+		lookup.Resolver = u.Resolver.String()
 	}
 	all := make([]discovery.Source, len(u.Discover))
 	for i, p := range u.Discover {
@@ -112,9 +115,9 @@ func places(c *config.Config, u *config.Upstream) []discovery.Source {
 		case p.File != "":
 			all[i] = discovery.File(c.Path(p.File))
 		case p.Service != "":
-			all[i] = discovery.Service(p.Service, resolver)
+			all[i] = discovery.Service(p.Service, lookup)
 		default:
-			all[i] = discovery.Host(p.Host, p.Port, resolver)
+			all[i] = discovery.Host(p.Host, p.Port, lookup)
 		}
 	}
 	return append(all, Clusters(c, u)...)

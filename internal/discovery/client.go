@@ -11,11 +11,23 @@ import (
 )
 
 // Bounds of an answer's lifetime, for any TTL: a TTL of 0 must not cause a loop of queries, and a TTL of a day
-// must not hide a change.
+// must not hide a change. An answer counts for minTTL only while its servers are in trouble.
 const (
 	minTTL = 5 * time.Second
 	maxTTL = 10 * time.Minute
 )
+
+// watchEvery is how soon a client notices that servers are in trouble.
+const watchEvery = 500 * time.Millisecond
+
+// Lookup is the way in which names are looked up.
+type Lookup struct {
+	Resolver string        // ip:port; empty: the system's
+	Refresh  time.Duration // longest time until a name is looked up again; 0: as its TTL says
+	// Troubled reports whether servers that were found refuse or are silent. Then names are looked up again soon. It is
+	// safe for concurrent use. Nil: never.
+	Troubled func() bool
+}
 
 // retryAfter is the pause after a failed query.
 const retryAfter = 5 * time.Second
@@ -28,14 +40,12 @@ var errNoRecords = errors.New("no such records")
 
 // client queries a resolver. Unlike the system's resolver functions, it knows the TTL of each record.
 type client struct {
-	server     string // ip:port; empty: the one in /etc/resolv.conf
+	Lookup
 	minTTL     time.Duration
 	retryAfter time.Duration
 }
 
-func newClient(server string) *client {
-	return &client{server: server, minTTL: minTTL, retryAfter: retryAfter}
-}
+func newClient(l Lookup) *client { return &client{Lookup: l, minTTL: minTTL, retryAfter: retryAfter} }
 
 // ask returns the records of a name, at least one, and their lifetime.
 func (c *client) ask(ctx context.Context, name string, kind uint16) ([]dns.RR, time.Duration, error) {
@@ -71,8 +81,8 @@ func (c *client) ask(ctx context.Context, name string, kind uint16) ([]dns.RR, t
 
 // resolver returns the server to ask. It reads /etc/resolv.conf each time, since the file may have changed.
 func (c *client) resolver() (string, error) {
-	if c.server != "" {
-		return c.server, nil
+	if c.Resolver != "" {
+		return c.Resolver, nil
 	}
 	system, err := dns.ClientConfigFromFile("/etc/resolv.conf")
 	if err != nil {
@@ -82,6 +92,23 @@ func (c *client) resolver() (string, error) {
 		return "", errors.New("find the resolver: /etc/resolv.conf names none")
 	}
 	return net.JoinHostPort(system.Servers[0], system.Port), nil
+}
+
+// await pauses for d, or for c.minTTL if servers are in trouble then or later. It returns false if ctx is done earlier.
+func (c *client) await(ctx context.Context, d time.Duration) bool {
+	if c.Troubled == nil || d <= c.minTTL {
+		return wait(ctx, d)
+	}
+	asked := time.Now()
+	if !wait(ctx, c.minTTL) {
+		return false
+	}
+	for time.Since(asked) < d && !c.Troubled() {
+		if !wait(ctx, min(watchEvery, d-time.Since(asked))) {
+			return false
+		}
+	}
+	return true
 }
 
 // wait pauses for d. It returns false if ctx is done earlier.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -115,7 +116,7 @@ func target(addr string, weight int) upstream.Target {
 
 // impatient makes a source look again soon.
 func impatient(s Source) Source {
-	client := newClient("")
+	client := newClient(Lookup{})
 	switch s := s.(type) {
 	case *host:
 		client = s.client
@@ -129,7 +130,7 @@ func impatient(s Source) Source {
 // TestHost checks addresses of both families, a change, and failures that change nothing.
 func TestHost(t *testing.T) {
 	z := newZone(t, "game.test. 0 A 192.0.2.2", "game.test. 0 A 192.0.2.1", "game.test. 0 AAAA 2001:db8::1")
-	found := watchOf(t, impatient(Host("game.test", 7777, z.addr)))
+	found := watchOf(t, impatient(Host("game.test", 7777, Lookup{Resolver: z.addr})))
 	want(t, found, target("192.0.2.1:7777", 1), target("192.0.2.2:7777", 1), target("[2001:db8::1]:7777", 1))
 	for _, code := range []int{dns.RcodeServerFailure, dns.RcodeNameError} {
 		z.fail(code)
@@ -144,7 +145,7 @@ func TestHost(t *testing.T) {
 // TestAnswersCount checks that answers expire by their TTL, within bounds.
 func TestAnswersCount(t *testing.T) {
 	z := newZone(t, "game.test. 3600 A 192.0.2.1", "other.test. 30 A 192.0.2.1")
-	client := newClient(z.addr)
+	client := newClient(Lookup{Resolver: z.addr})
 	for name, ttl := range map[string]time.Duration{"game.test": maxTTL, "other.test": 30 * time.Second} {
 		if _, got, err := client.ask(t.Context(), name, dns.TypeA); err != nil || got != ttl {
 			t.Errorf("%s counts for %v, %v; want %v", name, got, err, ttl)
@@ -155,11 +156,31 @@ func TestAnswersCount(t *testing.T) {
 	}
 }
 
+// TestTroubleAsksAgain asserts that a name is looked up again while its server is in trouble, also with a long TTL.
+func TestTroubleAsksAgain(t *testing.T) {
+	z := newZone(t, "game.test. 600 A 192.0.2.1")
+	var troubled atomic.Bool
+	found := watchOf(t, impatient(Host("game.test", 7777, Lookup{Resolver: z.addr, Troubled: troubled.Load})))
+	want(t, found, target("192.0.2.1:7777", 1))
+	z.set(t, "game.test. 600 A 192.0.2.2")
+	before := z.questions()
+	troubled.Store(true)
+	want(t, found, target("192.0.2.2:7777", 1))
+	await.News(t, "asked again and again", z.news, func() bool { return z.questions() >= before+6 })
+}
+
+// TestRefresh asserts that the longest time between queries is chosen by the operator.
+func TestRefresh(t *testing.T) {
+	z := newZone(t, "game.test. 600 A 192.0.2.1")
+	watchOf(t, impatient(Host("game.test", 7777, Lookup{Resolver: z.addr, Refresh: 100 * time.Millisecond})))
+	await.News(t, "asked again", z.news, func() bool { return z.questions() >= 6 })
+}
+
 func TestService(t *testing.T) {
 	z := newZone(t,
 		"_game._udp.test. 0 SRV 10 3 7777 one.test.", "_game._udp.test. 0 SRV 10 0 7778 two.test.",
 		"_game._udp.test. 0 SRV 20 1 7779 spare.test.", "one.test. 0 A 192.0.2.1", "two.test. 0 AAAA 2001:db8::2")
-	found := watchOf(t, impatient(Service("_game._udp.test", z.addr)))
+	found := watchOf(t, impatient(Service("_game._udp.test", Lookup{Resolver: z.addr})))
 	want(t, found, target("192.0.2.1:7777", 3), target("[2001:db8::2]:7778", 1))
 	z.set(t, "_game._udp.test. 0 SRV 20 1 7779 spare.test.", "spare.test. 0 A 192.0.2.9")
 	want(t, found, target("192.0.2.9:7779", 1))

@@ -13,14 +13,13 @@ import (
 	"tidegate/internal/upstream"
 )
 
-// Host returns a source: the A and AAAA records of a name are servers at a port. The resolver is an ip:port; if empty,
-// the system's.
-func Host(name string, port uint16, resolver string) Source {
-	return &host{name: name, port: port, client: newClient(resolver)}
+// Host returns a source: the A and AAAA records of a name are servers at a port.
+func Host(name string, port uint16, l Lookup) Source {
+	return &host{name: name, port: port, client: newClient(l)}
 }
 
 // Service returns a source: the SRV records of a name with the lowest priority name the hosts, ports and weights.
-func Service(name, resolver string) Source { return &service{name: name, client: newClient(resolver)} }
+func Service(name string, l Lookup) Source { return &service{name: name, client: newClient(l)} }
 
 // host is a name with addresses.
 type host struct {
@@ -79,11 +78,14 @@ func (c *client) repeat(ctx context.Context, tell func([]upstream.Target, error)
 	for {
 		found, ttl, err := look()
 		tell(found, err)
+		if c.Refresh > 0 {
+			ttl = min(ttl, c.Refresh)
+		}
 		pause := max(ttl, c.minTTL)
 		if err != nil {
 			pause = c.retryAfter
 		}
-		if !wait(ctx, pause) {
+		if !c.await(ctx, pause) {
 			return
 		}
 	}

@@ -217,6 +217,7 @@ func (p *Pool) Release(s *Server) {
 func (p *Pool) Failed(s *Server, now, since time.Time, why string) (blamed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	s.doubtedAt = now
 	if soon := now.Add(askAgain); s.askAt.After(soon) {
 		s.askAt = soon
 	}
@@ -231,6 +232,22 @@ func (p *Pool) Failed(s *Server, now, since time.Time, why string) (blamed bool)
 	s.failures++
 	s.restUntil, s.failedAt, s.cause = now.Add(rest), now, why
 	return true
+}
+
+// Doubt notes that an established session has lost a server.
+func (p *Pool) Doubt(s *Server, now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s.doubtedAt = now
+}
+
+// Troubled reports whether a discovered server was found gone and has not been heard since.
+func (p *Pool) Troubled() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.ContainsFunc(p.servers, func(s *Server) bool {
+		return !s.IsConfigured() && !s.doubtedAt.IsZero() && !s.heardAfter(s.doubtedAt)
+	})
 }
 
 // Answered notes that a server admitted a session, and reports whether the server changed from down to up.

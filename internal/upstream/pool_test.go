@@ -400,3 +400,33 @@ func TestFleetSessionsWakeQueue(t *testing.T) {
 		t.Errorf("woken %d times, turn of %v at %v", woken, got, at)
 	}
 }
+
+// TestTroubled asserts that discovered servers that fail are in trouble until they are heard again. Configured ones are
+// not: nothing would be looked up.
+func TestTroubled(t *testing.T) {
+	now := time.Now()
+	at := netip.MustParseAddrPort("192.0.2.1:7777")
+	for _, discovered := range []bool{false, true} {
+		p := New(nil, Options{RetryAfter: time.Second, Rise: 1, Fall: 3})
+		if discovered {
+			p.Discover(At(at))
+		} else {
+			p.Update(At(at), Options{RetryAfter: time.Second, Rise: 1, Fall: 3})
+		}
+		s := p.Servers()[0]
+		for name, fail := range map[string]func(){
+			"a join":    func() { p.Failed(s, now, now, "silent") },
+			"a session": func() { p.Doubt(s, now) },
+			"a check":   func() { p.Checked(s, now, false, 0, Refused) },
+		} {
+			if p.Troubled() {
+				t.Fatalf("in trouble before %s has failed", name)
+			}
+			if fail(); p.Troubled() != discovered {
+				t.Errorf("discovered %v, after %s has failed: %v", discovered, name, p.Troubled())
+			}
+			now = now.Add(time.Second)
+			s.Heard(now)
+		}
+	}
+}

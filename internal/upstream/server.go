@@ -21,6 +21,7 @@ type Server struct {
 	drainedAt time.Time // zero: not drained
 	downAt    time.Time // zero: the checks pass, or there are none
 	failedAt  time.Time
+	doubtedAt time.Time // when a session or a check last found it gone
 	restUntil time.Time // after failedAt; zero while it is healthy
 	failures  int       // in a row
 	excused   int       // failures in a row without a rest, because others heard the server
@@ -96,7 +97,7 @@ func (p *Pool) Checked(s *Server, now time.Time, passed bool, rtt time.Duration,
 	if !s.passed && why != Refused {
 		return false
 	}
-	s.streak, s.cause = min(s.streak, 0)-1, why
+	s.streak, s.cause, s.doubtedAt = min(s.streak, 0)-1, why, now
 	if !s.downAt.IsZero() || -s.streak < p.options.Fall {
 		return false
 	}
