@@ -36,8 +36,13 @@ type pinged struct {
 	// answers reports that the last question was answered. Otherwise the next question has a header again, as a
 	// stranger's has: the server may have been restarted.
 	answers  bool
+	silences int // questions in a row without an answer
 	preamble *preamble
 }
+
+// mostSilences is the number of unanswered questions after which the next one comes from another port. A NAT on the way
+// may still lead the old port to a server that has moved.
+const mostSilences = 3
 
 func newPinger(r *route, protocol codec.Pinger, listeners []*listener, token uint64, now time.Time) *pinger {
 	return &pinger{route: r, protocol: protocol, token: token, due: now, listeners: listeners}
@@ -119,6 +124,13 @@ func (p *pinger) advance(now time.Time, r *Relay) {
 }
 
 func (p *pinger) ask(now time.Time, r *Relay, s *pinged) {
+	if s.silences++; s.answers {
+		s.silences = 1
+	}
+	if s.silences > mostSilences && s.socket != nil {
+		s.close()
+		s.socket, s.silences = nil, 1
+	}
 	if s.socket == nil {
 		socket, err := r.sockets.Dial(s.addr, netio.SocketOptions{Local: p.route.Upstream.source(s.addr.Addr())})
 		if err != nil {

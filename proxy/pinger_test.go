@@ -168,6 +168,21 @@ func TestServerWithoutASocketIsAskedLater(t *testing.T) {
 	}
 }
 
+// TestSilentServerIsAskedFromAnotherPort asserts that a stale entry of a NAT, which leads the socket's port to nowhere,
+// does not hide a server for ever.
+func TestSilentServerIsAskedFromAnotherPort(t *testing.T) {
+	l := newListed(t, nil)
+	l.Run(10 * time.Second)
+	if l.pong.Text() == nil || l.proxy.dialed != 1 {
+		t.Fatalf("no text, or by %d sockets", l.proxy.dialed)
+	}
+	l.SetPath(upstreamSocketAddr(0), serverAddr, simnet.Weather{Loss: 1})
+	l.Run(30 * time.Second)
+	if l.pong.Text() == nil || l.proxy.dialed != 2 || !l.proxy.sockets[upstreamSocketAddr(0)].closed {
+		t.Errorf("%q by %d sockets", l.pong.Text(), l.proxy.dialed)
+	}
+}
+
 // TestWhoAsks asserts that only the first Relay asks. It asks only if a listener wants the text and the upstream can
 // answer. During a drain it asks no more.
 func TestWhoAsks(t *testing.T) {

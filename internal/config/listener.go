@@ -1,6 +1,9 @@
 package config
 
-import "fmt"
+import (
+	"fmt"
+	"runtime"
+)
 
 // Listener is an address that players connect to.
 type Listener struct {
@@ -33,6 +36,10 @@ func (v *validator) listeners() {
 		}
 		unique(v.report, protocols, l.Protocols, `at least one protocol, for example ["raknet"]`)
 		v.listenTransport(path, l)
+		if v.Loop.isPortable(runtime.GOOS) && l.Transport == UDP && l.Address.Addr().IsUnspecified() {
+			v.warn(child(path, "address"), l.Address, "one address of this machine, if it has several: with this backend "+
+				"answers may leave from another one than the player used")
+		}
 		v.listenProxies(path, l)
 		v.sharedProtocols(protocols, l.Protocols)
 		v.reference(child(path, "route"), l.Route, "route", namesOf(v.Routes, routeName))

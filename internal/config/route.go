@@ -108,6 +108,16 @@ func (v *validator) failover(path string, r Route) {
 		v.fault(child(path, "failover"), r.Failover, `"disconnect": a route in mode "relay" does not understand the `+
 			`players' protocol`)
 	}
+	if r.Failover == FailoverHold {
+		return
+	}
+	for key, set := range map[string]bool{
+		"hold_time": r.HoldTime != seconds(15), "hold_goodbyes": r.HoldGoodbyes, "hold_new_ids": r.HoldNewIDs,
+	} {
+		if set {
+			v.warn(child(path, key), r.Failover, `failover = "hold": without it this key has no effect`)
+		}
+	}
 }
 
 const (

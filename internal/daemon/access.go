@@ -34,6 +34,8 @@ func openAccessLog(c *config.Config, log zerolog.Logger) (access zerolog.Logger,
 	queue := NewLogQueue(file)
 	report := func(lost uint64) { log.Warn().Uint64("lines", lost).Msg("access log lines lost") }
 	queue.resumed.Store(&report)
+	failed := func(err error) { log.Warn().Err(err).Msg("access log not written") }
+	queue.failed.Store(&failed)
 	end = func() {
 		if !queue.Close(accessWait) {
 			log.Warn().Msg("access log: the last lines are lost")

@@ -27,6 +27,8 @@ type LogQueue struct {
 
 	// resumed, if not nil, is called when the log flows again after lost lines. The writing goroutine calls it.
 	resumed atomic.Pointer[func(lost uint64)]
+	// failed, if not nil, is called when a line cannot be written after one that could. The writing goroutine calls it.
+	failed atomic.Pointer[func(error)]
 }
 
 type logLine struct{ text []byte }
@@ -102,6 +104,8 @@ func (q *LogQueue) run() {
 type lossReport struct {
 	reported uint64
 	seen     time.Time // time since lost lines are unreported; zero: none are
+	fails    bool      // the last line could not be written
+	torn     bool      // the log ends with a part of a line
 }
 
 // reportAfter is the delay of the report in a log that never catches up. A log that catches up gets the report after
@@ -110,10 +114,18 @@ const reportAfter = time.Second
 
 // write writes a line. If that works, it reports lost lines.
 func (q *LogQueue) write(line *logLine, t *lossReport) {
-	_, err := q.w.Write(line.text)
+	if t.torn { // the next line must not join it
+		_, err := q.w.Write([]byte("\n"))
+		t.torn = err != nil
+	}
+	n, err := q.w.Write(line.text)
 	q.bytes.Add(-int64(len(line.text)))
 	logLines.Put(line)
-	if err != nil {
+	if tell := q.failed.Load(); err != nil && !t.fails && tell != nil {
+		(*tell)(err)
+	}
+	if t.fails = err != nil; t.fails {
+		t.torn = t.torn || n > 0
 		q.lost.Add(1)
 		return
 	}

@@ -95,6 +95,48 @@ func TestLogQueueOutlivesErrors(t *testing.T) {
 }
 
 // TestLogQueueEndsInTime ends the process in time although the log blocks.
+// fullDisk is a log with room for some bytes.
+type fullDisk struct {
+	pipe
+	room int
+}
+
+func (d *fullDisk) Write(b []byte) (int, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	n := min(len(b), d.room)
+	d.room -= n
+	d.text.Write(b[:n])
+	if n < len(b) {
+		return n, errors.New("no space left on device")
+	}
+	return n, nil
+}
+
+// TestFullDiskIsTold fills the disk of a log in the middle of a line, and makes room again. The first failure is told
+// at once, and once. Later lines stand alone.
+func TestFullDiskIsTold(t *testing.T) {
+	d := &fullDisk{room: 12}
+	q := NewLogQueue(d)
+	told := make(chan error, 8)
+	report := func(err error) { told <- err }
+	q.failed.Store(&report)
+	for _, line := range []string{"line 1\n", "line 2\n", "line 3\n"} {
+		_, _ = q.Write([]byte(line))
+	}
+	await.Until(t, "lost", func() bool { return q.Lost() == 2 })
+	d.mu.Lock()
+	d.room = 100
+	d.mu.Unlock()
+	_, _ = q.Write([]byte("line 4\n"))
+	if !q.Close(await.Patience) || len(told) != 1 {
+		t.Errorf("told %d times", len(told))
+	}
+	if got := d.String(); got != "line 1\nline \nline 4\n" {
+		t.Errorf("the log is %q", got)
+	}
+}
+
 func TestLogQueueEndsInTime(t *testing.T) {
 	var p pipe
 	p.mu.Lock()
