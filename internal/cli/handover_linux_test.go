@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	gork "github.com/sandertv/go-raknet"
 
@@ -18,15 +19,42 @@ import (
 // diesAt is the environment variable that ends this test's program before a step of an upgrade.
 const diesAt = "TIDEGATE_TEST_DIES_AT"
 
+// hangsAt is the variable that lets the program hang there.
+const hangsAt = "TIDEGATE_TEST_HANGS_AT"
+
 func init() {
-	if step := os.Getenv(diesAt); step != "" {
+	if dies, hangs := os.Getenv(diesAt), os.Getenv(hangsAt); dies != "" || hangs != "" {
 		daemon.AtStep = func(at string) {
-			if at == step {
+			if at == dies {
 				_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			}
+			if at == dies || at == hangs {
 				select {}
 			}
 		}
 	}
+}
+
+// TestUpgradeWhoseSuccessorHangs lets the successor hang at its last steps, while the process stands still. The log has
+// the longest wait of a player. It was 5 s before the standstill was bounded by the pre-copy.
+func TestUpgradeWhoseSuccessorHangs(t *testing.T) {
+	t.Parallel()
+	path := t.TempDir() + "/tidegate"
+	copyOfSelf(t, path)
+	p := startProgram(t, path, bridgeConfig(echoServer(t)), nil)
+	talk := p.talking(t, 4)
+	self, err := os.Executable()
+	must(t, err)
+	for _, step := range []string{"successor received all", "successor imported all", "successor goes"} {
+		script := "#!/bin/sh\nexport " + hangsAt + "='" + step + "'\nexec " + self + " \"$@\"\n"
+		must(t, os.Rename(path, path+".before"))
+		must(t, os.WriteFile(path, []byte(script), 0o755))
+		must(t, p.cmd.Process.Signal(syscall.SIGUSR2))
+		line := p.await(t, "upgrade failed; this process continues")
+		talk.goesOn(t)
+		t.Logf("%s: the operator sees %v; a player waits %v", step, line["error"], time.Duration(talk.longest.Load()))
+	}
+	talk.end(t)
 }
 
 // TestUpgradeWhoseSuccessorDies kills the successor before each of its steps. The old process goes on, its players do

@@ -21,8 +21,13 @@ import (
 const (
 	// successorTime is the longest time until a successor is ready.
 	successorTime = 30 * time.Second
-	// freezeTime is the longest time in which the process stands still for its successor.
+	// freezeTime is the longest time in which the process stands still for its successor, if a pre-copy predicts nothing.
 	freezeTime = 5 * time.Second
+	// leastFreeze and freezeFactor bound the standstill by what the pre-copy predicts. A successor that hangs costs
+	// players that time.
+	leastFreeze, freezeFactor = 250 * time.Millisecond, 10
+	// fewCopied is the size in bytes of copies that say nothing yet about the successor's pace.
+	fewCopied = 256 << 10
 	// catchUpTime is the time in which a successor handles the datagrams that have waited. The end of this process frees
 	// much memory, which takes processor time from the successor. So the process ends later.
 	catchUpTime = 250 * time.Millisecond
@@ -83,6 +88,9 @@ type successor struct {
 	process *exec.Cmd
 	version string
 	keeps   bool          // it takes copies before the standstill
+	copied  int           // bytes of the copies
+	copying time.Duration // until it had them
+	slowest time.Duration // the longest wait for its answer
 	stood   time.Duration // how long this process stood still for it
 }
 
@@ -216,8 +224,9 @@ func (u *upgrader) handOver(s *successor) error {
 	}
 	began, at := time.Now(), monotonic()
 	AtStep("process stands still")
-	s.within(freezeTime)
-	if err := s.give(at, frozen.Export()); err != nil {
+	states := frozen.Export()
+	s.within(s.freeze(states))
+	if err := s.give(at, states); err != nil {
 		s.kill()
 		frozen.Thaw()
 		return fmt.Errorf("hand over: %w", err)
@@ -235,10 +244,29 @@ func (u *upgrader) handOver(s *successor) error {
 	return nil
 }
 
+// freeze returns how long the process stands still for these states at most. The successor answers twice, and enters
+// the sessions as it has entered the copies.
+func (s *successor) freeze(states []proxy.LoopState) time.Duration {
+	if !s.keeps {
+		return freezeTime
+	}
+	size := 0
+	for i := range states {
+		for _, b := range states[i].Sessions {
+			size += len(b)
+		}
+	}
+	predicted := 2*s.slowest + time.Duration(float64(s.copying)*float64(size)/float64(max(s.copied, fewCopied)))
+	return min(leastFreeze+freezeFactor*predicted, freezeTime)
+}
+
 // GiveSessions implements proxy.Heir.
 func (s *successor) GiveSessions(b proxy.CopiedSessions) error {
-	at := monotonic() - time.Since(b.At).Nanoseconds()
-	return s.giveBefore(message{Kind: wordCopies, Loop: b.Loop, At: at, body: b.Batch})
+	at, began := monotonic()-time.Since(b.At).Nanoseconds(), time.Now()
+	err := s.giveBefore(message{Kind: wordCopies, Loop: b.Loop, At: at, body: b.Batch})
+	took := time.Since(began)
+	s.copied, s.copying, s.slowest = s.copied+len(b.Batch), s.copying+took, max(s.slowest, took)
+	return err
 }
 
 // GiveSockets implements proxy.Heir.
