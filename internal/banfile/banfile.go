@@ -17,6 +17,7 @@ import (
 
 	"github.com/gofrs/flock"
 
+	"tidegate/internal/regular"
 	"tidegate/ratelimit"
 )
 
@@ -58,6 +59,9 @@ func (f File) Sync(now time.Time, bans *ratelimit.Bans) error {
 func (f File) lock() (unlock func(), err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
+	if err := regular.Check(string(f) + ".lock"); err != nil {
+		return nil, fmt.Errorf("lock %s: %w", f, err)
+	}
 	lock := flock.New(string(f)+".lock", flock.SetPermissions(0o644))
 	if _, err := lock.TryLockContext(ctx, 10*time.Millisecond); err != nil {
 		return nil, fmt.Errorf("lock %s: %w", f, err)
@@ -67,7 +71,7 @@ func (f File) lock() (unlock func(), err error) {
 
 // Read returns the bans in the file, at most one per network. The error names the line.
 func (f File) Read() ([]ratelimit.Ban, error) {
-	file, err := os.Open(string(f))
+	file, err := regular.Open(string(f))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

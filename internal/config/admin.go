@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"runtime"
 	"strings"
+
+	"tidegate/internal/regular"
 )
 
 // Admin is the address at which operators and their programs reach a running Tidegate.
@@ -44,7 +46,7 @@ func (v *validator) loadSecret(s Secret) (Secret, error) {
 	if !ok {
 		return s, nil
 	}
-	text, err := os.ReadFile(v.Path(path))
+	text, err := regular.ReadFile(v.Path(path))
 	return Secret(strings.TrimSpace(string(text))), err
 }
 

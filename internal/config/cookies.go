@@ -3,10 +3,10 @@ package config
 import (
 	"encoding/hex"
 	"fmt"
-	"os"
 	"strings"
 
 	"tidegate/codec/raknet"
+	"tidegate/internal/regular"
 )
 
 // CookieMode says which side makes the RakNet cookies that prove addresses, and which side checks them.
@@ -18,7 +18,7 @@ const fileKey = "file:"
 // loadKey returns a checked key. If it is "file:" and a path, loadKey reads the file.
 func (v *validator) loadKey(k Key) (Key, error) {
 	if path, ok := strings.CutPrefix(string(k), fileKey); ok {
-		content, err := os.ReadFile(v.Path(path))
+		content, err := regular.ReadFile(v.Path(path))
 		if err != nil {
 			return k, err
 		}

@@ -2,6 +2,7 @@ package config
 
 import (
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -10,6 +11,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"tidegate/internal/regular"
 )
 
 // Fleet configures what several Tidegates share by NATS. It is off without Servers and Embedded.
@@ -169,14 +172,22 @@ func (v *validator) fleetFiles() {
 		v.fault("fleet.nkey", f.NKey, "no file, or no fleet.credentials: they exclude each other")
 	}
 	for _, c := range []struct{ key, path string }{{"credentials", f.Credentials}, {"nkey", f.NKey}, {"ca", f.CA}} {
-		if _, err := os.Stat(v.Path(c.path)); c.path != "" && err != nil {
+		_, err := os.Stat(v.Path(c.path))
+		if err == nil {
+			err = regular.Check(v.Path(c.path))
+		}
+		if c.path != "" && err != nil {
 			v.fault(child("fleet", c.key), c.path, fmt.Sprintf("the path of a file: %v", err))
 		}
 	}
 	if (f.Certificate == "") != (f.Key == "") {
 		v.fault("fleet.key", f.Key, "the path of the key of fleet.certificate; none without the other")
 	} else if f.Certificate != "" {
-		if _, err := tls.LoadX509KeyPair(v.Path(f.Certificate), v.Path(f.Key)); err != nil {
+		err := errors.Join(regular.Check(v.Path(f.Certificate)), regular.Check(v.Path(f.Key)))
+		if err == nil {
+			_, err = tls.LoadX509KeyPair(v.Path(f.Certificate), v.Path(f.Key))
+		}
+		if err != nil {
 			v.fault("fleet.certificate", f.Certificate, fmt.Sprintf("a certificate in PEM that fits fleet.key: %v", err))
 		}
 	}

@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/pelletier/go-toml/v2"
+
+	"tidegate/internal/regular"
 )
 
 // byteOrderMark is the mark with which some editors begin a file.
@@ -53,7 +55,7 @@ func Load(path string, known map[string]Traits) (c *Config, warnings []Fault, er
 
 // read reads a file up to one byte more than parse accepts.
 func read(path string) ([]byte, error) {
-	file, err := os.Open(path)
+	file, err := regular.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("read configuration: %w", err)
 	}

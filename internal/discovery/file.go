@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
-	"os"
 	"strconv"
 	"strings"
 
 	"tidegate/internal/filewatch"
+	"tidegate/internal/regular"
 	"tidegate/internal/upstream"
 )
 
@@ -36,7 +36,7 @@ func (f *file) run(ctx context.Context, tell func([]upstream.Target, error)) {
 }
 
 func (f *file) read() ([]upstream.Target, error) {
-	r, err := os.Open(f.path)
+	r, err := regular.Open(f.path)
 	if err != nil {
 		return nil, err
 	}

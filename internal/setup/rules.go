@@ -12,6 +12,7 @@ import (
 	"tidegate/internal/cidr"
 	"tidegate/internal/config"
 	"tidegate/internal/filter"
+	"tidegate/internal/regular"
 	"tidegate/proxy"
 	"tidegate/ratelimit"
 )
@@ -85,7 +86,7 @@ func database(c *config.Config, file string) (*filter.Database, error) {
 	if info.Size() > maxDatabase {
 		return nil, fmt.Errorf("%s: larger than %d MiB", path, maxDatabase>>20)
 	}
-	bytes, err := os.ReadFile(path)
+	bytes, err := regular.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +121,7 @@ func sourceRule(c *config.Config, a *config.Access) (filter.Source, error) {
 
 // readList reads a file of prefixes.
 func readList(path string) ([]netip.Prefix, error) {
-	file, err := os.Open(path)
+	file, err := regular.Open(path)
 	if err != nil {
 		return nil, err
 	}
