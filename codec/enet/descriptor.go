@@ -23,7 +23,7 @@ var Descriptor = registry.Descriptor{
 		}
 	},
 	New:      func(options any, use registry.Use) codec.Protocol { return New(options.(*Settings).with(use)) },
-	Describe: func() registry.Describe { return new(Describer).Describe },
+	Describe: func(*registry.Memory) registry.Describe { return new(Describer).Describe },
 }
 
 // Settings are the options in the configuration.

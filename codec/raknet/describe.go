@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"tidegate/internal/registry"
 	"tidegate/internal/words"
 )
 
@@ -13,6 +14,7 @@ type Describer struct {
 	encrypted  bool
 	fromClient describedDirection
 	fromServer describedDirection
+	memory     *registry.Memory
 }
 
 // NewDescriber returns a Describer for a connection from its first datagram on.
@@ -46,6 +48,9 @@ func (d *Describer) Describe(fromServer bool, b []byte) (text string, messages [
 		way = &d.fromServer
 	}
 	messages, err = way.capsules(got.body)
+	if !d.memory.Hold(d.fromClient.held() + d.fromServer.held()) {
+		d.fromClient, d.fromServer = describedDirection{}, describedDirection{}
+	}
 	return fmt.Sprintf("data #%d", got.number), messages, err
 }
 

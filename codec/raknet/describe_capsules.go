@@ -85,6 +85,15 @@ func (w *describedDirection) join(c *capsule) (joined []byte, pad uint8, err err
 // maxDescribedPart is the room reserved for a part: no path carries a larger datagram whole.
 const maxDescribedPart = 1500
 
+// held returns the size of the memory in bytes.
+func (w *describedDirection) held() int {
+	n := 4 * len(w.recent)
+	if w.splits != nil {
+		n += w.splits.held + w.splits.memory.kept + assemblyCost
+	}
+	return n
+}
+
 // seen records a reliable number and reports whether it was seen before.
 func (w *describedDirection) seen(n Seq24) bool {
 	if w.recent == nil {

@@ -25,8 +25,12 @@ var Stock = registry.Descriptor{
 		}
 		return New(o)
 	},
-	Probes:   true,
-	Describe: func() registry.Describe { return NewDescriber().Describe },
+	Probes: true,
+	Describe: func(m *registry.Memory) registry.Describe {
+		d := NewDescriber()
+		d.memory = m
+		return d.Describe
+	},
 }
 
 // Bedrock describes the dialect of Minecraft: Bedrock Edition. Stock's Describe explains it, too.

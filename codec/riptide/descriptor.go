@@ -41,7 +41,7 @@ func descriptor(v Version, prefix int, aliases ...string) registry.Descriptor {
 			MaxFrame: func(options any) int { return options.(*Settings).MaxPayload + maxMessage - defaultPayload },
 		},
 		Types: func(name string) string { return typeWanted(v, name) },
-		Describe: func() registry.Describe {
+		Describe: func(*registry.Memory) registry.Describe {
 			return func(fromServer bool, d []byte) (string, []string, error) { return Describe(v, fromServer, d) }
 		},
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"tidegate/codec"
+	"tidegate/internal/registry"
 	"tidegate/internal/words"
 )
 
@@ -14,6 +15,7 @@ type Describer struct {
 	format  format
 	gather  gather
 	initial initialisation
+	memory  *registry.Memory
 }
 
 // NewDescriber returns a Describer for a session from its first datagram on.
@@ -34,6 +36,9 @@ func (d *Describer) Describe(fromServer bool, b []byte) (text string, instructio
 		instructions, err = d.server(b)
 	default:
 		instructions, err = d.client(b)
+	}
+	if !d.memory.Hold(d.gather.held + len(d.initial.names)*(nameCost+maxName)) {
+		d.gather, d.initial = gather{}, initialisation{}
 	}
 	switch {
 	case len(instructions) == 0:

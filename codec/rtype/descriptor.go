@@ -32,7 +32,11 @@ func descriptor(dialect Dialect) registry.Descriptor {
 			return New(options.(*Settings).with(dialect, use))
 		},
 	}
-	d.Describe = func() registry.Describe { return NewDescriberOf(dialect).Describe }
+	d.Describe = func(m *registry.Memory) registry.Describe {
+		d := NewDescriberOf(dialect)
+		d.memory = m
+		return d.Describe
+	}
 	if dialect == Auto {
 		return d
 	}

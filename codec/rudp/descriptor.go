@@ -23,7 +23,7 @@ var Descriptor = registry.Descriptor{
 	Calm: func(options any) { // a session ends after 33 packets without an acknowledgement
 		options.(*Settings).Rate = 30
 	},
-	Describe: func() registry.Describe {
+	Describe: func(*registry.Memory) registry.Describe {
 		return func(_ bool, d []byte) (string, []string, error) { return Describe(d) }
 	},
 }

@@ -24,13 +24,24 @@ type explainer struct {
 	describe   registry.Describe
 	fromClient framer // for streams
 	fromServer framer
+	described  *registry.Memory // of describe
+	framed     *registry.Memory // of the framers
 }
 
-func newExplainer(p *protocol) *explainer {
-	return &explainer{
-		protocol: p, describe: p.Describe(),
+func newExplainer(p *protocol, m *registry.Memory) *explainer {
+	e := &explainer{
+		protocol:   p,
 		fromClient: framer{prefix: p.prefix()}, fromServer: framer{prefix: p.prefix()},
+		described: m.Part(), framed: m.Part(),
 	}
+	e.describe = p.Describe(e.described)
+	return e
+}
+
+// end frees the explainer's part of the memory.
+func (e *explainer) end() {
+	e.described.Hold(0)
+	e.framed.Hold(0)
 }
 
 func (e *explainer) explain(fromServer bool, r *record) explanation {
@@ -55,6 +66,10 @@ func (e *explainer) explainStream(fromServer bool, r *record) explanation {
 		frames.broken = true
 	}
 	frames.add(r.data)
+	if !e.framed.Hold(cap(e.fromClient.rest) + cap(e.fromServer.rest)) {
+		e.fromClient.rest, e.fromServer.rest = nil, nil
+		e.fromClient.broken, e.fromServer.broken = true, true
+	}
 	var meaning explanation
 	for {
 		frame, ok := frames.next()

@@ -2,6 +2,7 @@ package decode
 
 import (
 	"bufio"
+	"encoding/binary"
 	"strings"
 
 	"github.com/gopacket/gopacket/layers"
@@ -11,7 +12,8 @@ import (
 func isPcapng(start []byte) bool { return string(start) == "\x0a\x0d\x0d\x0a" }
 
 func readPcapng(in *bufio.Reader, port uint16, take func(*record) error) error {
-	reader, err := pcapgo.NewNgReader(in, pcapgo.NgReaderOptions{WantMixedLinkType: true})
+	needed := &blocks{in: in, order: binary.LittleEndian}
+	reader, err := pcapgo.NewNgReader(needed, pcapgo.NgReaderOptions{WantMixedLinkType: true})
 	if err != nil {
 		return err
 	}

@@ -3,13 +3,17 @@ package decode
 import (
 	"errors"
 	"fmt"
+
+	"tidegate/internal/registry"
 )
 
 // Bounds of the survey.
 const (
 	maxFlows    = 1 << 16
-	maxSurveyed = 64 // surveyed records of a conversation
-	maxChance   = 2  // datagrams that may fit a protocol by chance
+	maxMemory   = 128 << 20 // bytes of all conversations
+	flowCost    = 512       // bytes of a conversation, and of each trial
+	maxSurveyed = 64        // surveyed records of a conversation
+	maxChance   = 2         // datagrams that may fit a protocol by chance
 )
 
 var (
@@ -20,6 +24,7 @@ var (
 // table has the conversations of a capture, at most maxFlows.
 type table struct {
 	forced *protocol
+	memory *registry.Memory
 	flows  map[string]*flow
 }
 
@@ -30,6 +35,7 @@ type flow struct {
 	trials   []*trial   // the protocols that it may have
 	chosen   *explainer // the chosen protocol; nil if none fits
 	swapped  bool       // the first sender is the server
+	memory   *registry.Memory
 }
 
 // trial is an attempt to explain a conversation in one protocol, with the first sender as client or as server.
@@ -41,7 +47,7 @@ type trial struct {
 }
 
 func newTable(forced string) *table {
-	return &table{forced: named(forced), flows: make(map[string]*flow)}
+	return &table{forced: named(forced), memory: registry.NewMemory(maxMemory), flows: make(map[string]*flow)}
 }
 
 // survey uses a record to find its conversation's protocol.
@@ -51,7 +57,10 @@ func (t *table) survey(r *record) error {
 	case r.ignored, f == nil && len(t.flows) == maxFlows:
 		return nil
 	case f == nil:
-		f = &flow{first: r.from, trials: t.trials(r)}
+		f = &flow{first: r.from, trials: t.trials(r), memory: t.memory.Part()}
+		if !f.memory.Hold((1 + len(f.trials)) * flowCost) {
+			return nil
+		}
 		t.flows[r.flow] = f
 	}
 	if len(r.data) == 0 || f.surveyed == maxSurveyed {
@@ -66,16 +75,18 @@ func (t *table) survey(r *record) error {
 			trial.faults++
 		}
 	}
-	f.surveyed++
+	if f.surveyed++; f.surveyed == maxSurveyed {
+		t.settleFlow(f)
+	}
 	return nil
 }
 
 // trials returns the trials for the conversation that r begins.
 func (t *table) trials(r *record) (all []*trial) {
 	try := func(p *protocol) {
-		all = append(all, &trial{explainer: newExplainer(p)})
+		all = append(all, &trial{explainer: newExplainer(p, t.memory)})
 		if r.side == anySide {
-			all = append(all, &trial{explainer: newExplainer(p), swapped: true})
+			all = append(all, &trial{explainer: newExplainer(p, t.memory), swapped: true})
 		}
 	}
 	only := t.forced
@@ -95,17 +106,28 @@ func (t *table) trials(r *record) (all []*trial) {
 // settle ends the survey: each conversation gets the protocol with the fewest faults.
 func (t *table) settle() {
 	for _, f := range t.flows {
-		best := f.trials[0]
-		for _, trial := range f.trials[1:] {
-			if trial.betterThan(best) {
-				best = trial
-			}
+		if f.trials != nil {
+			t.settleFlow(f)
 		}
-		if t.forced != nil || len(f.trials) == 1 || best.convinces(f.surveyed) {
-			f.chosen, f.swapped = newExplainer(best.explainer.protocol), best.swapped
-		}
-		f.trials = nil
 	}
+}
+
+// settleFlow ends the survey of one conversation.
+func (t *table) settleFlow(f *flow) {
+	best := f.trials[0]
+	for _, trial := range f.trials[1:] {
+		if trial.betterThan(best) {
+			best = trial
+		}
+	}
+	if t.forced != nil || len(f.trials) == 1 || best.convinces(f.surveyed) {
+		f.chosen, f.swapped = newExplainer(best.explainer.protocol, t.memory), best.swapped
+	}
+	for _, trial := range f.trials {
+		trial.explainer.end()
+	}
+	f.trials = nil
+	f.memory.Hold(2 * flowCost)
 }
 
 // convinces reports whether a conversation without a named protocol has the trial's protocol. Half of the records must

@@ -1,8 +1,11 @@
 package decode
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"runtime"
+	"slices"
 	"testing"
 
 	"github.com/gopacket/gopacket/layers"
@@ -58,5 +61,64 @@ func TestSurveyJudgesTheBeginning(t *testing.T) {
 	table.settle()
 	if name, _ := table.explain(&record{flow: "one", side: clientSide, data: []byte{2}}); name != "riptide-2.2" {
 		t.Errorf("taken for %s", name)
+	}
+}
+
+// TestOneCaptureIsBounded surveys and explains thousands of conversations, each of which claims megabytes: parts of
+// RakNet messages that never become whole, in both directions.
+func TestOneCaptureIsBounded(t *testing.T) {
+	const conversations = 3000
+	table := newTable("")
+	before := inUse()
+	feed := func(take func(*record)) {
+		for i := range conversations {
+			for split := range byte(2) {
+				for _, from := range []string{"a", "b"} {
+					// A reliable part, number and ID "split", the first of 5,000, with 2 bytes of content.
+					part := []byte{0x84, 0, 0, 0, 0x50, 0, 16, split, 0, 0, 0, 0, 0x13, 0x88, 0, split, 0, 0, 0, 0, 0x86, 1}
+					take(&record{flow: fmt.Sprint(i), from: from, data: part})
+				}
+			}
+		}
+	}
+	feed(func(r *record) { _ = table.survey(r) })
+	if got := inUse() - before; got > 2*maxMemory {
+		t.Errorf("the survey keeps %d MiB", got>>20)
+	}
+	table.settle()
+	known := 0
+	feed(func(r *record) {
+		if name, _ := table.explain(r); name == "raknet" {
+			known++
+		}
+	})
+	if got := inUse() - before; got > 2*maxMemory || known == 0 {
+		t.Errorf("the explanation of %d datagrams keeps %d MiB", known, got>>20)
+	}
+}
+
+// inUse returns the bytes in use.
+func inUse() int {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc)
+}
+
+// TestPcapngOfManyInterfaces refuses a section with more interfaces than a capture has, and reads one without blocks
+// that no explanation needs.
+func TestPcapngOfManyInterfaces(t *testing.T) {
+	section := []byte{
+		0x0a, 0x0d, 0x0d, 0x0a, 28, 0, 0, 0, 0x4d, 0x3c, 0x2b, 0x1a, 1, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255,
+		28, 0, 0, 0,
+	}
+	interfaces := []byte{1, 0, 0, 0, 20, 0, 0, 0, 1, 0, 0, 0, 0, 0, 4, 0, 20, 0, 0, 0}
+	names := []byte{4, 0, 0, 0, 16, 0, 0, 0, 0, 0, 0, 0, 16, 0, 0, 0}
+	for n, want := range map[int]error{maxInterfaces: nil, maxInterfaces + 1: errInterfaces} {
+		capture := slices.Concat(section, bytes.Repeat(names, 1000), bytes.Repeat(interfaces, n), names)
+		err := readRecords(bytes.NewReader(slices.Concat(capture, capture)), 0, func(*record) error { return nil })
+		if !errors.Is(err, want) {
+			t.Errorf("%d interfaces: %v, want %v", n, err, want)
+		}
 	}
 }

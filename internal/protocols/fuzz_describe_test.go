@@ -27,7 +27,7 @@ func describerOf(t testing.TB, name string) registry.Describe {
 	if d == nil || d.Describe == nil {
 		t.Fatalf("no Describe explains %s", name)
 	}
-	return d.Describe()
+	return d.Describe(nil)
 }
 
 var (

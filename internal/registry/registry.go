@@ -40,7 +40,7 @@ type Descriptor struct {
 	Types func(name string) (want string)
 	// Describe begins a conversation that is to be explained. Nil: another protocol's Describe explains this wire,
 	// too.
-	Describe func() Describe
+	Describe func(*Memory) Describe
 }
 
 // Tags of the fields of options, beside toml.
