@@ -189,7 +189,7 @@ func (c *counts) take(now time.Time, node string, r *report, err error) (changed
 	}
 	c.status.received++
 	if changed && known {
-		c.status.lag = max(0, now.Sub(r.sent))
+		c.status.lag = lagOf(r.sent, now)
 	}
 	if !known {
 		c.tellAt = time.Time{} // a new node hears this one soon

@@ -302,6 +302,7 @@ func (f *Fleet) receive(u *update, live bool) {
 		f.ledger.gone(now, p, u.revision) // this node's record replaces it
 		return
 	}
+	f.ledger.fit(&r)
 	f.ledger.look(now, p, f.Bans)
 	applied := f.ledger.take(now, r, u.revision)
 	if applied && r.removed {
@@ -313,7 +314,7 @@ func (f *Fleet) receive(u *update, live bool) {
 		if r.node != f.Node {
 			s.Received++
 			if live && applied {
-				s.Lag = now.Sub(r.changed)
+				s.Lag = lagOf(r.changed, now)
 			}
 		}
 	})

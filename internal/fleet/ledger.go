@@ -10,6 +10,9 @@ import (
 // maxRecords bounds the networks that a node shares. Bans beyond it hold only at their node. A test lowers it.
 var maxRecords = 200_000
 
+// maxTexts bounds the texts of all records, in bytes. Further records of other nodes lose theirs. A test lowers it.
+var maxTexts = 16 << 20
+
 // entry is a node's knowledge of one network.
 type entry struct {
 	record
@@ -24,6 +27,7 @@ type ledger struct {
 	node    string
 	entries map[netip.Prefix]*entry
 	open    map[netip.Prefix]struct{}
+	texts   int // bytes of the texts of entries
 	turn    uint64
 	started bool // the first survey has been made
 
@@ -49,6 +53,7 @@ func (l *ledger) survey(now time.Time, bans *ratelimit.Bans) {
 	for p, e := range l.entries {
 		switch {
 		case !e.lives(now):
+			l.put(e, record{})
 			delete(l.entries, p)
 			delete(l.open, p)
 		case e.turn != l.turn && !e.removed:
@@ -88,16 +93,16 @@ func (l *ledger) note(now time.Time, ban *ratelimit.Ban) {
 	default:
 		fresh.changed = later(now, e.changed)
 	}
-	e.record = fresh
+	l.put(e, fresh)
 	l.open[ban.Prefix] = struct{}{}
 }
 
 // noteRemoval records that an active ban is gone from this node.
 func (l *ledger) noteRemoval(now time.Time, e *entry) {
 	p := e.ban.Prefix
-	e.record = record{
+	l.put(e, record{
 		ban: ratelimit.Ban{Prefix: p, Until: e.ban.Until}, removed: true, changed: later(now, e.changed), node: l.node,
-	}
+	})
 	l.open[p] = struct{}{}
 }
 
@@ -123,7 +128,8 @@ func (l *ledger) take(now time.Time, r record, revision uint64) bool {
 			l.beyond++
 			return false
 		}
-		l.entries[p] = &entry{record: r, revision: revision}
+		l.entries[p] = &entry{revision: revision}
+		l.put(l.entries[p], r)
 		return true
 	}
 	if revision <= e.revision {
@@ -141,8 +147,29 @@ func (l *ledger) take(now time.Time, r record, revision uint64) bool {
 		}
 		delete(l.open, p)
 	}
-	e.record = r
+	l.put(e, r)
 	return true
+}
+
+// put replaces the record of an entry.
+func (l *ledger) put(e *entry, r record) {
+	l.texts += r.texts() - e.texts()
+	e.record = r
+}
+
+// fit takes the texts of a record of the bucket away if there is no room for them. A rogue member can write texts of a
+// kilobyte into all records, and each node keeps them.
+func (l *ledger) fit(r *record) {
+	room := maxTexts - l.texts
+	if e := l.entries[r.ban.Prefix]; e != nil {
+		room += e.texts()
+	}
+	if r.texts() <= room {
+		return
+	}
+	if r.ban.Reason, r.node = "", ""; r.ban.Author != ratelimit.Automatic {
+		r.ban.Author = ""
+	}
 }
 
 // gone says that the bucket has no valid record of a network: it has ended, or another program has changed it. A record

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -38,6 +39,7 @@ func (n *node) read(now time.Time, s *store) {
 	n.survey(now, n.bans)
 	n.begin()
 	for p, r := range s.records {
+		n.fit(&r)
 		n.look(now, p, n.bans)
 		if !n.take(now, r, s.revision[p]) {
 			continue
@@ -274,5 +276,58 @@ func BenchmarkSurvey(b *testing.B) {
 	}
 	for b.Loop() {
 		a.survey(now, a.bans)
+	}
+}
+
+// TestTextsAreBounded writes bans with long texts, more than a node keeps. All hold, some without their texts, and no
+// node writes anything back. Texts that are gone leave room.
+func TestTextsAreBounded(t *testing.T) {
+	was := maxTexts
+	maxTexts = 10_000
+	defer func() { maxTexts = was }()
+	now, s, n := time.Now(), newStore(), newNode("one")
+	for i := range 100 {
+		ban := lasting(address(i))
+		ban.Reason, ban.Author = strings.Repeat("r", 1000), strings.Repeat("a", 100)
+		if i%2 == 0 {
+			ban.Author = ratelimit.Automatic
+		}
+		s.last++
+		s.records[ban.Prefix], s.revision[ban.Prefix] = record{ban: ban, changed: now, node: "rogue"}, s.last
+	}
+	for range 3 { // once more, as after a lost connection
+		n.read(now, s)
+		sum, automatic := 0, 0
+		for ban := range n.bans.Active(now) {
+			if ban.Author == ratelimit.Automatic {
+				automatic++
+			}
+			sum += len(ban.Reason)
+		}
+		if n.bans.Len() != 100 || automatic != 50 || sum > maxTexts || sum < maxTexts/2 || n.texts > maxTexts {
+			t.Errorf("%d bans, %d of them automatic, with %d bytes of reasons, %d in all", n.bans.Len(), automatic, sum, n.texts)
+		}
+		if len(n.open) != 0 {
+			t.Errorf("%d records are written back", len(n.open))
+		}
+	}
+	for p := range s.records {
+		n.bans.Remove(p)
+	}
+	n.survey(now, n.bans)
+	if n.texts > 100*len("one") {
+		t.Errorf("%d bytes of texts after the removal of all", n.texts)
+	}
+}
+
+// TestLagIsBounded takes a record of the year 1.
+func TestLagIsBounded(t *testing.T) {
+	now := time.Now()
+	for changed, want := range map[time.Time]time.Duration{
+		{}: maxLag, now.Add(-time.Second): time.Second, now.Add(time.Hour): 0,
+	} {
+		if got := lagOf(changed, now); got != want {
+			t.Errorf("lag of a change at %v: %v, want %v", changed, got, want)
+		}
 	}
 }

@@ -151,6 +151,21 @@ func (r *record) timeToLive(now time.Time) time.Duration {
 	return max(0, left).Truncate(time.Second) + skew
 }
 
+// texts returns the size of the record's texts in bytes.
+func (r *record) texts() int {
+	n := len(r.ban.Reason) + len(r.node)
+	if r.ban.Author != ratelimit.Automatic {
+		n += len(r.ban.Author)
+	}
+	return n
+}
+
+// lagOf returns the time from a change until now, by the clocks of two nodes. A rogue member may claim any time.
+func lagOf(changed, now time.Time) time.Duration { return min(max(0, now.Sub(changed)), maxLag) }
+
+// maxLag is the longest lag that is shown.
+const maxLag = 24 * time.Hour
+
 // equal reports whether two records have the same effect.
 func (r *record) equal(o *record) bool {
 	return r.removed == o.removed && r.ban.Prefix == o.ban.Prefix && r.ban.Until.Equal(o.ban.Until) &&
