@@ -11,7 +11,7 @@ PLATFORMS ?= linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64,win
 BENCH ?= .
 BENCHCOUNT ?= 6
 
-.PHONY: help build build-platform test race fuzz fuzz-smoke simulate simulate-mutants planted-faults codec-mutants bench bench-tool bench-flood bench-compare bench-peers lint check demo interop kubernetes pictures charts chaos beside fleet soak release release-check image chart site recording
+.PHONY: help build build-platform test race fuzz fuzz-smoke simulate simulate-mutants planted-faults codec-mutants bench bench-tool bench-flood bench-compare bench-peers vuln lint check demo interop kubernetes pictures charts chaos beside fleet soak release release-check image chart site recording
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' Makefile
@@ -123,6 +123,11 @@ bench-peers: bench-tool ## measure Tidegate beside nginx and others for half an 
 	done; \
 	echo "== timers of 50,000 idle sessions"; $(GO) test -run '^$$' -bench IdleTimers -benchtime 100x ./proxy | grep Benchmark; \
 	} | tee bench-peers.txt
+
+vuln: ## look for known faults of the linked modules, at vuln.go.dev; without the network it says so, and passes
+	@if curl -sfm 10 -o /dev/null https://vuln.go.dev/index/db.json; then \
+		$(GO) run golang.org/x/vuln/cmd/govulncheck@v1.9.0 ./...; \
+	else echo "vuln: vuln.go.dev cannot be reached, nothing was checked"; fi
 
 lint: ## check format, vet, lint and tidiness
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo "gofmt the files above"; exit 1; }
