@@ -8,8 +8,9 @@ package stray
 import (
 	"encoding/binary"
 	"hash/fnv"
-	"math/bits"
 	"net/netip"
+
+	"tidegate/internal/siphash"
 )
 
 // Datagram is a client's datagram that arrived at another node, or the answer to one.
@@ -61,38 +62,11 @@ func ListenerID(name string, port uint16) uint64 {
 // Key returns the key of a client. It is SipHash-1-3 of four words (Aumasson and Bernstein, 2012).
 func (k Secret) Key(listener uint64, client netip.AddrPort) Key {
 	ip := client.Addr().As16()
-	s := sipState{
-		k[0] ^ 0x736f6d6570736575, k[1] ^ 0x646f72616e646f6d, k[0] ^ 0x6c7967656e657261, k[1] ^ 0x7465646279746573,
+	s := siphash.New(k[0], k[1])
+	for _, word := range [...]uint64{
+		listener, binary.BigEndian.Uint64(ip[:8]), binary.BigEndian.Uint64(ip[8:]), uint64(client.Port()), 32 << 56,
+	} { // the last one is the length
+		s.Word(word, 1)
 	}
-	s.word(listener)
-	s.word(binary.BigEndian.Uint64(ip[:8]))
-	s.word(binary.BigEndian.Uint64(ip[8:]))
-	s.word(uint64(client.Port()))
-	s.word(32 << 56) // the length
-	s[2] ^= 0xff
-	s.rounds(3)
-	return Key(s[0] ^ s[1] ^ s[2] ^ s[3])
-}
-
-type sipState [4]uint64
-
-func (s *sipState) word(w uint64) {
-	s[3] ^= w
-	s.rounds(1)
-	s[0] ^= w
-}
-
-func (s *sipState) rounds(n int) {
-	for range n {
-		s[0] += s[1]
-		s[1] = bits.RotateLeft64(s[1], 13) ^ s[0]
-		s[0] = bits.RotateLeft64(s[0], 32)
-		s[2] += s[3]
-		s[3] = bits.RotateLeft64(s[3], 16) ^ s[2]
-		s[0] += s[3]
-		s[3] = bits.RotateLeft64(s[3], 21) ^ s[0]
-		s[2] += s[1]
-		s[1] = bits.RotateLeft64(s[1], 17) ^ s[2]
-		s[2] = bits.RotateLeft64(s[2], 32)
-	}
+	return Key(s.Sum(3))
 }
