@@ -55,7 +55,7 @@ func check(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	ruled, err := setup.SettingsWithRules(settled, 1)
+	ruled, err := setup.SettingsWithRules(settled, 1, setup.NewSecrets())
 	if err != nil {
 		return faulty(err)
 	}

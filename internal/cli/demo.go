@@ -148,7 +148,7 @@ func demoSettings(exampleConfig []byte, pair demo.Pair) func(listen, server neti
 		c.Listeners[0].Address = config.AddressOf(listen)
 		c.Upstreams[0].Servers = []config.Server{config.ServerAt(server)}
 		liftAddressLimits(c)
-		return setup.Settings(c, 1), nil
+		return setup.Settings(c, 1, setup.NewSecrets()), nil
 	}
 }
 

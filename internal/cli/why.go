@@ -94,7 +94,7 @@ func whyOffline(path string, address netip.Addr) (admin.Why, error) {
 	address = address.Unmap().WithZone("")
 	found := proxy.Why{
 		Address: address, Place: set.Place(address), Ban: ban,
-		Sources: proxy.JudgeSources(setup.Settings(settled, 1), set, address),
+		Sources: proxy.JudgeSources(setup.Settings(settled, 1, setup.NewSecrets()), set, address),
 	}
 	return admin.Explain(&found), nil
 }

@@ -52,7 +52,7 @@ func TestDiscoverer(t *testing.T) {
 		return c
 	}
 	c := parse(`"file:servers"`) // beside the configuration
-	server, err := proxy.Listen(setup.Settings(c, 1), proxy.Options{Log: zerolog.Nop()})
+	server, err := proxy.Listen(setup.Settings(c, 1, setup.NewSecrets()), proxy.Options{Log: zerolog.Nop()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func TestDiscovererSkipsItself(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, err := proxy.Listen(setup.Settings(c, 1), proxy.Options{Log: zerolog.Nop()})
+	server, err := proxy.Listen(setup.Settings(c, 1, setup.NewSecrets()), proxy.Options{Log: zerolog.Nop()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tidegate/internal/record"
-	"tidegate/internal/setup"
 	"tidegate/proxy"
 )
 
@@ -37,7 +36,6 @@ func inherit() (inheritance, error) {
 	if err != nil {
 		return b, fmt.Errorf("take over from the predecessor: %w", err)
 	}
-	setup.SetSecrets(b.predecessor.Secrets)
 	return b, nil
 }
 

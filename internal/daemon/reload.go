@@ -25,6 +25,7 @@ import (
 type reloader struct {
 	path      string
 	loops     int
+	secrets   setup.Secrets
 	server    *proxy.Server
 	ruleFiles *ruleFiles
 	found     *discoverer
@@ -84,7 +85,7 @@ func (r *reloader) apply() (fixed []string, err error) {
 	if err := setup.CheckMachine(next); err != nil {
 		return nil, err
 	}
-	ruled, err := setup.SettingsWithRules(next, r.loops)
+	ruled, err := setup.SettingsWithRules(next, r.loops, r.secrets)
 	if err != nil {
 		return nil, err
 	}

@@ -30,6 +30,7 @@ type service struct {
 	fresh   *config.Config   // the configuration file's, if config is the predecessor's
 	earlier []*config.Config // of the predecessor, with removed listeners
 	loops   int
+	secrets setup.Secrets // the predecessor's, if there is one
 	log     zerolog.Logger
 	lines   *LogQueue // the queue behind log
 	program string    // path of the program file; empty: no successor can replace the process
@@ -80,7 +81,7 @@ func Run(ctx context.Context, o Options) error {
 func newService(o Options) *service {
 	c := o.Config
 	return &service{
-		path: o.Path, config: c, log: newLog(c, o.Log, o.Terminal), lines: o.Log,
+		path: o.Path, config: c, log: newLog(c, o.Log, o.Terminal), lines: o.Log, secrets: setup.NewSecrets(),
 		loops: loopCount(c.Loop.Count, runtime.GOMAXPROCS(0), netio.SharesPorts(backend(c))),
 	}
 }
@@ -103,7 +104,8 @@ func (s *service) run(ctx context.Context, watch bool) error {
 	ctx, drain := context.WithCancel(ctx)
 	defer drain()
 	upgrades := &upgrader{
-		server: s.server, reloads: s.reloads, bans: s.bans, loops: s.loops, log: s.log, from: s.from,
+		server: s.server, reloads: s.reloads, bans: s.bans, loops: s.loops, secrets: s.secrets, log: s.log,
+		from:    s.from,
 		program: s.program, pending: s.fleetPending, leave: s.leaveFleet,
 	}
 	if s.from.predecessor == nil {
@@ -234,7 +236,7 @@ func (s *service) prepare(ctx context.Context) error {
 	found := &discoverer{ctx: ctx, server: s.server, log: s.log}
 	found.follow(s.config)
 	s.reloads = &reloader{
-		path: s.path, loops: s.loops, server: s.server, ruleFiles: files, found: found, bans: s.bans.bans, log: s.log,
+		path: s.path, loops: s.loops, secrets: s.secrets, server: s.server, ruleFiles: files, found: found, bans: s.bans.bans, log: s.log,
 		current: s.config, earlier: s.earlier,
 	}
 	return nil
@@ -247,8 +249,8 @@ func (s *service) inherit() (err error) {
 	if s.from, err = inherit(); err != nil || s.from.predecessor == nil {
 		return err
 	}
-	s.loops, s.fresh = s.from.predecessor.Loops, s.config
-	if _, err := setup.SettingsWithRules(s.fresh, s.loops); err != nil { // the later reload must not fail
+	s.loops, s.fresh, s.secrets = s.from.predecessor.Loops, s.config, s.from.predecessor.Secrets
+	if _, err := setup.SettingsWithRules(s.fresh, s.loops, s.secrets); err != nil { // the later reload must not fail
 		return &ConfigError{err}
 	}
 	old, _, err := setup.Parse(s.path, []byte(s.from.predecessor.Config))
@@ -274,7 +276,7 @@ func (s *service) addRetired(to *proxy.Settings) {
 			continue // its sessions are lost, which is logged
 		}
 		s.earlier = slices.Insert(s.earlier, 0, c)
-		earlier := setup.Settings(c, s.loops)
+		earlier := setup.Settings(c, s.loops, s.secrets)
 		for i := range earlier.Listeners {
 			if j := slices.Index(retired, earlier.Listeners[i].Addr); j >= 0 {
 				to.Listeners = append(to.Listeners, earlier.Listeners[i])
@@ -293,7 +295,7 @@ func (s *service) listen() error {
 	if err := s.inherit(); err != nil { // the settings need the predecessor's secrets
 		return err
 	}
-	ruled, err := setup.SettingsWithRules(s.config, s.loops)
+	ruled, err := setup.SettingsWithRules(s.config, s.loops, s.secrets)
 	if err != nil {
 		return &ConfigError{err}
 	}

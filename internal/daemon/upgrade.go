@@ -11,6 +11,7 @@ import (
 
 	"tidegate/internal/admin"
 	"tidegate/internal/fleet"
+	"tidegate/internal/setup"
 	"tidegate/proxy"
 )
 
@@ -20,6 +21,7 @@ type upgrader struct {
 	reloads *reloader
 	bans    *banSync
 	loops   int
+	secrets setup.Secrets
 	log     zerolog.Logger
 	from    inheritance // of this process
 	program string      // path of the program file; empty: none

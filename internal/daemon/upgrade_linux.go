@@ -14,7 +14,6 @@ import (
 
 	"tidegate/internal/admin"
 	"tidegate/internal/record"
-	"tidegate/internal/setup"
 	"tidegate/proxy"
 )
 
@@ -152,7 +151,7 @@ func (u *upgrader) introduce(s *successor, listeners []int) error {
 	current, earlier := u.reloads.texts()
 	body, err := json.Marshal(handover{
 		Format: HandoverFormat, Version: Version(), Loops: u.loops, Records: record.Versions(),
-		Secrets: setup.CurrentSecrets(), Config: current, Earlier: earlier, Retired: u.server.Retired(),
+		Secrets: u.secrets, Config: current, Earlier: earlier, Retired: u.server.Retired(),
 		Activated: u.from.activated, belongings: u.belongings(),
 	})
 	if err != nil {

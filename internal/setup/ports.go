@@ -12,12 +12,14 @@ import (
 // portListeners makes one listener of each port of a configured one. They share its name. If its servers have as many
 // ports, the n-th port leads to the servers' n-th ports. These are separate game servers with their own route and
 // upstream.
-func portListeners(c *config.Config, l *config.Listener, route *proxy.Route) []proxy.Listener {
+func portListeners(
+	c *config.Config, l *config.Listener, route *proxy.Route, secrets *Secrets,
+) []proxy.Listener {
 	var all []proxy.Listener
 	for n := range l.Address.Ports() {
 		one := *l
 		one.Address = config.AddressOf(l.Address.Nth(n))
-		all = append(all, newListener(c, &one, routeOfPort(c, l.Route, route, n)))
+		all = append(all, newListener(c, &one, routeOfPort(c, l.Route, route, n), secrets))
 	}
 	return all
 }

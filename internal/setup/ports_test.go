@@ -84,7 +84,7 @@ func TestPortsLeadOneToOne(t *testing.T) {
 	if err != nil || len(warnings) > 0 {
 		t.Fatal(err, warnings)
 	}
-	s := Settings(c, 2)
+	s := Settings(c, 2, NewSecrets())
 	server, err := proxy.Listen(s, proxy.Options{Loops: 2, Log: zerolog.Nop()})
 	if err != nil {
 		t.Fatal(err)

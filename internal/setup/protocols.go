@@ -36,9 +36,8 @@ func byName(name string) *registry.Descriptor {
 	return protocols.Find(name)
 }
 
-// build makes the protocol with a name.
+// build makes the protocol with a name. Use has the process's secrets.
 func build(name string, c *config.Config, use registry.Use) codec.Protocol {
-	use.GUID, use.Seed = secrets.GUID, secrets.Seed
 	use.Handshake = time.Duration(c.Limits.HandshakeTimeout)
 	d := byName(name)
 	return d.New(c.Options.Of(d), use)
@@ -59,17 +58,17 @@ type Secrets struct {
 	Seed [32]byte `json:"seed"`
 }
 
-// secrets are random for each process. So a restart invalidates old cookies.
-var secrets = func() (s Secrets) {
+// NewSecrets returns random secrets. So a restart invalidates old cookies.
+func NewSecrets() (s Secrets) {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails
 	_, _ = rand.Read(s.Seed[:])
 	s.GUID = binary.LittleEndian.Uint64(b[:])
 	return s
-}()
+}
 
-// CurrentSecrets returns the secrets that new protocols use.
-func CurrentSecrets() Secrets { return secrets }
-
-// SetSecrets makes protocols built from now on use a predecessor's secrets. It is not safe for concurrent use.
-func SetSecrets(s Secrets) { secrets = s }
+// in returns what one place in the configuration makes of a protocol, with the secrets.
+func (s *Secrets) in(use registry.Use) registry.Use {
+	use.GUID, use.Seed = s.GUID, s.Seed
+	return use
+}

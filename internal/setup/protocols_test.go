@@ -66,7 +66,7 @@ func TestStrongestEvidenceFirst(t *testing.T) {
 // TestTranslation checks that payloads are translated as the route declares, without allocations.
 func TestTranslation(t *testing.T) {
 	c := loaded(t, "testdata/dialects.toml")
-	l := &Settings(c, 1).Listeners[0]
+	l := &Settings(c, 1, NewSecrets()).Listeners[0]
 	old, now := l.Protocols[0], l.Route.Upstream.Protocol
 	translator := l.Route.Bridge.Translator
 	if translator(old, old) != nil || translator(build("raknet", c, registry.Use{}), now) != nil {
@@ -102,7 +102,7 @@ func TestTranslation(t *testing.T) {
 func TestUndeclaredMessagesPass(t *testing.T) {
 	c := loaded(t, "testdata/dialects.toml")
 	c.Routes[0].Undeclared = config.UndeclaredPass
-	l := &Settings(c, 1).Listeners[0]
+	l := &Settings(c, 1, NewSecrets()).Listeners[0]
 	up := l.Route.Bridge.Translator(l.Protocols[0], l.Route.Upstream.Protocol)
 	if _, _, made := up.Translate(nil, codec.Message{ID: 8, HasID: true}); made != bridge.Passed {
 		t.Errorf("an undeclared message: %d", made)

@@ -22,12 +22,12 @@ const maxDatabase = 512 << 20
 
 // SettingsWithRules returns Settings plus the compiled filter rules. It reads the lists and databases that the
 // configuration names.
-func SettingsWithRules(c *config.Config, loops int) (*proxy.Settings, error) {
+func SettingsWithRules(c *config.Config, loops int, secrets Secrets) (*proxy.Settings, error) {
 	set, err := Rules(c)
 	if err != nil {
 		return nil, err
 	}
-	s := Settings(c, loops)
+	s := Settings(c, loops, secrets)
 	s.Filter = set
 	return s, nil
 }

@@ -13,8 +13,9 @@ import (
 	"tidegate/session"
 )
 
-// Settings turns a checked configuration into the settings of a proxy.
-func Settings(c *config.Config, loops int) *proxy.Settings {
+// Settings turns a checked configuration into the settings of a proxy with a number of loops. The secrets are the
+// process's, the same for each reload.
+func Settings(c *config.Config, loops int, secrets Secrets) *proxy.Settings {
 	s := &proxy.Settings{
 		Limits: session.Limits{
 			Sessions: share(c.Limits.Sessions, loops),
@@ -48,7 +49,7 @@ func Settings(c *config.Config, loops int) *proxy.Settings {
 	upstreams := make(map[string]*proxy.Upstream)
 	for i := range c.Upstreams {
 		u := &c.Upstreams[i]
-		upstreams[u.Name] = newUpstream(c, u)
+		upstreams[u.Name] = newUpstream(c, u, &secrets)
 		upstreams[u.Name].Pace = pace(u, loops)
 	}
 	routes := make(map[string]*proxy.Route)
@@ -58,17 +59,17 @@ func Settings(c *config.Config, loops int) *proxy.Settings {
 	}
 	for i := range c.Listeners {
 		l := &c.Listeners[i]
-		s.Listeners = append(s.Listeners, portListeners(c, l, routes[l.Route])...)
+		s.Listeners = append(s.Listeners, portListeners(c, l, routes[l.Route], &secrets)...)
 	}
 	return s
 }
 
-func newListener(c *config.Config, l *config.Listener, route *proxy.Route) proxy.Listener {
+func newListener(c *config.Config, l *config.Listener, route *proxy.Route, secrets *Secrets) proxy.Listener {
 	listener := proxy.Listener{
 		Name: l.Name, Addr: l.Address.AddrPort, Transport: transport(l.Transport, l.Protocols[0], c), Route: route,
 		ProxiesFrom: config.Networks(l.ProxyProtocolFrom),
 	}
-	use := registry.Use{Queue: route.Bridge.Queue, Stream: listener.Transport.Stream}
+	use := secrets.in(registry.Use{Queue: route.Bridge.Queue, Stream: listener.Transport.Stream})
 	if route.Pings.Refresh > 0 {
 		listener.Pong = new(proxy.Pong)
 		use.Pong = listener.Pong.Text

@@ -58,7 +58,7 @@ func TestServerListSettings(t *testing.T) {
 		if err != nil || len(warnings) > 0 {
 			t.Fatal(err, warnings)
 		}
-		s := Settings(c, 4)
+		s := Settings(c, 4, NewSecrets())
 		l := &s.Listeners[0]
 		if l.Route.Pings != row.pings || (l.Pong != nil) != (row.pings.Refresh > 0) {
 			t.Errorf("%s: %+v, listener's text %v", row.source, l.Route.Pings, l.Pong)
@@ -83,7 +83,7 @@ func TestServerSocketSettings(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := Settings(c, 1).Listeners[0].Route.Upstream.Transport.ReceiveBuffer; got != want {
+		if got := Settings(c, 1, NewSecrets()).Listeners[0].Route.Upstream.Transport.ReceiveBuffer; got != want {
 			t.Errorf("%q: sockets ask for %d bytes, want %d", stated, got, want)
 		}
 	}
@@ -100,7 +100,7 @@ func TestHeadersLeaveRoom(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		u := Settings(c, 1).Listeners[0].Route.Upstream
+		u := Settings(c, 1, NewSecrets()).Listeners[0].Route.Upstream
 		conn := u.Protocol.Dial(time.Time{}, c.Upstreams[0].Servers[0].Address.AddrPort, codec.Hello{})
 		probe, _ := conn.Transmit(time.Time{}, nil)
 		want := int(c.Options["bedrock"].(*raknet.Settings).MaxMTU)

@@ -56,7 +56,7 @@ func TestTransportsOfSettings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := Settings(c, 1)
+	s := Settings(c, 1, NewSecrets())
 	for i, want := range []struct{ client, upstream proxy.Transport }{
 		{old, old}, {recent, datagrams}, {proxy.Transport{}, datagrams},
 	} {

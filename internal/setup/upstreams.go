@@ -13,7 +13,7 @@ import (
 )
 
 // newUpstream makes one upstream for all its routes, because the sessions of its servers are counted together.
-func newUpstream(c *config.Config, u *config.Upstream) *proxy.Upstream {
+func newUpstream(c *config.Config, u *config.Upstream, secrets *Secrets) *proxy.Upstream {
 	var queue config.Size // the largest of all its routes
 	for i := range c.Routes {
 		if c.Routes[i].Upstream == u.Name {
@@ -31,12 +31,12 @@ func newUpstream(c *config.Config, u *config.Upstream) *proxy.Upstream {
 	carrier.Sources = u.SourcePrefix.Prefix()
 	return &proxy.Upstream{
 		Name: u.Name,
-		Protocol: build(u.Protocol, c, registry.Use{
+		Protocol: build(u.Protocol, c, secrets.in(registry.Use{
 			Queue: int(queue), Stream: carrier.Stream, Headroom: headers.Len(),
 			Servers: &registry.Servers{
 				Cookies: u.CookieMode.String(), Secret: u.CookieSecret.Bytes(), Library: string(u.Library),
 			},
-		}),
+		})),
 		Transport: carrier,
 		Headers:   headers,
 		Checks:    checks(u),
