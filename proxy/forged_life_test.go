@@ -11,6 +11,7 @@ import (
 	"tidegate/codec/rtype"
 	"tidegate/internal/protocols"
 	"tidegate/internal/registry"
+	"tidegate/internal/testkit/heavy"
 	"tidegate/internal/testkit/simnet"
 	"tidegate/internal/units"
 	"tidegate/ratelimit"
@@ -96,7 +97,7 @@ func TestForgedLifeFactor(t *testing.T) {
 			t.Parallel()
 			worst := 0.0
 			for _, server := range udpMembers(oneDialect) {
-				if testing.Short() && server.Spec().Name != "riptide-2.2" && server.Spec().Name != client.Spec().Name {
+				if !heavy.Runs() && server.Spec().Name != "riptide-2.2" && server.Spec().Name != client.Spec().Name {
 					continue
 				}
 				for _, admit := range []Admit{UpstreamFirst, ProofFirst, AdmitAuto} {

@@ -9,6 +9,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/codec/rtype"
+	"tidegate/internal/testkit/heavy"
 	"tidegate/internal/testkit/simnet"
 	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
@@ -165,7 +166,7 @@ func TestEvictionSparesWhoHasProvedItsAddress(t *testing.T) {
 // TestTenMillionSources asserts that no table grows any more after the first sources.
 func TestTenMillionSources(t *testing.T) {
 	sources := 10_000_000
-	if testing.Short() {
+	if !heavy.Runs() {
 		sources = 300_000
 	}
 	w := newWorldWith(t, 1, simnet.Weather{}, riptide22(), defaultRoute(riptide22()), func(s *Settings) {

@@ -168,7 +168,8 @@ func TestAutoAddress(t *testing.T) {
 				t.Errorf("%v, %v; want %v", info.Mode(), err, mode)
 			}
 			stop()
-			err := NewClient(Auto, "").Get(t.Context(), "/livez", &done)
+			// The client asks this address alone: at the others, a Tidegate of this machine may answer.
+			err := NewClient(Auto.resolve()[0], "").Get(t.Context(), "/livez", &done)
 			if err == nil || !strings.Contains(err.Error(), filepath.Join(own, "admin.sock")) {
 				t.Errorf("after its end: %v", err)
 			}

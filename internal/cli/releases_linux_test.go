@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"tidegate/internal/daemon"
+	"tidegate/internal/testkit/heavy"
 )
 
 // Versions of the programs that the test builds.
@@ -106,8 +107,9 @@ func buildEarlier(t *testing.T, path string) bool {
 // TestUpgradeBetweenReleases upgrades an earlier release to this one, this one to a later one, and back, while players
 // of all protocols play. A later release has further fields in its records. No session ends.
 func TestUpgradeBetweenReleases(t *testing.T) {
-	if _, err := exec.LookPath("go"); err != nil || testing.Short() {
-		t.Skip("it needs the go command, and a minute: ", err)
+	heavy.Skip(t)
+	if _, err := exec.LookPath("go"); err != nil {
+		t.Skip("it needs the go command: ", err)
 	}
 	t.Parallel()
 	dir := t.TempDir()
