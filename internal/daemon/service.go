@@ -236,8 +236,8 @@ func (s *service) prepare(ctx context.Context) error {
 	found := &discoverer{ctx: ctx, server: s.server, log: s.log}
 	found.follow(s.config)
 	s.reloads = &reloader{
-		path: s.path, loops: s.loops, secrets: s.secrets, server: s.server, ruleFiles: files, found: found, bans: s.bans.bans, log: s.log,
-		current: s.config, earlier: s.earlier,
+		path: s.path, loops: s.loops, secrets: s.secrets, server: s.server, ruleFiles: files, found: found,
+		bans: s.bans.bans, log: s.log, current: s.config, earlier: s.earlier,
 	}
 	return nil
 }
