@@ -10,6 +10,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/internal/netio"
+	"tidegate/internal/testkit/heavy"
 	"tidegate/internal/testkit/simnet"
 )
 
@@ -165,11 +166,15 @@ func (w *world) replaceAgain(rng *rand.Rand) {
 // datagrams must be the same, at the same times.
 func TestReplacedRelay(t *testing.T) {
 	family := members(oneDialect)
+	seeds := simnet.Seeds(2)
+	if !heavy.Runs() {
+		seeds = seeds[:1]
+	}
 	for _, client := range family {
 		for _, upstream := range family {
 			t.Run(client.String()+" to "+upstream.String(), func(t *testing.T) {
 				t.Parallel()
-				for _, seed := range simnet.Seeds(2) {
+				for _, seed := range seeds {
 					plain := matrixRun(t, seed, client, upstream, func(*world) {})
 					replaced := matrixRun(t, seed, client, upstream, func(w *world) {
 						w.replaceAgain(rand.New(rand.NewPCG(seed, 8)))
@@ -188,6 +193,7 @@ func TestReplacedRelay(t *testing.T) {
 
 // TestReplacedScenarios runs other tests of this package in worlds whose Relay is replaced again and again.
 func TestReplacedScenarios(t *testing.T) {
+	heavy.Skip(t)
 	defer func() { replaceWorlds = false }()
 	replaceWorlds = true
 	for name, test := range map[string]func(*testing.T){
