@@ -18,8 +18,9 @@ import (
 //  8. Throttler and Reflector, before each Transmit round of an established Conn.
 //  9. Redialer, after each input of a dialed Conn that is not connected yet.
 //  10. Leaver, when a client comes back from another port of its host.
-//  11. Holder, right before Close.
-//  12. Succeeder, when a client's Conn has ended.
+//  11. Relayer, before each Advance of an established, dialed Conn.
+//  12. Holder, right before Close.
+//  13. Succeeder, when a client's Conn has ended.
 
 // PerLoop is a Protocol whose connections can share memory if a single loop has them all.
 type PerLoop interface {
@@ -102,6 +103,13 @@ type Echoer interface {
 	Conn
 	// Proved reports whether the client has proved its address.
 	Proved() bool
+}
+
+// Relayer is a dialing Conn that tells its server how far away the client is. The server decides by that figure.
+type Relayer interface {
+	Conn
+	// FarRTT says how long the round trip between the proxy and the client takes; zero: unknown.
+	FarRTT(d time.Duration)
 }
 
 // WorldResetter is a Conn that records how much its client knows of a server's world.

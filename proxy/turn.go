@@ -39,6 +39,9 @@ func (r *Relay) Advance(now time.Time) {
 			p.client.Conn.Advance(now)
 		}
 		if due.has(serverSide) && p.upstream.Live() {
+			if t, ok := p.upstream.Conn.(codec.Relayer); ok && p.client.Live() {
+				t.FarRTT(p.client.Conn.Stats().RTT)
+			}
 			p.upstream.Conn.Advance(now)
 		}
 		r.settleSides(now, e, due)

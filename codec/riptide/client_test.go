@@ -255,7 +255,7 @@ func TestClientLeavesEarly(t *testing.T) {
 func TestClientHeartbeats(t *testing.T) {
 	p := newPair(t, Options{})
 	p.client.rtt = rtt{}
-	for i, want := range []string{"04f0ff0f", "14e00100", "24e00100"} {
+	for i, want := range []string{"04f0ff0f", "14200300", "24200300"} {
 		p.now = p.client.NextTimeout()
 		if i == 0 && p.now.Sub(start) != time.Second {
 			t.Errorf("first heartbeat after %v, want 1 s", p.now.Sub(start))

@@ -108,11 +108,11 @@ func (c *Conn) Advance(now time.Time) {
 		return
 	}
 	c.stepDoubt(now)
-	c.resendWelcome(now)
-	c.resendMessages(now)
 	if !c.server {
 		c.tick(now)
 	}
+	c.resendWelcome(now)
+	c.resendMessages(now)
 }
 
 // NextTimeout returns when Advance has work again.
@@ -225,8 +225,9 @@ func (c *Conn) reply(n int) (b []byte, ok bool) {
 	return c.control.begin(), true
 }
 
-// relax frees the memory of a connection that has been quiet for a heartbeat.
+// relax begins another heartbeat. It frees the memory of a connection that has been quiet for one.
 func (c *Conn) relax() {
+	c.rtt.turn()
 	if !c.busy {
 		c.window.relax()
 		c.flight.relax()

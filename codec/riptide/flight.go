@@ -27,6 +27,7 @@ type flight struct {
 type inFlight struct {
 	datagram   []byte
 	sentAt     time.Time
+	waited     time.Duration // from the first transmission to the last
 	receipt    codec.Receipt
 	sends      uint8
 	prev, succ seq
@@ -99,6 +100,8 @@ func (f *flight) due() (s seq, m *inFlight, ok bool) {
 // resend moves sent message s to the end of the list.
 func (f *flight) resend(now time.Time, s seq) {
 	f.unlist(s)
+	m := f.at(s)
+	m.waited += now.Sub(m.sentAt)
 	f.sent(now, s)
 }
 

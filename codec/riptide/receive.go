@@ -69,7 +69,9 @@ func (c *Conn) acknowledged(now time.Time, s seq, asked bool) (poor bool) {
 	if !ok {
 		return false
 	}
-	if asked && m.sends == 1 {
+	if m.sends > 1 {
+		c.rtt.starve(m.waited + now.Sub(m.sentAt))
+	} else if asked {
 		c.rtt.measure(now.Sub(m.sentAt))
 	}
 	if m.receipt != 0 {

@@ -1,24 +1,40 @@
 package riptide
 
-import "time"
+import (
+	"time"
 
-// Times of the library's resends. docs/protocols/riptide.md#resends
+	"tidegate/codec"
+)
+
+// Times of the library's resends, and of ours. docs/protocols/riptide.md#resends
 const (
 	firstResend   = 50 * time.Millisecond // while no round trip has been measured
 	minimumResend = 10 * time.Millisecond
+	tickResend    = 30 * time.Millisecond // of our first one, for a peer that reads its socket at 60 Hz
 )
 
-// patientSends is the number of transmissions after which a message is not sent again before firstResend. On a short
-// path the library's times would give a connection up after 150 ms. The library's own ticks are too coarse for that;
-// ours are not.
+// leastWhole is the shortest round trip that counts between server and player. A server resends after 1.2 times what
+// we tell it. It does so before it reads its socket, so a time below its tick sends each message twice. 60 ms exceed a
+// tick of 20 Hz. 15 sends then last for 0.9 s or longer.
+const leastWhole = 50 * time.Millisecond
+
+// mostStarved is the number of messages in a row that were sent several times before their acknowledgement. Those
+// measure nothing if the path loses the first transmission. So many show that the path has become slower.
+const mostStarved = 4
+
+// patientSends is the number of transmissions after which a message is sent again at a slower pace. The library's times
+// would give a connection on a short path up after 150 ms. Its own ticks are too coarse for that, and a player far from
+// its server resends more slowly. So from then on we wait so long that 15 sends take at least as long as the player's.
 const patientSends = 5
 
 // rtt is the smoothed round-trip time: seven parts of the old value and three parts of the new one, at least a
 // millisecond.
 type rtt struct {
-	smooth time.Duration // zero until measured
-	last   time.Duration
-	own    bool // a sample was our own measurement, not the peer's figure
+	smooth  time.Duration    // zero until measured
+	own     bool             // a sample was our own measurement, not the peer's figure
+	starved uint8            // messages in a row that were sent several times
+	far     time.Duration    // between the proxy and the player, if the peer is a server; zero: unknown
+	slowest [2]time.Duration // longest samples of this heartbeat and of the one before
 }
 
 // measure takes a sample of our own.
@@ -26,7 +42,20 @@ func (r *rtt) measure(sample time.Duration) {
 	if !r.own {
 		r.own, r.smooth = true, 0
 	}
+	r.starved = 0
 	r.sample(sample)
+	r.slowest[0] = max(r.slowest[0], sample)
+}
+
+// turn begins another heartbeat.
+func (r *rtt) turn() { r.slowest = [2]time.Duration{0, r.slowest[0]} }
+
+// starve takes the time from the first transmission of a message to its acknowledgement. The message was sent several
+// times.
+func (r *rtt) starve(since time.Duration) {
+	if r.starved++; r.starved >= mostStarved {
+		r.starved, r.smooth = 0, max(r.smooth, since)
+	}
 }
 
 // claim takes the peer's figure, until we have measured ourselves.
@@ -37,30 +66,42 @@ func (r *rtt) claim(sample time.Duration) {
 }
 
 func (r *rtt) sample(d time.Duration) {
-	r.last = max(d, time.Millisecond)
+	d = max(d, time.Millisecond)
 	if r.smooth == 0 {
-		r.smooth = r.last
+		r.smooth = d
 		return
 	}
-	r.smooth = (7*r.smooth + 3*r.last) / 10
+	r.smooth = (7*r.smooth + 3*d) / 10
 }
 
-// resend returns how long a reliable message waits for its acknowledgement after the given number of sends.
+// resend returns how long a reliable message waits for its acknowledgement after the given number of sends. The first
+// time it waits for the slowest of late. A peer acknowledges in the ticks of its game loop.
 func (r *rtt) resend(sends uint8) time.Duration {
 	if r.smooth == 0 {
 		return firstResend
 	}
 	after := max(minimumResend, r.smooth*6/5)
+	if sends == 1 {
+		after = max(tickResend, after, r.slowest[0]*6/5, r.slowest[1]*6/5)
+	}
 	if sends >= patientSends {
-		after = max(after, firstResend)
+		after = max(after, r.whole()*5/3)
 	}
 	return after
 }
 
-// milliseconds returns the last round trip as a heartbeat reports it, or -1 if there is none.
+// whole returns the round trip between server and player. The player's side does not know its server's.
+func (r *rtt) whole() time.Duration { return max(r.smooth+r.far, leastWhole) }
+
+// milliseconds returns the round trip between server and player as a heartbeat tells it, or -1 if there is none.
 func (r *rtt) milliseconds() int16 {
 	if r.smooth == 0 {
 		return -1
 	}
-	return int16(min(r.last.Milliseconds(), 1<<15-1))
+	return int16(min(r.whole().Milliseconds(), 1<<15-1))
 }
+
+var _ codec.Relayer = (*Conn)(nil)
+
+// FarRTT implements codec.Relayer. Heartbeats tell it to a server.
+func (c *Conn) FarRTT(d time.Duration) { c.rtt.far = d }

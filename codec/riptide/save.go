@@ -59,9 +59,31 @@ type savedTicker struct {
 }
 
 type savedRTT struct {
-	Smooth time.Duration `cbor:"1,keyasint,omitempty"`
-	Last   time.Duration `cbor:"2,keyasint,omitempty"`
-	Own    bool          `cbor:"3,keyasint,omitempty"`
+	Smooth  time.Duration    `cbor:"1,keyasint,omitempty"`
+	Told    time.Duration    `cbor:"2,keyasint,omitempty"` // earlier releases tell it servers, and we do not read it
+	Own     bool             `cbor:"3,keyasint,omitempty"`
+	Starved uint8            `cbor:"4,keyasint,omitempty"`
+	Far     time.Duration    `cbor:"5,keyasint,omitempty"`
+	Slowest [2]time.Duration `cbor:"6,keyasint,omitempty"`
+}
+
+func (r *rtt) save() savedRTT {
+	return savedRTT{
+		Smooth: r.smooth, Told: r.smooth, Own: r.own, Starved: r.starved, Far: r.far, Slowest: r.slowest,
+	}
+}
+
+func (v *savedRTT) restore() rtt {
+	return rtt{smooth: v.Smooth, own: v.Own, starved: v.Starved, far: v.Far, slowest: v.Slowest}
+}
+
+func (v *savedRTT) check() error {
+	for _, d := range []time.Duration{v.Smooth, v.Far, v.Slowest[0], v.Slowest[1]} {
+		if err := saved.Duration("round-trip time", d); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // savedSends has the latest results in the order of their places.
@@ -92,7 +114,7 @@ func (c *Conn) Save(now time.Time, b []byte) []byte {
 		Window:   c.window.save(now),
 		Flight:   c.flight.save(now),
 		Notifier: c.notifier.save(now),
-		RTT:      savedRTT{Smooth: c.rtt.smooth, Last: c.rtt.last, Own: c.rtt.own},
+		RTT:      c.rtt.save(),
 		Data:     c.data.log[c.data.read:],
 		Stats:    saved.StatsOf(&c.stats),
 	}
@@ -122,7 +144,7 @@ func (p *Protocol) Restore(now time.Time, _ codec.Addresser, b []byte) (codec.Co
 			next: t.Next.Time(now), connect: t.Connect, attempts: t.Attempts, ping: t.Ping, pingAt: t.PingAt.Time(now),
 		},
 		notifier: v.Notifier.restore(now),
-		rtt:      rtt{smooth: v.RTT.Smooth, last: v.RTT.Last, own: v.RTT.Own},
+		rtt:      v.RTT.restore(),
 		sends:    v.Sends.restore(),
 		data:     outbox{log: v.Data},
 		stats:    v.Stats.Restore(),
@@ -157,10 +179,7 @@ func (v *savedConn) check(o *Options) error {
 	case len(v.Data) > o.MaxQueued+lengthSize*maxControl || !isLog(v.Data, o.maxDatagram):
 		return saved.Fault("log of waiting datagrams", len(v.Data))
 	}
-	if err := saved.Duration("round-trip time", v.RTT.Smooth); err != nil {
-		return err
-	}
-	if err := saved.Duration("last round-trip time", v.RTT.Last); err != nil {
+	if err := v.RTT.check(); err != nil {
 		return err
 	}
 	if err := v.Sends.check(); err != nil {

@@ -54,6 +54,8 @@ type savedFlight struct {
 	Unsent  seq            `cbor:"2,keyasint"`
 	Sent    []savedSent    `cbor:"3,keyasint,omitempty"`
 	Waiting []savedWaiting `cbor:"4,keyasint,omitempty"`
+	// Waited says how long each sent message has waited when it was sent last. Earlier releases have none.
+	Waited []time.Duration `cbor:"5,keyasint,omitempty"`
 }
 
 type savedSent struct {
@@ -78,6 +80,7 @@ func (f *flight) save(now time.Time) savedFlight {
 		v.Sent = append(v.Sent, savedSent{
 			Number: s, Sends: m.sends, SentAt: record.MomentOf(now, m.sentAt), Receipt: m.receipt, Datagram: m.datagram,
 		})
+		v.Waited = append(v.Waited, m.waited)
 	}
 	for s := f.unsent; s != f.next; s++ {
 		v.Waiting = append(v.Waiting, savedWaiting{Receipt: f.at(s).receipt, Datagram: f.at(s).datagram})
@@ -96,7 +99,7 @@ func (v *savedFlight) restore(now time.Time, maxDatagram int) (flight, error) {
 	for len(f.ring) < total {
 		f.ring = make([]inFlight, max(16, 2*len(f.ring)))
 	}
-	for _, m := range v.Sent {
+	for i, m := range v.Sent {
 		if m.Number-v.Oldest >= v.Unsent-v.Oldest || f.at(m.Number).datagram != nil || m.Sends == 0 {
 			return f, saved.Fault("number of a sent message", m.Number)
 		}
@@ -105,6 +108,9 @@ func (v *savedFlight) restore(now time.Time, maxDatagram int) (flight, error) {
 		}
 		*f.at(m.Number) = inFlight{datagram: f.spare.copyOf(m.Datagram), receipt: m.Receipt, sends: m.Sends - 1}
 		f.sent(m.SentAt.Time(now), m.Number)
+		if i < len(v.Waited) {
+			f.at(m.Number).waited = v.Waited[i]
+		}
 		f.bytes += len(m.Datagram)
 	}
 	if f.oldest != f.unsent && f.at(f.oldest).datagram == nil {

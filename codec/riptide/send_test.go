@@ -202,9 +202,9 @@ func TestReliableGivesUp(t *testing.T) {
 		rtt  time.Duration
 		want time.Duration
 	}{
-		{"no round trip known", 0, 15 * 50 * time.Millisecond},
-		{"a short one", time.Millisecond, (4*10 + 11*50) * time.Millisecond},
-		{"a long one", 100 * time.Millisecond, 15 * 120 * time.Millisecond},
+		{"no round trip known", 0, 15 * 50 * ms},
+		{"a short one", ms, 30*ms + 3*10*ms + 11*(leastWhole*5/3)},
+		{"a long one", 100 * ms, 4*120*ms + 11*(100*ms*5/3)},
 	} {
 		p := newPair(t, Options{})
 		p.client.rtt = rtt{smooth: c.rtt}
