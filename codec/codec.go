@@ -127,6 +127,8 @@ type Hello struct {
 	Version uint8
 	// Tentative makes a Confirmer hold back the last step of its handshake until Confirm. Other connections ignore it.
 	Tentative bool
+	// Patient lets a Redialer ask a full server again, because a place may come free within a second.
+	Patient bool
 	// From knows at which address the server sees the client; nil means that the address is unknown. RakNet makes
 	// offloaded cookies for that address. Other protocols do not ask for it, because the answer may take time.
 	From Addresser

@@ -121,7 +121,7 @@ type WorldResetter interface {
 }
 
 // Redialer is a dialing Conn that can start again from another address. Some servers keep half of a connection if
-// their answer is lost, and never answer that address again.
+// their answer is lost, and never answer that address again. Others answer no address again that they have refused.
 type Redialer interface {
 	Conn
 	// Stranded returns why the server seems not to answer the present address.
@@ -190,6 +190,7 @@ type Stranding uint8
 const (
 	NotStranded    Stranding = iota
 	Unanswered               // the server does not answer: another address may help
+	TurnedAway               // the server was full a moment ago: it may soon have a place
 	KnownByEarlier           // the server knows the client by the address before a Redial: only that address helps
 )
 

@@ -105,6 +105,7 @@ func (r *Relay) reach(now time.Time, e *entry) bool {
 	// A client that has not answered yet must stay hidden from the game. A client that may wait for the game's first
 	// messages joins at once. A held session that a server offers a wrong client ID must stay hidden from the game, too.
 	hello.Tentative = !p.client.up && !p.protocol.Spec().ServerFirst || p.hold != nil && p.hold.ticket != nil
+	hello.Patient = p.hold == nil
 	if p.ahead {
 		p.upstream.Conn = p.route.speaks.(codec.Granter).DialAhead(now, p.server.Addr, hello)
 	} else {

@@ -24,6 +24,8 @@ func (r *Relay) redial(now time.Time, e *entry) {
 	switch conn.Stranded() {
 	case codec.Unanswered:
 		ok = r.askFromElsewhere(now, e)
+	case codec.TurnedAway:
+		r.askFromElsewhere(now, e)
 	case codec.KnownByEarlier:
 		ok = p.goBack(e)
 	default:

@@ -21,6 +21,7 @@ import (
 
 // derivedFields are the fields of a session that a record does not have, with the reason.
 var derivedFields = map[string]string{
+	"hello.Patient":                "set for each server that is dialled",
 	"holding":                      "counted again by the next Flush",
 	"relayed":                      "belongs to this process's Forwarder",
 	"dirty":                        "the next Flush visits all imported sessions",

@@ -12,6 +12,10 @@ type ticker struct {
 	next     time.Time // zero on the server's side
 	connect  []byte    // the Connect datagram, until connected
 	attempts int
+	patient  bool      // a full server may soon have a place
+	full     bool      // the server is full, and will be asked again at next
+	asks     bool      // the proxy is told to ask it now
+	refusals uint8     // of the full server
 	ping     uint8     // number of the next heartbeat
 	pingAt   time.Time // when the latest heartbeat was sent; zero once answered
 }
@@ -19,7 +23,7 @@ type ticker struct {
 // dial makes the client's side of a session. docs/protocols/riptide.md#client
 func dial(p *Protocol, now time.Time, hello codec.Hello) *Conn {
 	c := newConn(p, now)
-	c.tentative = hello.Tentative
+	c.tentative, c.ticker.patient = hello.Tentative, hello.Patient
 	if c.dialect.size(0, len(hello.Data), hello.Pad) > p.options.maxDatagram {
 		c.end(codec.NoConnection)
 		return c
@@ -46,6 +50,10 @@ func (c *Conn) tick(now time.Time) {
 	}
 	switch c.state {
 	case connecting:
+		if c.ticker.full {
+			c.askAgain(now)
+			return
+		}
 		c.attempt()
 	case connected:
 		c.relax()
@@ -99,7 +107,7 @@ func (c *Conn) receiveFromServer(now time.Time, k kind, d []byte) error {
 // receivePending handles the server's bare Connect, or a Reject with the same meaning. The attempt has arrived, so the
 // client need not repeat it.
 func (c *Conn) receivePending(now time.Time) error {
-	if c.state != connecting {
+	if c.state != connecting || c.ticker.full {
 		return codec.ErrUnexpected
 	}
 	c.state = pending
@@ -114,6 +122,9 @@ func (c *Conn) receiveGoodbye(now time.Time, d []byte) error {
 	}
 	if f.kind == kindReject && f.reason == rejectPending {
 		return c.receivePending(now)
+	}
+	if f.kind == kindReject && f.meaning() == codec.ServerFull && c.mayAskAgain(now) {
+		return nil
 	}
 	disconnected := codec.Event{Kind: codec.Disconnected, Reason: f.meaning()}
 	if f.carriesData() {

@@ -7,19 +7,23 @@ import (
 	"tidegate/codec"
 )
 
-// Nothing in a Disconnect is secret, so it may be forged. A peer that says goodbye in session is believed once it is
-// silent. A client sends a heartbeat each second. A server answers heartbeats, so our client asks it.
+// Nothing in a Disconnect is secret, so it may be forged. A peer that says goodbye in session is believed once it does
+// not answer. A server answers heartbeats, and a client acknowledges repeated messages. A client whose game stands
+// still answers nothing. It has more time, because it cannot have said goodbye.
 const (
-	doubtGrace  = 200 * time.Millisecond // for datagrams that the goodbye has overtaken
-	doubtProbe  = 60 * time.Millisecond  // between two heartbeats of our client; one answer of some seven is enough
-	doubtClient = 600 * time.Millisecond // how long our client waits for an answer, beside two round trips
+	doubtGrace = 200 * time.Millisecond // for datagrams that the goodbye has overtaken
+	doubtProbe = 60 * time.Millisecond  // between two questions; one answer to some seven is enough
+	doubtTime  = 600 * time.Millisecond // how long we wait for an answer, beside two round trips
 )
+
+// kindQuestion is a type of message that does not exist. A peer acknowledges it, and drops it.
+const kindQuestion kind = 15
 
 // doubt is a goodbye that is not believed yet.
 type doubt struct {
 	goodbye        codec.Event
 	since, believe time.Time // zero: there is none
-	probeAt        time.Time // of our client
+	probeAt        time.Time // when the peer is asked next
 }
 
 // next returns when stepDoubt is due, or the zero time.
@@ -39,14 +43,36 @@ func (c *Conn) hearGoodbye(now time.Time, goodbye codec.Event) {
 
 // awaitSign begins to wait for a sign of life.
 func (c *Conn) awaitSign(now time.Time) {
-	c.doubt.believe = now.Add(c.options.HeartbeatInterval * 5 / 2)
+	c.doubt.believe = now.Add(doubtTime + 2*c.rtt.smooth)
+	if c.server && c.isStalled(now) {
+		c.doubt.believe = now.Add(c.options.HeartbeatInterval * 5 / 2)
+	}
+	c.doubt.probeAt = now.Add(doubtGrace)
+}
+
+// isStalled reports whether a client has owed us a sign of life for some time: an acknowledgement, or a heartbeat.
+func (c *Conn) isStalled(now time.Time) bool {
+	if now.Sub(c.heard) > c.options.HeartbeatInterval*5/4 {
+		return true
+	}
+	m := c.flight.get(c.flight.oldest)
+	return m != nil && m.waited+now.Sub(m.sentAt) > doubtGrace+2*c.rtt.smooth
+}
+
+// question asks whether the peer is there. A client gets the number of a message that it has acknowledged, so it drops
+// the question as a duplicate.
+func (c *Conn) question(now time.Time) {
 	if !c.server {
-		c.doubt.believe = now.Add(doubtClient + 2*c.rtt.smooth)
-		c.doubt.probeAt = now.Add(doubtGrace)
+		c.sendHeartbeat(now)
+		return
+	}
+	n := clientNote{kind: kindQuestion, seq: c.flight.oldest - 1}
+	if b, ok := c.reply(5); ok {
+		c.control.end(n.append(c.dialect, b))
 	}
 }
 
-// stepDoubt believes a goodbye of a peer that is silent, or asks a server whether it is there.
+// stepDoubt believes a goodbye of a peer that is silent, or asks whether it is there.
 func (c *Conn) stepDoubt(now time.Time) {
 	d := &c.doubt
 	switch {
@@ -57,7 +83,7 @@ func (c *Conn) stepDoubt(now time.Time) {
 		c.endWith(d.goodbye)
 	case !d.probeAt.IsZero() && !now.Before(d.probeAt):
 		d.probeAt = now.Add(doubtProbe)
-		c.sendHeartbeat(now)
+		c.question(now)
 	}
 }
 

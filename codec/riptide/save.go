@@ -56,6 +56,10 @@ type savedTicker struct {
 	Attempts int           `cbor:"3,keyasint,omitempty"`
 	Ping     uint8         `cbor:"4,keyasint,omitempty"`
 	PingAt   record.Moment `cbor:"5,keyasint,omitempty"`
+	Patient  bool          `cbor:"6,keyasint,omitempty"`
+	Full     bool          `cbor:"7,keyasint,omitempty"`
+	Asks     bool          `cbor:"8,keyasint,omitempty"`
+	Refusals uint8         `cbor:"9,keyasint,omitempty"`
 }
 
 type savedRTT struct {
@@ -110,6 +114,7 @@ func (c *Conn) Save(now time.Time, b []byte) []byte {
 		Ticker: savedTicker{
 			Next: record.MomentOf(now, t.next), Connect: t.connect, Attempts: t.attempts,
 			Ping: t.ping, PingAt: record.MomentOf(now, t.pingAt),
+			Patient: t.patient, Full: t.full, Asks: t.asks, Refusals: t.refusals,
 		},
 		Window:   c.window.save(now),
 		Flight:   c.flight.save(now),
@@ -142,6 +147,7 @@ func (p *Protocol) Restore(now time.Time, _ codec.Addresser, b []byte) (codec.Co
 		welcome: welcome{waiting: w.Waiting, sends: w.Sends, sentAt: w.SentAt.Time(now)},
 		ticker: ticker{
 			next: t.Next.Time(now), connect: t.Connect, attempts: t.Attempts, ping: t.Ping, pingAt: t.PingAt.Time(now),
+			patient: t.Patient, full: t.Full, asks: t.Asks, refusals: t.Refusals,
 		},
 		notifier: v.Notifier.restore(now),
 		rtt:      v.RTT.restore(),

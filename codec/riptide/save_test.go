@@ -21,7 +21,10 @@ func TestSaveEverything(t *testing.T) {
 	goodbye.Payload, goodbye.Pad = []byte("kick"), 3
 	c.doubt = doubt{goodbye: goodbye, since: at(-1), believe: at(600), probeAt: at(200)}
 	c.welcome = welcome{waiting: true, sends: 3, sentAt: at(-7)}
-	c.ticker = ticker{next: at(300), connect: []byte{1, 2}, attempts: 4, ping: 9, pingAt: at(-3)}
+	c.ticker = ticker{
+		next: at(300), connect: []byte{1, 2}, attempts: 4, ping: 9, pingAt: at(-3),
+		patient: true, full: true, asks: true, refusals: 1,
+	}
 	c.rtt = rtt{
 		smooth: 40 * time.Millisecond, own: true, starved: 3, far: time.Second,
 		slowest: [2]time.Duration{50 * time.Millisecond, 60 * time.Millisecond},
