@@ -146,3 +146,24 @@ func TestLostServersAreInTrouble(t *testing.T) {
 		}
 	}
 }
+
+// TestStoppedServerHasSaidGoodbye: a server that says goodbye and closes its socket has stopped in good order, though
+// its host refuses datagrams from then on.
+func TestStoppedServerHasSaidGoodbye(t *testing.T) {
+	for _, member := range udpMembers(noRType) {
+		t.Run(member.Protocol.Spec().Name, func(t *testing.T) {
+			w := newWorld(t, 1, simnet.Weather{Latency: 5 * time.Millisecond}, member.Protocol,
+				defaultRoute(member.Protocol))
+			p := w.connect(codec.Hello{})
+			w.Run(time.Second)
+			server := w.servers[0].peers[0].conn
+			server.Close(w.Now(), codec.Goodbye{Reason: codec.ServerStopped})
+			w.refuses(netio.ErrRefused, 20*time.Millisecond, time.Minute)
+			w.await("ended", 20*time.Second, p.gone)
+			ended := w.tally().Ended[stats.ByUpstream]
+			if ended[codec.Closed]+ended[codec.ServerStopped] != 1 {
+				t.Errorf("ended for another reason: %v", ended)
+			}
+		})
+	}
+}
