@@ -347,7 +347,7 @@ func TestNewPlayersWaitForHeldOnes(t *testing.T) {
 	o.refuses = true
 	o.pass(time.Second)
 	o.die(0)
-	o.pass(time.Second)
+	o.pass(2 * time.Second) // 15 resends, as patient as a player's
 	late := o.join(codec.Hello{})
 	o.pass(time.Second)
 	o.restart()
@@ -365,7 +365,7 @@ func TestHoldTakesClientIDsBack(t *testing.T) {
 	o.refuses = true
 	o.pass(time.Second)
 	o.die(0)
-	o.pass(time.Second)
+	o.pass(2 * time.Second) // 15 resends, as patient as a player's
 	o.restart()
 	react := o.servers[0].react
 	for range 3 { // other clients take the IDs 1 to 3
