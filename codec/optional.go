@@ -229,4 +229,7 @@ type Leaver interface {
 	// Believe ends the connection if its peer has said goodbye, and reports whether it did. The caller has other evidence
 	// that the peer has left.
 	Believe(now time.Time) bool
+	// Doubt asks a peer whether it is still there, as after a goodbye, and ends the connection if it does not answer. It
+	// reports whether the answer is still open.
+	Doubt(now time.Time) bool
 }

@@ -60,6 +60,7 @@ func TestListPingIsNoWarning(t *testing.T) {
 		warns    bool
 	}{
 		"a ping": {rak.AppendPing(nil, 7), false},
+		"data":   {[]byte{0x84, 1, 0, 0, 0}, true},
 		"HTTP":   {[]byte("GET / HTTP/1.1\r\nHost: example.com\r\n\r\n"), true},
 	} {
 		var log bytes.Buffer

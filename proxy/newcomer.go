@@ -56,12 +56,19 @@ var errListPing = errors.New("a server list asks in RakNet")
 // listPing follows the first byte and the time of RakNet's question for a server list.
 const listPing = "\x00\xff\xff\x00\xfe\xfe\xfe\xfe\xfd\xfd\xfd\xfd\x12\x34\x56\x78"
 
-// questionOf returns errListPing for a RakNet question of a server list, else nil.
+// errMoved is the note of a drop that a player notices.
+var errMoved = errors.New("it looks like RakNet data of no session: perhaps a player whose address has changed")
+
+// questionOf returns errListPing for a RakNet question of a server list, errMoved for what may be RakNet's data, else
+// nil.
 func questionOf(datagram []byte) error {
 	const at = 9
 	if len(datagram) >= at+len(listPing) && (datagram[0] == 1 || datagram[0] == 2) &&
 		string(datagram[at:at+len(listPing)]) == listPing {
 		return errListPing
+	}
+	if len(datagram) >= 4 && datagram[0]&0xf0 == 0x80 {
+		return errMoved
 	}
 	return nil
 }
@@ -91,7 +98,8 @@ func (r *Relay) greet(now time.Time, d *listener, w *protocolEntry, s netio.Sock
 	case err != nil:
 		r.drops.add(now, dropped{stats.DropOf(err), d, from, len(datagram), err})
 	case conn != nil && r.isPresent(now, d, w, from, conn):
-		if w.proof == codec.ProvedAccept && r.presence.mayReturn(now, d, from.Addr(), conn, r.shard) {
+		if w.proof == codec.ProvedAccept &&
+			(r.presence.mayReturn(now, d, from.Addr(), conn, r.shard) || mayHaveLeft(now, r, d, from, conn)) {
 			r.drops.add(now, dropped{stats.DropKnown, d, from, len(datagram), nil})
 			return mayRepeat
 		}
@@ -175,6 +183,32 @@ func (r *Relay) isPresent(now time.Time, d *listener, w *protocolEntry, from net
 	}
 	r.settle(now, e)
 	return false
+}
+
+// A client that is silent for silentTime is asked whether it is still there, if a client of its name and host comes
+// from another port. After quietTime the new client gets no refusal yet, since it would give up.
+const (
+	quietTime  = 250 * time.Millisecond
+	silentTime = time.Second
+)
+
+// mayHaveLeft reports whether the session of a client's name and host may be over. Its client is asked, and the new
+// client asks again meanwhile. A live client answers. So a thief of its name ends nothing.
+func mayHaveLeft(now time.Time, r *Relay, d *listener, from netip.AddrPort, conn codec.Conn) bool {
+	known, ok := r.presence.find(d, conn)
+	e := r.table.Get(sessions.Key{Listener: d.index, Client: known.from})
+	if !ok || e == nil || e.Value.serial != known.session || known.from.Addr() != from.Addr() {
+		return false
+	}
+	if silent := now.Sub(e.Value.heard); silent < silentTime || !complete(r, now, e) {
+		return silent >= quietTime
+	}
+	old, ok := e.Value.client.Conn.(codec.Leaver)
+	if !ok || !old.Doubt(now) {
+		return false
+	}
+	r.settle(now, e)
+	return true
 }
 
 // refusePresent tells a client that it is already connected.

@@ -111,6 +111,31 @@ func TestClientReturnsAtOnceAfterItsGoodbye(t *testing.T) {
 	}
 }
 
+// TestClientReturnsFromAnotherPort lets a client fall silent without a goodbye, and return with its GUID from another
+// port. Its old session ends once it does not answer. A live client answers, also one that says nothing itself, and a
+// client of another host is no reason to ask.
+func TestClientReturnsFromAnotherPort(t *testing.T) {
+	w := newWorld(t, 1, simnet.Weather{Latency: 20 * time.Millisecond}, raknet6(), defaultRoute(raknet6()))
+	plays, dies := w.connect(codec.Hello{Identity: 7}), w.connect(codec.Hello{Identity: 8})
+	w.Run(time.Second)
+	dies.deaf, dies.mute, dies.said = true, true, true
+	begun := w.Now()
+	w.Inject(0, dies.addr, listenerAddr, codectest.Unhex(t, "84f80300 00 0008 80")) // its last message
+	w.Run(300 * time.Millisecond)
+	again := w.joinFrom(netip.AddrPortFrom(dies.addr.Addr(), 6000), codec.Hello{Identity: 8})
+	w.await("back", 4*time.Second, func() bool { return again.find(codec.Connected) != nil })
+	t.Logf("back after %v", w.Now().Sub(begun))
+	for i := range 20 { // of the host of the first client, for longer than RakNet's time-out
+		w.joinFrom(netip.AddrPortFrom(plays.addr.Addr(), uint16(7000+i)), codec.Hello{Identity: 7})
+		w.Run(time.Second)
+	}
+	w.stillPlays(plays, codec.Message{Payload: []byte{0x86}, Mode: codec.ReliableOrdered})
+	w.stillPlays(again, codec.Message{Payload: []byte{0x86}, Mode: codec.ReliableOrdered})
+	if n := w.proxy.relay.table.Len(); n != 2 {
+		t.Errorf("%d sessions, want 2", n)
+	}
+}
+
 // TestPresenceIsBounded asserts that there are as many identities as sessions, and none after the last session.
 func TestPresenceIsBounded(t *testing.T) {
 	w := newWorld(t, 1, simnet.Weather{}, raknet6(), defaultRoute(riptide22()))

@@ -32,6 +32,7 @@ const (
 type goodbye struct {
 	heard         bool
 	answered      bool  // a sign of life came
+	guessed       bool  // the peer has said nothing, but may have left
 	pings         uint8 // to be sent now
 	at, patience  time.Duration
 	pingAt, endAt time.Duration
@@ -102,16 +103,28 @@ func (c *Conn) doubtGoodbye(now, at time.Duration) {
 
 func (g *goodbye) save() savedGoodbye {
 	return savedGoodbye{
-		Heard: g.heard, Answered: g.answered, Pings: g.pings,
+		Heard: g.heard, Answered: g.answered, Guessed: g.guessed, Pings: g.pings,
 		At: g.at, Patience: g.patience, PingAt: g.pingAt, EndAt: g.endAt,
 	}
 }
 
 func (v *savedGoodbye) restore() goodbye {
 	return goodbye{
-		heard: v.Heard, answered: v.Answered, pings: min(v.Pings, goodbyePair),
+		heard: v.Heard, answered: v.Answered, guessed: v.Guessed, pings: min(v.Pings, goodbyePair),
 		at: v.At, patience: v.Patience, pingAt: v.PingAt, endAt: v.EndAt,
 	}
+}
+
+// Doubt implements codec.Leaver.
+func (c *Conn) Doubt(now time.Time) bool {
+	if c.phase != connected {
+		return false
+	}
+	if !c.goodbye.heard {
+		c.hearGoodbye(now.Sub(c.start))
+		c.goodbye.guessed = true
+	}
+	return !c.goodbye.answered
 }
 
 // isBareGoodbye reports whether a datagram is a goodbye outside the reliability layer. rust-raknet 0.12 sends nothing
@@ -124,7 +137,7 @@ var _ codec.Leaver = (*Conn)(nil)
 
 // Believe implements codec.Leaver.
 func (c *Conn) Believe(time.Time) bool {
-	if !c.goodbye.heard || c.phase != connected {
+	if !c.goodbye.heard || c.goodbye.guessed || c.phase != connected {
 		return false
 	}
 	c.occupy()

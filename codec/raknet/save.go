@@ -89,6 +89,7 @@ type savedGoodbye struct {
 	EndAt    time.Duration `cbor:"5,keyasint,omitempty"`
 	Answered bool          `cbor:"6,keyasint,omitempty"`
 	Pings    uint8         `cbor:"7,keyasint,omitempty"`
+	Guessed  bool          `cbor:"8,keyasint,omitempty"`
 }
 
 type savedKeepalive struct {
