@@ -65,7 +65,7 @@ const (
 	sequenceStep     = 8
 	jumpRun          = 3
 	jumpLife         = 100 * time.Millisecond
-	reliableJumpLife = time.Second
+	reliableJumpLife = 3 * time.Second
 )
 
 // Bounds of how late a sequenced message can be. One that is later, or that comes behind so many others, shows that a

@@ -43,6 +43,8 @@ type congestion struct {
 	probing   bool      // after a silence only probeRoom bytes may be sent, until there is an acknowledgement
 	probed    Seq24     // the first datagram of the probe
 	probeRoom int32
+	// before has the values before the last reduction, unless silence was its reason.
+	before struct{ window, threshold int }
 }
 
 func newCongestion(segment int) congestion {
@@ -146,11 +148,22 @@ func (c *congestion) blame(n, next Seq24, silence bool) {
 		return
 	}
 	c.recovered, c.reduced = next, true
+	c.before.window, c.before.threshold = c.window, c.threshold
 	c.losses.restart(next)
 	c.threshold = max(c.window/2, leastWindow*c.segment)
 	c.window = c.threshold
 	if silence {
-		c.window = leastWindow * c.segment
+		c.window, c.before.window = leastWindow*c.segment, 0
+	}
+}
+
+// spared takes back what a request has done whose datagram was only late: the path has changed the order. If the window
+// was reduced meanwhile, it is as before.
+func (c *congestion) spared(n Seq24) {
+	c.lossShare = max(0, c.lossShare-lossGain)
+	c.losses.spare(n)
+	if c.inRecovery(n) && c.before.window > c.window {
+		c.window, c.threshold, c.reduced = c.before.window, c.before.threshold, false
 	}
 }
 

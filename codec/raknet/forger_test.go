@@ -16,7 +16,7 @@ func forgeNear(rng *rand.Rand, _ bool) []byte {
 	return forgeWith(rng, func(rng *rand.Rand) Seq24 { return Seq24(rng.IntN(1000)) })
 }
 
-// mostForgedLoss bounds the losses by a forger. A forged jump costs the sequenced messages of the next 0.1 s, or 1 s if
+// mostForgedLoss bounds the losses by a forger. A forged jump costs the sequenced messages of the next 0.1 s, or 3 s if
 // it is reliable.
 func mostForgedLoss(m codec.Mode, rate float64) float64 {
 	switch {

@@ -30,6 +30,13 @@ func (l *lossCount) add(n Seq24) {
 	}
 }
 
+// spare takes back a datagram that was only late.
+func (l *lossCount) spare(n Seq24) {
+	if !n.Before(l.from) && l.lost > 0 {
+		l.lost--
+	}
+}
+
 // judge decides after an ACK or NACK whose newest datagram is n. With many datagrams it forgets the older half.
 func (l *lossCount) judge(n Seq24) {
 	if l.newest.Before(n) {

@@ -15,8 +15,11 @@ func (s *sender) acknowledge(now time.Duration, body []byte) error {
 			return
 		}
 		s.congestion.answered(s.rtt.smoothed)
-		if was == inFlight {
+		switch was {
+		case inFlight:
 			s.congestion.acknowledged(n, int(d.size))
+		case lost:
+			s.congestion.spared(n)
 		}
 		s.ackedAt, s.ackedSent = now, max(s.ackedSent, d.at)
 		if d.again {

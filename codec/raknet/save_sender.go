@@ -93,21 +93,23 @@ type savedPart struct {
 }
 
 type savedCongestion struct {
-	Window     int     `cbor:"1,keyasint,omitempty"`
-	Threshold  int     `cbor:"2,keyasint,omitempty"`
-	InFlight   int     `cbor:"3,keyasint,omitempty"`
-	Limiting   bool    `cbor:"4,keyasint,omitempty"`
-	Recovered  Seq24   `cbor:"5,keyasint,omitempty"`
-	Reduced    bool    `cbor:"6,keyasint,omitempty"`
-	LossShare  float64 `cbor:"7,keyasint,omitempty"`
-	LossesFrom Seq24   `cbor:"8,keyasint,omitempty"`
-	Newest     Seq24   `cbor:"9,keyasint,omitempty"`
-	Losses     int32   `cbor:"10,keyasint,omitempty"`
-	Heavy      bool    `cbor:"11,keyasint,omitempty"`
-	Trips      uint8   `cbor:"12,keyasint,omitempty"`
-	Probing    bool    `cbor:"13,keyasint,omitempty"`
-	Probed     Seq24   `cbor:"14,keyasint,omitempty"`
-	ProbeRoom  int32   `cbor:"15,keyasint,omitempty"`
+	Window          int     `cbor:"1,keyasint,omitempty"`
+	Threshold       int     `cbor:"2,keyasint,omitempty"`
+	InFlight        int     `cbor:"3,keyasint,omitempty"`
+	Limiting        bool    `cbor:"4,keyasint,omitempty"`
+	Recovered       Seq24   `cbor:"5,keyasint,omitempty"`
+	Reduced         bool    `cbor:"6,keyasint,omitempty"`
+	LossShare       float64 `cbor:"7,keyasint,omitempty"`
+	LossesFrom      Seq24   `cbor:"8,keyasint,omitempty"`
+	Newest          Seq24   `cbor:"9,keyasint,omitempty"`
+	Losses          int32   `cbor:"10,keyasint,omitempty"`
+	Heavy           bool    `cbor:"11,keyasint,omitempty"`
+	Trips           uint8   `cbor:"12,keyasint,omitempty"`
+	Probing         bool    `cbor:"13,keyasint,omitempty"`
+	Probed          Seq24   `cbor:"14,keyasint,omitempty"`
+	ProbeRoom       int32   `cbor:"15,keyasint,omitempty"`
+	BeforeWindow    int     `cbor:"16,keyasint,omitempty"`
+	BeforeThreshold int     `cbor:"17,keyasint,omitempty"`
 }
 
 type savedPathQueue struct {
@@ -140,7 +142,7 @@ func (s *sender) save() savedSender {
 			Recovered: g.recovered, Reduced: g.reduced, LossShare: g.lossShare,
 			LossesFrom: g.losses.from, Newest: g.losses.newest,
 			Losses: g.losses.lost, Heavy: g.losses.heavy, Trips: g.trips, Probing: g.probing, Probed: g.probed,
-			ProbeRoom: g.probeRoom,
+			ProbeRoom: g.probeRoom, BeforeWindow: g.before.window, BeforeThreshold: g.before.threshold,
 		},
 		Queue: savedPathQueue{
 			Least: q.least, Before: q.before, Since: q.since, Round: q.round, RoundEnd: q.roundEnd, Standing: q.standing,
@@ -210,6 +212,8 @@ func (s *sender) restore(v *savedSender, o *Options) error {
 			lagging: q.Lagging, late: q.Late, doubts: q.Doubts, pinged: q.Pinged, pingTrip: q.PingTrip,
 		},
 	}
+	s.congestion.before.window = max(0, min(g.BeforeWindow, maxSegment))
+	s.congestion.before.threshold = max(0, min(g.BeforeThreshold, maxSegment))
 	for _, ch := range v.Channels {
 		s.channels = append(s.channels, sendChannel{order: ch.Order, sequence: ch.Sequence})
 	}

@@ -40,8 +40,9 @@ func newSim(t *testing.T, weather simnet.Weather, ahead time.Duration) (net *sim
 	net.Add(server, linkServer)
 	net.Add(client, linkClient)
 	net.Run(time.Second)
+	net.RunUntil(time.Second, func() bool { return client.connected && server.connected })
 	if !client.connected || !server.connected {
-		t.Fatal("not connected within a second")
+		t.Fatal("not connected within two seconds")
 	}
 	return net, client, server
 }
