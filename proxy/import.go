@@ -233,9 +233,11 @@ func (c *candidate) restoreFigures(now time.Time) {
 	c.opened, c.heard = v.Opened.Time(now), v.Heard.Time(now)
 	c.fromClient, c.fromServer = v.FromClient.restore(), v.FromServer.restore()
 	c.tries, c.refused, c.established, c.answered = v.Tries, v.Refused, v.Established, v.Answered
-	c.gate = codec.GateOpen
-	if v.Gate != nil {
+	switch {
+	case v.Gate != nil:
 		c.gate = *v.Gate
+	case len(v.Body) == 0: // a relayed session of which the server has let the client in, or an earlier release's
+		c.gate = codec.GateOpen
 	}
 }
 

@@ -226,6 +226,7 @@ func TestReplacedScenarios(t *testing.T) {
 		"pace of relayed datagrams": TestPaceOfRelayedDatagrams,
 		"relayed":                   TestRelayedSessions,
 		"relayed with limits":       TestRelayedSessionsHaveLimits,
+		"relayed through a gate":    TestGatekeptRelay,
 	} {
 		t.Run(name, test)
 	}
