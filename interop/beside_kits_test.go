@@ -3,6 +3,7 @@
 package interop_test
 
 import (
+	"encoding/hex"
 	"fmt"
 	"strconv"
 )
@@ -12,6 +13,7 @@ type kit struct {
 	name     string
 	protocol string // in Tidegate's configuration
 	ordered  bool   // its reliable messages have an order
+	lossy    bool   // it has no reliable messages
 	// server starts a server at an address.
 	server func(s *stage, address string) *peer
 	// join has some players begin to join. They are the next ones, or player first again.
@@ -88,5 +90,28 @@ var libENet = &kit{name: "libenet", protocol: "enet", ordered: true,
 	join: eachAProcess(func(s *stage, port string) *peer {
 		args := append([]string{"client", "port=" + port}, s.row.clientArgs...)
 		return startScript(s.t, s.inside(libenet, false), "beside_enet.py", s.door, args...)
+	}),
+}
+
+// cloudburst is CloudburstMC's library. Its peers take one message at a time, and do not tell when they begin.
+var cloudburst = &kit{name: "Cloudburst", protocol: "bedrock", ordered: true,
+	server: func(s *stage, address string) *peer {
+		return startScript(s.t, s.inside(java, true), "Cloudburst.java", address, "server")
+	},
+	join: eachAProcess(func(s *stage, _ string) *peer {
+		p := startScript(s.t, s.inside(java, false), "Cloudburst.java", s.door, "client")
+		do := p.do
+		p.do = func(o order) error {
+			if o.Do != "burst" {
+				return do(o)
+			}
+			for i := range o.Count {
+				if err := do(order{Do: "send", Reliable: true, Payload: hex.EncodeToString(burstMessage(o, i))}); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		return p
 	}),
 }

@@ -10,8 +10,10 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"testing"
 	"time"
 
+	"github.com/miekg/dns"
 	"github.com/sandertv/go-raknet"
 
 	"tidegate/internal/testkit/rtypegame"
@@ -22,12 +24,13 @@ const relayed = `mode = "relay"`
 
 // plain is a game that Tidegate does not know. A player is in with its first datagram, and is answered by nothing. The
 // server echoes numbered messages, and answers queries.
-var plain = &kit{name: "a game of its own", protocol: "any", server: plainServer, join: plainPlayers}
+var plain = &kit{name: "a game of its own", protocol: "any", lossy: true, server: plainServer, join: plainPlayers}
 
 const plainQuery = "getinfo"
 
 func plainServer(s *stage, address string) *peer {
-	socket := bound(address)
+	var socket *net.UDPConn
+	s.opening(true, func() { socket = bound(address) })
 	s.t.Cleanup(func() { _ = socket.Close() })
 	p := &peer{name: "plain server", events: make(chan event, 10000)}
 	p.events <- event{Event: "listening"}
@@ -71,7 +74,8 @@ func plainPlayers(s *stage, first, count int) {
 		return nil
 	}
 	for i := range count {
-		socket := towards(s.door, 0)
+		var socket steady
+		s.opening(false, func() { socket = towards(s.door, 0) })
 		s.t.Cleanup(func() { _ = socket.Close() })
 		sockets = append(sockets, socket)
 		number := uint16(i)
@@ -149,6 +153,57 @@ func moveServer(s *stage) {
 	s.leg.lead(portOf(s.t, s.at))
 }
 
+// zone is a name server with one name. An answer holds for 10 minutes, as those of Docker do.
+type zone struct {
+	at   string
+	mu   sync.Mutex
+	host string
+}
+
+func newZone(t *testing.T) *zone {
+	t.Helper()
+	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	z := &zone{at: conn.LocalAddr().String(), host: "127.0.0.1"}
+	server := &dns.Server{PacketConn: conn, Handler: z}
+	go func() { _ = server.ActivateAndServe() }()
+	t.Cleanup(func() { _ = server.Shutdown() })
+	return z
+}
+
+// ServeDNS implements dns.Handler.
+func (z *zone) ServeDNS(w dns.ResponseWriter, question *dns.Msg) {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	answer := new(dns.Msg).SetReply(question)
+	if question.Question[0].Qtype == dns.TypeA {
+		if r, err := dns.NewRR(question.Question[0].Name + " 600 IN A " + z.host); err == nil { // a missing one shows
+			answer.Answer = append(answer.Answer, r)
+		}
+	}
+	_ = w.WriteMsg(answer)
+}
+
+// recreate has a new server take the place of the old one, at another address that has its name.
+func recreate(s *stage) {
+	_ = s.server.kill()
+	const host = "127.0.0.2"
+	s.at = net.JoinHostPort(host, portOf(s.t, s.at))
+	s.startServer()
+	if s.way == direct {
+		s.door = s.at // a player looks up the name
+		return
+	}
+	s.zone.mu.Lock()
+	defer s.zone.mu.Unlock()
+	s.zone.host = host
+}
+
+// guests tells how many players the server has seen.
+func guests(s *stage) { s.figures["guests"] = float64(s.joined) }
+
 // versions is a RakNet server that only tells the protocol version of the first request that it hears.
 var versions = &kit{name: "stock RakNet", protocol: "bedrock",
 	server: func(s *stage, address string) *peer {
@@ -198,6 +253,10 @@ func plainRows() []situation {
 			steps: []step{in, stream(1, 60), settle}},
 		{name: "300 queries of one address, each from a new port", kit: plain, route: relayed, still: true, mute: true,
 			steps: []step{query(300)}},
+		{name: "the route is gone for 250 ms", kit: plain, route: relayed, lab: routed,
+			steps: []step{in, chat(40), pass(2 * sec), unroute(250 * ms), pass(2 * sec), settle, guests}, limit: sec},
+		{name: "the server is recreated at another address of its name, a player comes", kit: goRakNet, still: true,
+			discovered: true, limit: 20 * sec, steps: []step{in, pass(sec), killPlayer, recreate, rejoin}},
 		{name: "the server moves behind a NAT, its players look at their list", kit: goRakNet, route: `pong = "upstream"`,
 			mute: true, limit: 5 * time.Second, steps: []step{listed, moveServer, pass(14 * time.Second), listed}},
 		{name: "a player of protocol version 8", kit: versions, still: true, mute: true, clientArgs: []string{"version=8"},

@@ -55,6 +55,9 @@ func (s *stage) playerSays(now time.Time, p *player, e event) {
 			kind = "back"
 		}
 		p.comes = false
+		if p.began.IsZero() { // it has not told
+			return
+		}
 		s.times[kind] = max(s.times[kind], now.Sub(p.began))
 	case "refused", "disconnected":
 		p.up, p.ended = false, true
@@ -119,7 +122,11 @@ func (s *stage) say(who int, o order) {
 func (s *stage) missing() (n int) {
 	for number, sent := range s.sent {
 		if sent.from != toAll {
-			if sent.size > echoed && s.heard[number] == 0 || sent.size <= echoed && s.players[sent.from].heard[number] == 0 {
+			arrived := s.players[sent.from].heard[number]
+			if sent.size > echoed || s.row.oneWay {
+				arrived = s.heard[number]
+			}
+			if arrived == 0 {
 				n++
 			}
 			continue

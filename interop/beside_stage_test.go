@@ -29,6 +29,7 @@ type stage struct {
 	leg    *leg   // that is disturbed; nil: none is
 	gate   *proxy
 	lab    *lab
+	zone   *zone // that names the server; nil: none
 	server *peer
 	at     string // of the server, HOST:PORT
 	port   string // of the player itself, if it keeps one; 0: any
@@ -140,8 +141,13 @@ func (s *stage) openGate(server string) {
 	if s.lab != nil {
 		enter = s.lab.near.Enter()
 	}
+	found := fmt.Sprintf("servers = [%q]", server)
+	if s.row.discovered {
+		s.zone = newZone(s.t)
+		found = fmt.Sprintf("discover = [\"game.test:%s\"]\nresolver = %q", portOf(s.t, server), s.zone.at)
+	}
 	var address string
-	text := fmt.Sprintf(besideConfiguration, k.protocol, s.row.route, k.protocol, server, s.row.upstream, s.row.more)
+	text := fmt.Sprintf(besideConfiguration, k.protocol, s.row.route, k.protocol, found, s.row.upstream, s.row.more)
 	s.gate, address = openTidegate(s.t, enter, text)
 	s.door = address
 }
@@ -159,7 +165,7 @@ upstream = "arena"
 [[upstream]]
 name = "arena"
 protocol = %q
-servers = [%q]
+%s
 %s
 %s
 [log]
@@ -167,6 +173,18 @@ format = "json"
 [admin]
 listen = "off"
 `
+
+// opening runs f, which opens sockets, in the network of the server or of the players.
+func (s *stage) opening(server bool, f func()) {
+	switch {
+	case s.lab == nil:
+		f()
+	case server:
+		s.lab.far.Do(f)
+	default:
+		s.lab.near.Do(f)
+	}
+}
 
 // inside returns a runtime in the network of the server or of the players.
 func (s *stage) inside(in *runtime, server bool) *runtime {

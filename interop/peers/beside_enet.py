@@ -33,6 +33,7 @@ if not host:
 if "compress" in options:
     enet.enet_host_compress_with_range_coder(host)
 peer = None
+leaving = False
 
 
 def join():
@@ -53,6 +54,8 @@ def update():
             tell("joined" if is_server else "connected")
         elif event.type == DISCONNECT:
             peer = None
+            if leaving:
+                sys.exit(0)
             tell("left" if is_server else "disconnected", reason=event.data)
         elif event.type == RECEIVE:
             packet = event.packet.contents
@@ -86,10 +89,17 @@ def again(_):
     join()
 
 
+def leave(_):
+    """Says goodbye, and ends when it is answered."""
+    global leaving
+    leaving = True
+    enet.enet_peer_disconnect(c.c_void_p(peer), 0)
+
+
 tell("listening") if is_server else join()
 run(update, {
     "burst": burst,
     "again": again,
-    "leave": lambda command: enet.enet_peer_disconnect(peer, 0),
+    "leave": leave,
     "pause": lambda command: time.sleep(command["pause"] / 1000),
 })
