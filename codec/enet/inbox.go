@@ -18,8 +18,10 @@ const (
 
 // inChannel puts the messages of a channel in order.
 type inChannel struct {
-	reliable   uint16         // last delivered number
-	unreliable uint16         // last number delivered since then
+	reliable   uint16 // last delivered number
+	unreliable uint16 // last number delivered since then
+	lane       lane
+	far        uint16         // an unreliable number that was too far ahead; 0: none
 	early      []earlyMessage // a ring by number; nil while no message is early
 	rivals     []rival
 	recent     recent
@@ -177,8 +179,11 @@ func (in *inbox) advance(c *inChannel, numbers uint16) {
 	for i := range uint16(min(int(numbers), len(c.early))) {
 		in.outrun(c, c.reliable+1+i)
 	}
+	if in.guesses {
+		c.lane.begin(in.now, c.reliable, c.unreliable)
+	}
 	c.reliable += numbers
-	c.unreliable = 0
+	c.unreliable, c.far = 0, 0
 	c.stillAt = in.now
 }
 
@@ -188,17 +193,17 @@ func (in *inbox) takeUnreliable(n uint8, m unreliableMessage, isHeld bool) error
 	c := in.channel(n)
 	switch ahead := int(int16(m.reliable - c.reliable)); {
 	case ahead < 0 || ahead == 0 && m.number <= c.unreliable:
-		return codec.ErrDuplicate
-	case ahead > maxAhead:
+		if !c.lane.take(in.now, m.reliable, m.number) {
+			return codec.ErrDuplicate
+		}
+		in.deliverUnreliable(n, &m, isHeld)
+		return nil
+	case ahead > maxAhead, ahead == 0 && in.isFar(c, m.number), ahead > 0 && in.guesses && m.number > reach:
 		return codec.ErrWindow
 	case ahead == 0:
-		c.unreliable = m.number
+		in.accept(c, m.number)
 		in.forgetUnreliable(c)
-		if isHeld {
-			in.deliverHeld(codec.UnreliableSequenced, n, m.payload)
-		} else {
-			in.deliver(codec.UnreliableSequenced, n, m.payload)
-		}
+		in.deliverUnreliable(n, &m, isHeld)
 		return nil
 	}
 	for i := range c.waiting {
@@ -219,12 +224,20 @@ func (in *inbox) takeUnreliable(n uint8, m unreliableMessage, isHeld bool) error
 	return nil
 }
 
+func (in *inbox) deliverUnreliable(n uint8, m *unreliableMessage, isHeld bool) {
+	if isHeld {
+		in.deliverHeld(codec.UnreliableSequenced, n, m.payload)
+	} else {
+		in.deliver(codec.UnreliableSequenced, n, m.payload)
+	}
+}
+
 // takeUnreliableFragment takes a fragment of an unreliable message.
 func (in *inbox) takeUnreliableFragment(n uint8, reliable uint16, f *fragment, payload []byte) error {
 	c := in.channel(n)
 	ahead := int(int16(reliable - c.reliable))
 	switch {
-	case ahead < 0 || ahead == 0 && f.start <= c.unreliable:
+	case c.isStale(reliable, f.start):
 		return codec.ErrDuplicate
 	case ahead > maxAhead:
 		return codec.ErrWindow
@@ -267,6 +280,12 @@ func (c *inChannel) unreliableAssembly(reliable, start uint16) *assembly {
 	return nil
 }
 
+// isStale reports whether an unreliable message would be late.
+func (c *inChannel) isStale(reliable, number uint16) bool {
+	ahead := int16(reliable - c.reliable)
+	return (ahead < 0 || ahead == 0 && number <= c.unreliable) && !c.lane.has(reliable, number)
+}
+
 // forget gives up an unfinished unreliable message.
 func (in *inbox) forget(c *inChannel, i int) {
 	in.held -= c.unfinished[i].size()
@@ -277,7 +296,7 @@ func (in *inbox) forget(c *inChannel, i int) {
 func (in *inbox) forgetUnreliable(c *inChannel) {
 	for i := len(c.unfinished) - 1; i >= 0; i-- {
 		a := c.unfinished[i]
-		if ahead := int16(a.reliable - c.reliable); ahead < 0 || ahead == 0 && a.start <= c.unreliable {
+		if c.isStale(a.reliable, a.start) {
 			in.forget(c, i)
 		}
 	}
@@ -304,7 +323,7 @@ func (in *inbox) flushUnreliable(n uint8, c *inChannel) {
 		if next < 0 {
 			return
 		}
-		c.unreliable = c.waiting[next].number
+		in.accept(c, c.waiting[next].number)
 		in.deliverHeld(codec.UnreliableSequenced, n, in.takeWaiting(c, next))
 	}
 }

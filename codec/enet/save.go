@@ -101,6 +101,9 @@ type savedGroups struct {
 	Seen   []uint64 `cbor:"2,keyasint,omitempty"` // none: nothing has come
 	Far    uint16   `cbor:"3,keyasint,omitempty"`
 	HasFar bool     `cbor:"4,keyasint,omitempty"`
+	Other  uint16   `cbor:"5,keyasint,omitempty"` // the newest of the other window
+	Before []uint64 `cbor:"6,keyasint,omitempty"` // the other window
+	Has    bool     `cbor:"7,keyasint,omitempty"` // there is another window
 }
 
 type savedRTT struct {
@@ -145,8 +148,13 @@ func (c *Conn) Save(now time.Time, b []byte) []byte {
 		Farewell: c.farewell.save(now), Pressure: c.pressure, AcksSince: c.acks.since,
 		Mute: c.mute, Reflected: c.reflected,
 	}
-	if c.groupsIn.seen != [len(c.groupsIn.seen)]uint64{} {
-		v.Groups.Seen = c.groupsIn.seen[:]
+	g := &c.groupsIn
+	v.Groups.Other, v.Groups.Has = g.other.newest, g.hasOther
+	if g.seen != [len(g.seen)]uint64{} {
+		v.Groups.Seen = g.seen[:]
+	}
+	if g.other.seen != [len(g.seen)]uint64{} {
+		v.Groups.Before = g.other.seen[:]
 	}
 	for _, a := range c.acks.list[c.acks.head:] {
 		v.Acks = append(v.Acks, a.save())
@@ -200,8 +208,12 @@ func (p *Protocol) Restore(now time.Time, _ codec.Addresser, b []byte) (codec.Co
 	c.deadline, c.heard, c.answered = v.Deadline.Time(now), v.Heard.Time(now), v.Answered.Time(now)
 	c.peerClock = peerClock{offset: v.PeerClock, at: v.PeerClockAt.Time(now)}
 	c.peerControl, c.groupOut = v.PeerControl, v.GroupOut
-	c.groupsIn = groups{newest: v.Groups.Newest, far: v.Groups.Far, hasFar: v.Groups.HasFar}
+	c.groupsIn = groups{
+		window: window{newest: v.Groups.Newest}, far: v.Groups.Far, hasFar: v.Groups.HasFar,
+		other: window{newest: v.Groups.Other}, hasOther: v.Groups.Has,
+	}
 	copy(c.groupsIn.seen[:], v.Groups.Seen)
+	copy(c.groupsIn.other.seen[:], v.Groups.Before)
 	for _, a := range v.Acks {
 		c.acks.list = append(c.acks.list, a.restore())
 	}
@@ -251,7 +263,8 @@ func (v *savedConn) check() error {
 		return saved.Fault("number of attempts", len(h.Attempts))
 	case h.Next != 0 && h.Interval <= 0:
 		return saved.Fault("interval of attempts", h.Interval)
-	case len(v.Groups.Seen) > 0 && len(v.Groups.Seen) != groupReach/64:
+	case len(v.Groups.Seen) > 0 && len(v.Groups.Seen) != groupReach/64,
+		len(v.Groups.Before) > 0 && len(v.Groups.Before) != groupReach/64:
 		return saved.Fault("length of the group window", len(v.Groups.Seen))
 	case len(v.Acks) > maxAcks:
 		return saved.Fault("number of acknowledgements", len(v.Acks))

@@ -25,6 +25,15 @@ type savedInChannel struct {
 	Still      record.Moment     `cbor:"7,keyasint,omitempty"`
 	Rivals     []savedEarly      `cbor:"8,keyasint,omitempty"`
 	Recent     []uint32          `cbor:"9,keyasint,omitempty"`
+	Far        uint16            `cbor:"10,keyasint,omitempty"`
+	Lane       *savedLane        `cbor:"11,keyasint,omitempty"` // nil: none is open
+}
+
+type savedLane struct {
+	_                struct{} `cbor:",toarray"`
+	Reliable, Number uint16
+	Since            record.Moment
+	Behind           int
 }
 
 // savedEarly is a whole message, or one in assembly.
@@ -63,7 +72,11 @@ func (in *inbox) save(now, epoch time.Time) savedInbox {
 }
 
 func (c *inChannel) save(now, epoch time.Time) savedInChannel {
-	v := savedInChannel{Reliable: c.reliable, Unreliable: c.unreliable, Ring: len(c.early), Recent: c.recent}
+	v := savedInChannel{Reliable: c.reliable, Unreliable: c.unreliable, Ring: len(c.early), Recent: c.recent, Far: c.far}
+	if l := &c.lane; l.isOpen {
+		since := record.MomentOf(now, epoch.Add(l.since))
+		v.Lane = &savedLane{Reliable: l.reliable, Number: l.number, Since: since, Behind: l.behind}
+	}
 	for i := range len(c.early) {
 		number := c.reliable + 1 + uint16(i)
 		switch s := &c.early[int(number)&(len(c.early)-1)]; {
@@ -125,7 +138,11 @@ func (in *inbox) restoreChannel(now, epoch time.Time, c *inChannel, v *savedInCh
 		len(v.Unfinished) > maxUnfinished {
 		return saved.Fault("places for early messages", v.Ring)
 	}
-	*c = inChannel{reliable: v.Reliable, unreliable: v.Unreliable, early: make([]earlyMessage, v.Ring)}
+	*c = inChannel{reliable: v.Reliable, unreliable: v.Unreliable, early: make([]earlyMessage, v.Ring), far: v.Far}
+	if l := v.Lane; l != nil {
+		since := l.Since.Time(now).Sub(epoch)
+		c.lane = lane{isOpen: true, reliable: l.Reliable, number: l.Number, since: since, behind: max(0, l.Behind)}
+	}
 	in.held += ringCost(v.Ring)
 	for i := range v.Early {
 		if err := in.restoreEarly(now, epoch, c, &v.Early[i]); err != nil {
