@@ -62,6 +62,9 @@ func (noProof) Error() string { return "no proof of its address" }
 // Is reports that the error is an ErrRefused, too.
 func (noProof) Is(target error) bool { return target == ErrRefused }
 
+// ErrCompressed means that the game has compressed a datagram, in a way that the protocol leaves to the game.
+var ErrCompressed = errors.New("the game compresses: turn that off at both ends, or relay")
+
 // Protocol is one wire protocol with its options. It is immutable and safe for concurrent use.
 type Protocol interface {
 	// Spec returns the protocol's constant facts. All callers share the Spec and must not change it.

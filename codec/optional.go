@@ -10,7 +10,7 @@ import (
 //
 //  1. PerLoop, once per loop and Protocol, before any other call.
 //  2. Granter, when a Relay gets its settings. A Granter's Accept returns Deferrers, and DialAhead replaces Dial.
-//  3. Pinger, at any time; it needs no connection.
+//  3. Pinger and Opaque, at any time; they need no connection.
 //  4. Identity, after Accept made a Conn and before its first Poll.
 //  5. Deferrer and Introducer, while two Granters open a session. Confirmer, after Dial with Hello.Tentative.
 //  6. Echoer, after each input of a Conn whose protocol's Proof is ProvedEcho.
@@ -51,6 +51,13 @@ type Pinger interface {
 type Listing struct {
 	Name string // empty: the server's own name
 	Port uint16 // port for the players
+}
+
+// Opaque is a Protocol whose clients can compress their datagrams, so that it does not understand them.
+type Opaque interface {
+	Protocol
+	// SniffOpaque reports whether a datagram from an unknown address could be the first one of such a client.
+	SniffOpaque(datagram []byte) bool
 }
 
 // Identity is a Conn whose client sends its identity when it opens the connection, before Asked. The proxy may know

@@ -179,6 +179,19 @@ func (d *listener) sniff(datagram []byte) *protocolEntry {
 			return &d.entries[i]
 		}
 	}
+	if d.route.Mode == ModeRelay {
+		return d.opaque(datagram)
+	}
+	return nil
+}
+
+// opaque finds the protocol of a first datagram whose client compresses, or returns nil.
+func (d *listener) opaque(datagram []byte) *protocolEntry {
+	for i := range d.entries {
+		if p, ok := d.entries[i].protocol.(codec.Opaque); ok && p.SniffOpaque(datagram) {
+			return &d.entries[i]
+		}
+	}
 	return nil
 }
 

@@ -45,9 +45,30 @@ func (g *guard) recognise(now time.Time, d *listener, from netip.AddrPort, datag
 	}
 	w := d.sniff(datagram)
 	if w == nil {
-		g.drops.add(now, dropped{stats.DropUnknownProtocol, d, from, len(datagram), questionOf(datagram)})
+		why, cause := strangeness(d, datagram)
+		g.drops.add(now, dropped{why, d, from, len(datagram), cause})
 	}
 	return w
+}
+
+// Causes of drops that an operator can remedy.
+var (
+	errDTLS  = errors.New("DTLS: relay it with the protocol any")
+	errQuery = errors.New("a server query: relay it with the protocol any")
+)
+
+// strangeness returns the reason to drop a datagram that no protocol of a listener knows, and what it looks like.
+func strangeness(d *listener, datagram []byte) (stats.Drop, error) {
+	const handshakeAt, clientHello = 13, 1
+	switch n := len(datagram); {
+	case d.opaque(datagram) != nil:
+		return stats.DropCompressed, codec.ErrCompressed
+	case n > handshakeAt && string(datagram[:2]) == "\x16\xfe" && datagram[handshakeAt] == clientHello:
+		return stats.DropEncrypted, errDTLS
+	case n > 4 && string(datagram[:4]) == "\xff\xff\xff\xff":
+		return stats.DropQuery, errQuery
+	}
+	return stats.DropUnknownProtocol, questionOf(datagram)
 }
 
 // errListPing is the note of a drop that is no reason for a warning: server browsers and "tidegate ping" ask any port.

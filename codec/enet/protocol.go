@@ -31,26 +31,41 @@ func New(o Options) *Protocol {
 
 // specOf returns the Spec of a Protocol with the given options. The acknowledgement of VerifyConnect proves an
 // address. It echoes the time, the peer ID and the session, which are sent only to the client's address. Only a Seed
-// makes them unguessable. A client sets no compression bit. It writes our peer ID, which is below noPeer except in a
-// Connect.
+// makes them unguessable. A client writes our peer ID, which is below noPeer except in a Connect. It sets no
+// compression bit. The first datagrams of other clients, and queries, pass the kernel's filter: so they are counted.
 func specOf(o *Options) codec.Spec {
 	s := codec.Spec{
 		Name: "enet", Modes: modes, Channels: maxChannels, Proof: codec.ProvedConnect,
-		Openings: codec.ByteSetOf(connectByte), IdleTimeout: o.Timeout,
+		Openings: codec.ByteSetOf(connectByte, compressedByte, queryByte), IdleTimeout: o.Timeout,
 	}
 	for b := range 256 {
 		if b&0x40 == 0 && (b&0x0f != 0x0f || b == connectByte) {
 			s.FirstBytes.Add(byte(b), byte(b))
 		}
 	}
+	s.FirstBytes = s.FirstBytes.Or(s.Openings)
 	if o.Seed == [32]byte{} {
 		s.Proof = codec.NoProof
 	}
 	return s
 }
 
-// connectByte is the first byte of a Connect, and of no other datagram of a client.
-const connectByte = 0x8f
+// First bytes of datagrams without a session.
+const (
+	connectByte    = 0x8f // a Connect, and no other datagram of a client
+	compressedByte = 0xcf // a compressed Connect
+	queryByte      = 0xff // an out-of-band query: ff ff ff ff and a word
+)
+
+var _ codec.Opaque = (*Protocol)(nil)
+
+// SniffOpaque implements codec.Opaque: it recognizes a compressed Connect.
+func (p *Protocol) SniffOpaque(datagram []byte) bool {
+	var h header
+	rest, err := h.parse(datagram)
+	return err == nil && h.peer == noPeer && h.timed && h.compressed && h.session == 0 &&
+		len(rest) > 0 && len(rest) < checksumLen+commandLen+connectLen
+}
 
 // modes are unreliable (ENet's unsequenced packets), unreliable-sequenced (its unreliable ones) and reliable-ordered.
 const modes = codec.Modes(1<<codec.Unreliable | 1<<codec.UnreliableSequenced | 1<<codec.ReliableOrdered)

@@ -28,8 +28,10 @@ func (c *Conn) receive(now time.Time, d []byte) error {
 			return c.hearHeir(now, n, &h, d, rest)
 		}
 		return codec.ErrUnexpected
-	case h.compressed || h.peer != c.secrets.id:
+	case h.peer != c.secrets.id:
 		return codec.ErrUnexpected
+	case h.compressed:
+		return codec.ErrCompressed
 	case c.state == asked || c.state != dialing && h.session != c.sessionIn:
 		return codec.ErrUnexpected
 	}

@@ -53,6 +53,9 @@ const (
 	DropSourceFull                  // a new client while all places of its address or network were taken
 	DropNoCookie                    // a new client that did not return the cookie, which proves its address
 	DropHeldBytes                   // the unfinished messages of a session that ends, since too many bytes were held
+	DropCompressed                  // an ENet datagram that the game has compressed
+	DropEncrypted                   // the beginning of DTLS
+	DropQuery                       // an out-of-band query, as server browsers send it
 	DropCount
 )
 
@@ -64,6 +67,7 @@ var dropNames = [DropCount]string{
 	"rate", "handshakes", "ask-again", "half-open-source", "unproved",
 	"held", "untrusted-header", "no-header", "paced",
 	"overload", "reply-budget", "source-full", "no-cookie", "held-bytes",
+	"compressed", "dtls", "query",
 }
 
 // String returns the reason's name, as in logs and metrics.
@@ -79,7 +83,8 @@ func (d Drop) OfStrangers() bool {
 	switch d {
 	case DropEmpty, DropSourcePort, DropUnknownProtocol, DropRefused, DropTableFull, DropHalfOpen, DropPingBudget,
 		DropBanned, DropUnanswered, DropSourceRule, DropHandshakes, DropAskAgain, DropHalfOpenSource, DropUntrusted,
-		DropUntold, DropOverload, DropReplyBudget, DropSourceFull, DropNoCookie:
+		DropUntold, DropOverload, DropReplyBudget, DropSourceFull, DropNoCookie,
+		DropEncrypted, DropQuery:
 		return true
 	}
 	return false
@@ -219,6 +224,8 @@ func DropOf(err error) Drop {
 		return DropWindow
 	case errors.Is(err, codec.ErrNoProof):
 		return DropNoCookie
+	case errors.Is(err, codec.ErrCompressed):
+		return DropCompressed
 	case errors.Is(err, codec.ErrUnexpected):
 		return DropUnexpected
 	case errors.Is(err, codec.ErrLimit):
