@@ -132,6 +132,9 @@ type Hello struct {
 	Tentative bool
 	// Patient lets a Redialer ask a full server again, because a place may come free within a second.
 	Patient bool
+	// Held says that the caller keeps its client when the server is lost. So a silent server is to be given up as soon as
+	// its silence is no pause, also where the game's own clients wait longer (R-Type).
+	Held bool
 	// From knows at which address the server sees the client; nil means that the address is unknown. RakNet makes
 	// offloaded cookies for that address. Other protocols do not ask for it, because the answer may take time.
 	From Addresser

@@ -106,6 +106,7 @@ func (r *Relay) reach(now time.Time, e *entry) bool {
 	// messages joins at once. A held session that a server offers a wrong client ID must stay hidden from the game, too.
 	hello.Tentative = !p.client.up && !p.protocol.Spec().ServerFirst || p.hold != nil && p.hold.ticket != nil
 	hello.Patient = p.hold == nil
+	hello.Held = p.route.Failover.Hold > 0
 	if p.ahead {
 		p.upstream.Conn = p.route.speaks.(codec.Granter).DialAhead(now, p.server.Addr, hello)
 	} else {

@@ -58,15 +58,19 @@ type realClient struct {
 	outbox
 	*rtypegame.Client
 	addr netip.AddrPort
+	told map[byte]int // datagrams by their first byte
+	said map[byte]int
 }
 
 func (c *realClient) Receive(_ time.Time, _, _ netip.AddrPort, d []byte) {
+	c.told[d[0]]++
 	c.Client.Receive(d)
 	c.speak()
 }
 
 func (c *realClient) speak() {
 	for d, ok := c.Next(); ok; d, ok = c.Next() {
+		c.said[d[0]]++
 		c.out = append(c.out, simDatagram{c.addr, listenerAddr, d})
 	}
 }
@@ -88,9 +92,12 @@ var gameDialects = map[rtypegame.Stage]rtype.Dialect{
 }
 
 func newRealGame(t *testing.T, seed uint64, stage rtypegame.Stage, o rtype.Options, change func(*Settings)) *realGame {
-	if o.Dialect == rtype.Auto {
-		o.Dialect = gameDialects[stage]
-	}
+	o.Dialect = gameDialects[stage]
+	return newAutoGame(t, seed, stage, o, change)
+}
+
+// newAutoGame is newRealGame with the dialect of the options.
+func newAutoGame(t *testing.T, seed uint64, stage rtypegame.Stage, o rtype.Options, change func(*Settings)) *realGame {
 	o.Seed = [32]byte{1}
 	p := rtype.New(o)
 	g := &realGame{stage: stage}
@@ -114,11 +121,12 @@ func (g *realGame) enter() *realClient {
 		types = slices.DeleteFunc(types, func(name string) bool { return name == "Action" || name == "Scale" })
 	}
 	c := &realClient{Client: rtypegame.NewClient(g.stage, types...), addr: playerAddr(len(g.clients))}
+	c.told, c.said = make(map[byte]int), make(map[byte]int)
 	g.clients = append(g.clients, c)
 	g.Add(c, c.addr)
 	c.speak()
 	for tries := 0; !c.Ready(); tries++ {
-		if tries == 100 {
+		if tries == 200 {
 			g.t.Fatal("a client is not initialised")
 		}
 		g.play(frameTime, true)
@@ -248,6 +256,28 @@ func TestRealClientsWorlds(t *testing.T) {
 	}
 }
 
+// TestRunningLastGame lets players of the last game join a running one through the automatic dialect. All start, and
+// have its world. The talk about components stays short.
+func TestRunningLastGame(t *testing.T) {
+	g := newAutoGame(t, 1, rtypegame.Final, rtype.Options{}, func(*Settings) {})
+	for range 20 {
+		g.server.frame(g.Now(), true)
+	}
+	for range 3 {
+		g.enter()
+		g.play(8*time.Second, true)
+	}
+	g.play(2*time.Second, false)
+	if d, _ := g.compare(); d.Sum() > 0 {
+		t.Errorf("the worlds differ: %+v", d)
+	}
+	for i, c := range g.clients {
+		if c.told[6] > 40 || c.said[1] > 40 {
+			t.Errorf("player %d: %d counts, and %d times a component is ignored", i, c.told[6], c.said[1])
+		}
+	}
+}
+
 // playedWorlds is the difference between the clients' worlds and the server's after a game.
 type playedWorlds struct {
 	rtypegame.Difference
@@ -303,6 +333,7 @@ func TestRealInitialisation(t *testing.T) {
 		})
 		for i := range clients {
 			c := &realClient{Client: rtypegame.NewClient(g.stage, gameNames...), addr: playerAddr(i)}
+			c.told, c.said = make(map[byte]int), make(map[byte]int)
 			g.SetPath(listenerAddr, c.addr, simnet.Weather{Latency: 2 * time.Millisecond, Loss: loss})
 			if stage == rtypegame.Final {
 				g.After(100*time.Millisecond, func() { // no peer repairs a lost hello

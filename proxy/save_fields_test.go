@@ -43,6 +43,7 @@ var derivedFields = map[string]string{
 	"meter.own.sessions":           "counted again",
 	"meter.own.queued":             "counted again by the next Flush",
 	"hello.Tentative":              "set for each server that is dialled",
+	"hello.Held":                   "set for each server that is dialled",
 	"client.Sender.order.bytes":    "counted again",
 	"upstream.Sender.order.bytes":  "counted again",
 	"client.Sender.kept.bytes":     "counted again",

@@ -1,6 +1,7 @@
 package rtype
 
 import (
+	"net/netip"
 	"time"
 
 	"tidegate/codec"
@@ -14,7 +15,11 @@ type client struct {
 	nextHello time.Time
 	helloDue  bool
 	pongDue   bool
-	lobby     clientLobby // for the last game
+	lobby     clientLobby    // for the last game
+	server    netip.AddrPort // zero after Restore
+	odd       bool           // the server has sent instructions, and no names yet
+	held      bool           // as in Hello
+	frames    bool           // the server has ended a frame, as it does many times a second
 }
 
 func dial(o *Options, now time.Time) *client {
@@ -30,7 +35,11 @@ func (c *client) Admit(time.Time, uint16) {}
 func (c *client) sendHello(now time.Time) {
 	if c.hellos == c.options.MaxHellos {
 		c.nextHello = time.Time{}
-		if c.state == opening {
+		switch {
+		case c.state != opening:
+		case c.odd:
+			c.lose(codec.Incompatible)
+		default:
 			c.lose(codec.NoConnection)
 		}
 		return
@@ -57,7 +66,7 @@ func (c *client) send(payload []byte) error {
 	if len(payload) == 1 {
 		return c.sendKey(payload[0])
 	}
-	if c.format.width == 0 {
+	if c.format.width == 0 && c.format.era != Early {
 		return codec.ErrFull // a guess could name another entity; the server's first instruction shows the width
 	}
 	var in instruction
@@ -108,13 +117,22 @@ func (c *client) Release() {
 	c.gather.names, c.gather.held, c.gather.full = nil, 0, true
 }
 
+// frameTimeout is the silence of a server that ends frames, 58 times a second, after which it is lost for a client that
+// is kept for it. Another client waits as the game's own does.
+const frameTimeout = 4 * time.Second
+
 // deadline returns when the server's silence ends the session.
-func (c *client) deadline() time.Time { return c.heard.Add(c.options.ServerTimeout) }
+func (c *client) deadline() time.Time {
+	if c.held && c.frames {
+		return c.heard.Add(min(frameTimeout, c.options.ServerTimeout))
+	}
+	return c.heard.Add(c.options.ServerTimeout)
+}
 
 // helloAt returns when the next Hello is due. Hellos repeat until the server answers, and while a part of its
 // initialisation is missing.
 func (c *client) helloAt() time.Time {
-	if c.state == opening || c.gather.begun() {
+	if c.state == opening || c.gather.begun() || c.mayBeLast() && !c.initial.known() {
 		return c.nextHello
 	}
 	return time.Time{}

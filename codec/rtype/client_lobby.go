@@ -2,6 +2,9 @@ package rtype
 
 import (
 	"bytes"
+	"maps"
+	"net/netip"
+	"sync/atomic"
 	"time"
 
 	"tidegate/codec"
@@ -36,12 +39,46 @@ func (l *clientLobby) transmit(b []byte) []byte {
 func (c *client) mayBeLast() bool { return c.options.Dialect == Auto && c.format.era == AnyEra }
 
 // hello returns the datagram that opens a session. A server of the last game does not answer the other dialects'
-// hello. If a server has been silent for half of the hellos, the client sends both kinds in turn.
+// hello. The client begins with the hello that the server has answered before. If a server has been silent for half of
+// the hellos, or sends instructions without names, the client sends both kinds in turn.
 func (c *client) hello() []byte {
-	if c.format.isFinal() || c.mayBeLast() && c.state == opening && c.hellos > c.options.MaxHellos/2 && c.hellos%2 == 1 {
+	isOdd := c.hellos%2 == 1
+	switch half := c.hellos > c.options.MaxHellos/2; {
+	case c.format.isFinal():
+		return lastHello
+	case !c.mayBeLast() || c.state != opening || c.gather.begun():
+	case isOdd && (half || c.options.last.has(c.server)), !isOdd && c.odd:
 		return lastHello
 	}
 	return c.options.Hello
+}
+
+// maxServers bounds the servers that are known to be of the last game. Beyond it, all are forgotten.
+const maxServers = 1024
+
+// lastServers are servers of the last game. The zero value has none. It is safe for concurrent use.
+type lastServers struct {
+	set atomic.Pointer[map[netip.AddrPort]bool]
+}
+
+func (l *lastServers) has(server netip.AddrPort) bool {
+	set := l.set.Load()
+	return set != nil && (*set)[server]
+}
+
+// note records whether a server is of the last game.
+func (l *lastServers) note(server netip.AddrPort, isLast bool) {
+	if !server.IsValid() || l.has(server) == isLast {
+		return
+	}
+	next := make(map[netip.AddrPort]bool)
+	if set := l.set.Load(); set != nil && len(*set) < maxServers {
+		maps.Copy(next, *set)
+	}
+	if delete(next, server); isLast {
+		next[server] = true
+	}
+	l.set.Store(&next) // one of two loops may win: the other asks once more
 }
 
 // receiveLobby handles the messages that only servers of the last game send: a component, or the number of components.
@@ -68,6 +105,7 @@ func (c *client) receiveLobby(now time.Time, d []byte) error {
 		if c.state == connected {
 			c.report()
 		}
+		c.options.last.note(c.server, true)
 		c.lobby.startDue, c.lobby.startedAt = true, now
 	}
 	return nil

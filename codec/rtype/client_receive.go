@@ -63,7 +63,15 @@ func (c *client) receiveInitial(now time.Time, d []byte) error {
 		c.format = formats[GameLast]
 		return c.receiveLobby(now, d)
 	}
-	if c.format.isFinal() || !c.gather.take(d) {
+	// A server of the last game sends its running game to everybody. Only 00 draws its names. The end of a frame looks
+	// like a length.
+	mayBeOdd := c.state == opening && c.mayBeLast() && !c.gather.begun()
+	isFrame := len(d) == 1 && opcode(d[0]) == nextFrame
+	if c.format.isFinal() || mayBeOdd && isFrame || !c.gather.take(d) {
+		if mayBeOdd {
+			c.odd = true
+			return codec.ErrUnexpected
+		}
 		return c.receiveAlone(now, d)
 	}
 	c.markHeard(now)
@@ -71,6 +79,7 @@ func (c *client) receiveInitial(now time.Time, d []byte) error {
 		c.format.learn(format{era: c.gather.era})
 		c.announce(n)
 		c.gather = gather{}
+		c.options.last.note(c.server, false)
 		c.report()
 	}
 	return nil
@@ -133,6 +142,7 @@ func (c *client) receiveAlone(now time.Time, d []byte) error {
 			c.report()
 		}
 	}
+	c.frames = c.frames || in.op == nextFrame
 	c.takeInstruction(&in, d)
 	return nil
 }

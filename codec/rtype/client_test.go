@@ -2,7 +2,9 @@ package rtype
 
 import (
 	"errors"
+	"net/netip"
 	"testing"
+	"time"
 
 	"tidegate/codec"
 	"tidegate/codec/codectest"
@@ -182,17 +184,93 @@ func TestClientSpeaks(t *testing.T) {
 // entities. A guess could name another entity.
 func TestUpdatesWaitForTheWidth(t *testing.T) {
 	c := dialed(t, Options{})
-	receive(t, c, start, exampleParts[Early]...)
+	receive(t, c, start, exampleParts[Late]...)
 	update := codec.Message{Payload: codectest.Unhex(t, "03 00000007 0000 deadbeef")}
 	if err := c.Send(start, update); !errors.Is(err, codec.ErrFull) {
 		t.Fatalf("Send before an instruction: %v, want ErrFull", err)
 	}
 	codectest.Drain(c)
 	codectest.Transmit(c, start)
-	receive(t, c, start, "000007")
+	receive(t, c, start, "00 00000007")
 	codectest.Drain(c)
 	if err := c.Send(start, update); err != nil {
 		t.Fatal(err)
 	}
+	wantSent(t, c, start, "03 00000007 0000 deadbeef")
+}
+
+// TestUpdateStartsTheFirstGame: the first game's server only plays a frame when it hears a client. So an update crosses
+// before the server's first instruction.
+func TestUpdateStartsTheFirstGame(t *testing.T) {
+	s := admitted(t, Options{Seed: [32]byte{1}}, startHex)
+	send(t, s, start, "f00100"+names8) // what the client of an early server reports
+	codectest.Transmit(s, start)
+	receive(t, s, start, "03 0007 0000 deadbeef")
+	wantReceived(t, s, "03 00000007 0000 deadbeef")
+	c := dialed(t, Options{})
+	receive(t, c, start, exampleParts[Early]...)
+	codectest.Drain(c)
+	send(t, c, start, "03 00000007 0000 deadbeef")
 	wantSent(t, c, start, "03 0007 0000 deadbeef")
+}
+
+// TestInstructionsBeforeNames: a server of the last game sends its running game to everybody who has spoken, and its
+// names only to a client that says 00. So the client says 00 too, and does so first the next time.
+func TestInstructionsBeforeNames(t *testing.T) {
+	p := New(Options{})
+	c := p.Dial(start, address, codec.Hello{}).(*client)
+	wantSent(t, c, start, startHex)
+	for _, d := range []string{"00 07000000", "02 07000000 0000", "0a"} {
+		if err := c.Receive(start, codectest.Unhex(t, d)); err == nil {
+			t.Errorf("%s is taken", d)
+		}
+	}
+	wantReceived(t, c)
+	walk(t, c, []step{{time.Second, []string{"00"}}})
+	receive(t, c, start, lobbyParts...)
+	receive(t, c, start, "060003")
+	wantSent(t, c, start, "02")
+	wantSent(t, p.Dial(start, address, codec.Hello{}), start, "00")
+	wantSent(t, p.Dial(start, netip.MustParseAddrPort("192.0.2.77:1"), codec.Hello{}), start, startHex)
+
+	c = p.Dial(start, netip.MustParseAddrPort("192.0.2.78:1"), codec.Hello{}).(*client)
+	for c.state != closed {
+		codectest.Transmit(c, start)
+		_ = c.Receive(start, codectest.Unhex(t, "0a"))
+		c.Advance(c.NextTimeout())
+	}
+	wantEnd(t, c, codec.Incompatible)
+}
+
+// TestManyLastServers: the memory of servers is bounded.
+func TestManyLastServers(t *testing.T) {
+	l := new(lastServers)
+	for i := range 3 * maxServers {
+		l.note(netip.AddrPortFrom(address.Addr(), uint16(1+i)), true)
+		if n := len(*l.set.Load()); n > maxServers {
+			t.Fatalf("%d servers are remembered", n)
+		}
+	}
+	l.note(netip.AddrPortFrom(address.Addr(), 3*maxServers), false)
+	if l.has(netip.AddrPortFrom(address.Addr(), 3*maxServers)) {
+		t.Error("a server of another game is remembered as one of the last")
+	}
+}
+
+// TestSilenceWithoutFrames: a server that ended frames and falls silent is lost soon, for a client that is kept then.
+// Another client waits as long as the game's own.
+func TestSilenceWithoutFrames(t *testing.T) {
+	for _, test := range []struct {
+		held, frames bool
+		want         time.Duration
+	}{{true, true, frameTimeout}, {true, false, defaultServerTimeout}, {false, true, defaultServerTimeout}} {
+		c := New(Options{}).Dial(start, address, codec.Hello{Held: test.held}).(*client)
+		receive(t, c, start, exampleParts[Late]...)
+		if test.frames {
+			receive(t, c, start, "0a")
+		}
+		if got := c.NextTimeout().Sub(start); got != test.want {
+			t.Errorf("%+v: lost after %v", test, got)
+		}
+	}
 }

@@ -27,12 +27,15 @@ var formats = [...]format{
 	GameLast: {era: Final, width: 4},
 }
 
-// entityWidth returns the width for writing entities. If it is unknown, it is that of the last game.
+// entityWidth returns the width for writing entities. If it is unknown, it is that of the first game of the era.
 func (f *format) entityWidth() int {
-	if f.width == 0 {
-		return 4
+	switch {
+	case f.width != 0:
+		return int(f.width)
+	case f.era == Early:
+		return 2
 	}
-	return int(f.width)
+	return 4
 }
 
 // learn copies the facts from other that f does not know yet.

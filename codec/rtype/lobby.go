@@ -85,8 +85,11 @@ func (s *server) ignore(now time.Time, component uint16) error {
 	if s.secret.proved {
 		s.arrive()
 	}
-	if known {
-		s.lobby.ignored[component/64] |= 1 << (component % 64)
+	if !known || s.lobby.ignores(component) {
+		return nil // the game's client says so again for each sixth count: an answer would go on for ever
+	}
+	s.lobby.ignored[component/64] |= 1 << (component % 64)
+	if !s.lobby.started {
 		s.sendCount()
 	}
 	return nil
@@ -119,7 +122,9 @@ func (s *server) startGame(now time.Time) error {
 func (s *server) sendNames(now time.Time) {
 	s.lobby.sent++
 	for i := range s.initial.names {
-		s.tellName(uint16(i), s.initial.names[i])
+		if !s.lobby.ignores(uint16(i)) {
+			s.tellName(uint16(i), s.initial.names[i])
+		}
 	}
 	for i := range s.secret.indexes {
 		if s.secret.awaits(i) {

@@ -84,6 +84,8 @@ type Options struct {
 	// MaxRate is the number of messages that a client may send per second, or at once after a second's silence; 1000 if
 	// zero.
 	MaxRate int
+
+	last *lastServers // made by New
 }
 
 func (o Options) withDefaults() Options {

@@ -27,6 +27,7 @@ type Protocol struct {
 // New returns the protocol with options o.
 func New(o Options) *Protocol {
 	p := &Protocol{options: o.withDefaults()}
+	p.options.last = new(lastServers)
 	p.spec = codec.Spec{
 		Name: names[o.Dialect], Modes: codec.ModesOf(codec.Unreliable), Closed: true, ServerFirst: true,
 		IdleTimeout: p.options.IdleTimeout,
@@ -81,6 +82,8 @@ func (p *Protocol) Refuse(datagram, reply []byte, _ codec.Reason) []byte {
 }
 
 // Dial opens a connection to a server. R-Type's Hello carries none of the caller's data.
-func (p *Protocol) Dial(now time.Time, _ netip.AddrPort, _ codec.Hello) codec.Conn {
-	return dial(&p.options, now)
+func (p *Protocol) Dial(now time.Time, to netip.AddrPort, hello codec.Hello) codec.Conn {
+	c := dial(&p.options, now)
+	c.server, c.held = to, hello.Held
+	return c
 }

@@ -1,6 +1,7 @@
 package rtype
 
 import (
+	"net/netip"
 	"time"
 
 	"tidegate/codec"
@@ -45,6 +46,10 @@ type savedClient struct {
 	StartedAt record.Moment `cbor:"6,keyasint,omitempty"`
 	HelloDue  bool          `cbor:"7,keyasint,omitempty"`
 	PongDue   bool          `cbor:"8,keyasint,omitempty"`
+	Odd       bool          `cbor:"9,keyasint,omitempty"`
+	Held      bool          `cbor:"10,keyasint,omitempty"`
+	Frames    bool          `cbor:"11,keyasint,omitempty"`
+	Server    string        `cbor:"12,keyasint,omitempty"` // its address
 }
 
 type savedGather struct {
@@ -73,7 +78,10 @@ func (c *client) Save(now time.Time, b []byte) []byte {
 			Era: g.era, Counted: g.counted, Count: g.count, Filled: g.filled, Pad: g.pad, Names: g.names,
 		},
 		Refusals: c.lobby.refusals[:c.lobby.refused], StartDue: c.lobby.startDue,
-		StartedAt: record.MomentOf(now, c.lobby.startedAt),
+		StartedAt: record.MomentOf(now, c.lobby.startedAt), Odd: c.odd, Held: c.held, Frames: c.frames,
+	}
+	if c.server.IsValid() {
+		v.Client.Server = c.server.String()
 	}
 	return record.Append(b, &v)
 }
@@ -121,7 +129,9 @@ func (v *savedClient) restore(now time.Time, l link) *client {
 		link: l, hellos: v.Hellos, nextHello: v.NextHello.Time(now), helloDue: v.HelloDue, pongDue: v.PongDue,
 		gather: gather{era: g.Era, counted: g.Counted, count: g.Count, filled: g.Filled, pad: g.Pad},
 		lobby:  clientLobby{refused: len(v.Refusals), startDue: v.StartDue, startedAt: v.StartedAt.Time(now)},
+		odd:    v.Odd, held: v.Held, frames: v.Frames,
 	}
+	c.server, _ = netip.ParseAddrPort(v.Server) // none in the records of older releases
 	copy(c.lobby.refusals[:], v.Refusals)
 	if len(g.Names) > 0 {
 		c.gather.names = make([][]byte, maxComponents)

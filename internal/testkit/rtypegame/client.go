@@ -11,6 +11,8 @@ import (
 //   - Early and late clients read the first datagram as the count and the second as the length of names. They read as
 //     many datagrams as names as the count says, without a look at them.
 //   - A create makes an entity also where there is one, which leaks.
+//   - A client of the last game says after each sixth count again which components it has no use for, also after its
+//     start.
 //   - An attach resets a component, and an update attaches one that is missing. Instructions for unknown entities and
 //     components do nothing.
 type Client struct {
@@ -24,7 +26,9 @@ type Client struct {
 	read   int // datagrams of the initialisation
 	count  int
 	names  map[uint16]string
-	counts int // 06 received
+	counts int      // 06 received
+	unused []uint16 // components that it has no use for, as often as they were named
+	since  int      // 06 since it said so of all of them
 	done   bool
 	out    [][]byte
 }
@@ -149,11 +153,19 @@ func (c *Client) lobby(d []byte) {
 			c.say([]byte{2})
 		}
 		c.counts++
+		if c.since++; c.since > 5 {
+			c.since = 0
+			for _, i := range c.unused {
+				c.say(binary.LittleEndian.AppendUint16([]byte{1}, i))
+			}
+		}
 		return
 	}
+	index := binary.LittleEndian.Uint16(d[1:])
 	if name := string(d[3:]); c.uses(name) {
-		c.names[binary.LittleEndian.Uint16(d[1:])] = name
+		c.names[index] = name
 	} else {
+		c.unused = append(c.unused, index)
 		c.say([]byte{1, d[1], d[2]})
 	}
 }
