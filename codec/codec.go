@@ -49,6 +49,8 @@ var (
 	ErrWindow     = errors.New("sequence number outside the window")  // Receive
 	ErrLimit      = errors.New("bound on a peer's memory reached")    // Receive
 	ErrSaved      = errors.New("unusable record of a connection")     // Restore
+
+	ErrCompressed = errors.New("the game compresses: turn that off at both ends, or relay") // Receive
 )
 
 // ErrNoProof is an ErrRefused: a client did not return the proof of its address.
@@ -61,9 +63,6 @@ func (noProof) Error() string { return "no proof of its address" }
 
 // Is reports that the error is an ErrRefused, too.
 func (noProof) Is(target error) bool { return target == ErrRefused }
-
-// ErrCompressed means that the game has compressed a datagram, in a way that the protocol leaves to the game.
-var ErrCompressed = errors.New("the game compresses: turn that off at both ends, or relay")
 
 // Protocol is one wire protocol with its options. It is immutable and safe for concurrent use.
 type Protocol interface {

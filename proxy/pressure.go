@@ -42,6 +42,9 @@ func (p *session) reflect(now time.Time) (released sides) {
 		if client.Reflect(false, false) {
 			released |= clientSide
 		}
+		if both && server.Reflect(false, !hides) {
+			released |= serverSide
+		}
 	default:
 		if client.Reflect(!hides && server.IsSilent(now), true) {
 			released |= clientSide

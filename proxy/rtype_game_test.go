@@ -104,13 +104,18 @@ func newAutoGame(t *testing.T, seed uint64, stage rtypegame.Stage, o rtype.Optio
 	route := matrixRoute(p, p)
 	route.Upstream.Servers = upstream.At(gameAddr)
 	g.world = newWorldWith(t, seed, simnet.Weather{Latency: 2 * time.Millisecond}, p, route, change)
+	g.startServer(seed)
+	return g
+}
+
+// startServer starts the game's server, which knows no client.
+func (g *realGame) startServer(seed uint64) {
 	s := &realServer{rng: rand.New(rand.NewPCG(seed, 3))}
-	s.Server = rtypegame.NewServer(stage, gameNames, func(to netip.AddrPort, d []byte) {
+	s.Server = rtypegame.NewServer(g.stage, gameNames, func(to netip.AddrPort, d []byte) {
 		s.out = append(s.out, simDatagram{gameAddr, to, d})
 	})
 	g.server = s
 	g.Add(s, gameAddr)
-	return g
 }
 
 // enter lets a client join, and gives its path the weather after its initialisation.
@@ -274,6 +279,25 @@ func TestRunningLastGame(t *testing.T) {
 	for i, c := range g.clients {
 		if c.told[6] > 40 || c.said[1] > 40 {
 			t.Errorf("player %d: %d counts, and %d times a component is ignored", i, c.told[6], c.said[1])
+		}
+	}
+}
+
+// TestSilentGameIsHeld kills the game's server while its player is silent, and starts it again. The session is held
+// soon, and goes on with the new server's world.
+func TestSilentGameIsHeld(t *testing.T) {
+	for _, stage := range []rtypegame.Stage{rtypegame.Late, rtypegame.Final} {
+		g := newRealGame(t, 1, stage, rtype.Options{}, func(s *Settings) { s.Listeners[0].Route.Failover.Hold = time.Minute })
+		g.server.frame(g.Now(), true)
+		g.enter()
+		g.play(2*time.Second, true)
+		g.Remove(gameAddr)
+		g.await("held", 6*time.Second, func() bool { return g.proxy.relay.counters.Held == 1 })
+		g.startServer(2)
+		g.play(3*time.Second, true)
+		g.play(time.Second, false)
+		if d, _ := g.compare(); g.proxy.relay.counters.Regained != 1 || d.Missing+d.Ghosts > 0 {
+			t.Errorf("stage %v: regained %d times, the worlds differ: %+v", stage, g.proxy.relay.counters.Regained, d)
 		}
 	}
 }
