@@ -49,8 +49,6 @@ var (
 	ErrWindow     = errors.New("sequence number outside the window")  // Receive
 	ErrLimit      = errors.New("bound on a peer's memory reached")    // Receive
 	ErrSaved      = errors.New("unusable record of a connection")     // Restore
-
-	ErrCompressed = errors.New("the game compresses: turn that off at both ends, or relay") // Receive
 )
 
 // ErrNoProof is an ErrRefused: a client did not return the proof of its address.
@@ -131,8 +129,7 @@ type Hello struct {
 	Tentative bool
 	// Patient lets a Redialer ask a full server again, because a place may come free within a second.
 	Patient bool
-	// Held says that the caller keeps its client when the server is lost. So a silent server is to be given up as soon as
-	// its silence is no pause, also where the game's own clients wait longer (R-Type).
+	// Held says that the caller keeps its client when the server is lost: R-Type then gives a silent one up soon.
 	Held bool
 	// From knows at which address the server sees the client; nil means that the address is unknown. RakNet makes
 	// offloaded cookies for that address. Other protocols do not ask for it, because the answer may take time.

@@ -1,6 +1,7 @@
 package codec
 
 import (
+	"errors"
 	"net/netip"
 	"time"
 )
@@ -52,6 +53,9 @@ type Listing struct {
 	Name string // empty: the server's own name
 	Port uint16 // port for the players
 }
+
+// ErrCompressed means that the game has compressed a datagram, in a way that the protocol leaves to the game.
+var ErrCompressed = errors.New("the game compresses: turn that off at both ends, or relay")
 
 // Opaque is a Protocol whose clients can compress their datagrams, so that it does not understand them.
 type Opaque interface {

@@ -6,6 +6,18 @@ import (
 	"tidegate/codec"
 )
 
+// clearAway removes a session that has ended, and reports whether it did.
+func clearAway(r *Relay, now time.Time, e *entry) bool {
+	switch {
+	case succeed(r, now, e):
+		return true
+	case !e.Value.over() || e.Value.waits:
+		return false
+	}
+	r.forget(now, e)
+	return true
+}
+
 // succeed gives the place of an ended session to a new client at its address, if there is one. The server gets the
 // goodbye of the old one without the session.
 func succeed(r *Relay, now time.Time, e *entry) bool {

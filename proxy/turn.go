@@ -108,11 +108,7 @@ func (r *Relay) Flush(now time.Time) {
 			r.dirty.mark(e) // the results must be written too
 			continue
 		}
-		if succeed(r, now, e) {
-			continue
-		}
-		if e.Value.over() && !e.Value.waits {
-			r.forget(now, e)
+		if clearAway(r, now, e) {
 			continue
 		}
 		r.samples.take(now, &e.Value)
