@@ -182,7 +182,6 @@ type trip struct {
 	client, server *library
 	near, far      *Conn // to the server, and to the client; nil: direct
 	legs           [2][2]*wire
-	atProxy        [2]int
 }
 
 const (

@@ -48,12 +48,12 @@ const acceptPause = 100 * time.Millisecond
 
 // pass passes the bytes of both directions on, until one side ends.
 func (f Front) pass(ctx context.Context, c *Conn) {
-	defer c.Close()
+	defer func() { _ = c.Close() }()
 	server, err := f.Dial(ctx)
 	if err != nil {
 		return
 	}
-	defer server.Close()
+	defer func() { _ = server.Close() }()
 	keep := time.AfterFunc(f.Proof, c.Keep)
 	defer keep.Stop()
 	ended := make(chan struct{}, 2)
