@@ -65,10 +65,11 @@ func specOf(o *Options) codec.Spec {
 		Name: o.Name,
 		Modes: codec.ModesOf(codec.Unreliable, codec.UnreliableSequenced, codec.Reliable, codec.ReliableOrdered,
 			codec.ReliableSequenced),
-		IDs:      codec.IDFirstByte,
-		Channels: maxChannels,
-		Proof:    codec.ProvedAccept,
-		Openings: codec.ByteSetOf(forServers...),
+		IDs:         codec.IDFirstByte,
+		Channels:    maxChannels,
+		Proof:       codec.ProvedAccept,
+		IdleTimeout: o.Timeout,
+		Openings:    codec.ByteSetOf(forServers...),
 	}
 	s.FirstBytes = s.Openings
 	s.FirstBytes.Add(bitValid, 0xff)

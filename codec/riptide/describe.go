@@ -39,7 +39,7 @@ func (w *dialect) describe(fromServer bool, d []byte) (text string, content []st
 		return w.describeConnect(fromServer, d)
 	case k == kindHeartbeat:
 		text, err = w.describeHeartbeat(fromServer, d)
-	case k == kindWelcome, fromServer && (k == kindClientConnected || k == kindClientDisconnected):
+	case k == kindWelcome, fromServer && (k == kindClientConnected || k == kindClientDisconnected || k == kindQuestion):
 		text, err = w.describeNote(fromServer, d)
 	case fromServer && (k == kindReject || k == kindDisconnect):
 		return w.describeGoodbye(d)
@@ -106,6 +106,8 @@ func (w *dialect) describeNote(fromServer bool, d []byte) (string, error) {
 	}
 	what := "welcome: you are client %d"
 	switch {
+	case n.kind == kindQuestion: // of Tidegate's
+		return fmt.Sprintf("question whether the client has left, as reliable #%d", n.seq), exactly(d, 5)
 	case n.kind == kindClientConnected:
 		what = "client %d has connected"
 	case n.kind == kindClientDisconnected:

@@ -24,7 +24,10 @@ type Protocol struct {
 
 // New returns the protocol with options o.
 func New(o Options) *Protocol {
-	return &Protocol{spec: specOf(o.Version), options: o.withDefaults(), dialect: &dialects[o.Version]}
+	o = o.withDefaults()
+	p := &Protocol{spec: specOf(o.Version), options: o, dialect: &dialects[o.Version]}
+	p.spec.IdleTimeout = o.TimeoutTime
+	return p
 }
 
 // specOf returns the Spec of a version. The first byte holds the type, and a client neither rejects nor announces

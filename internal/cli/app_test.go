@@ -478,7 +478,7 @@ func TestPing(t *testing.T) {
 	}{
 		{[]string{p.addr}, []string{p.addr + ": raknet, ", ` ms, "MCPE;A test;"`}},
 		{[]string{p.addr, "-p", "all"}, []string{p.addr + ": raknet, ", p.addr + ": riptide-2.2, "}},
-		{[]string{"-p", "riptide-2.2", p.addr}, []string{"riptide-2.2", "online, refuses clients: no-connection"}},
+		{[]string{"-p", "riptide-2.2", p.addr}, []string{"riptide-2.2", "online, decision pending"}},
 		{[]string{"--json", "-p", "raknet", p.addr}, []string{`"protocol":"raknet"`, `"text":"\"MCPE;A test;\""`}},
 	} {
 		code, stdout, stderr := tidegate(t, append([]string{"ping"}, c.args...)...)

@@ -6,32 +6,35 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/gofrs/flock"
 	"golang.org/x/sys/unix"
 
 	"tidegate/internal/testkit/await"
 )
 
-// TestSignalsWhileItStarts sends SIGHUP and SIGUSR2 to a process that still reads its configuration. The process
-// survives and obeys them once it runs.
+// TestSignalsWhileItStarts sends SIGHUP and SIGUSR2 to a process that still waits for the lock of its ban file. The
+// process survives and obeys them once it runs.
 func TestSignalsWhileItStarts(t *testing.T) {
 	for signal, message := range map[syscall.Signal]string{
 		syscall.SIGHUP:  "configuration reloaded",
 		syscall.SIGUSR2: "handed over; this process ends",
 	} {
 		t.Run(unix.SignalName(signal), func(t *testing.T) {
-			path := filepath.Join(t.TempDir(), "tidegate.toml")
-			must(t, unix.Mkfifo(path, 0o600))
-			p := newProcess(t, os.Args[0], path)
+			dir := t.TempDir()
+			p := newProcess(t, os.Args[0], filepath.Join(dir, "tidegate.toml"))
+			must(t, os.WriteFile(p.file, []byte(p.reachable(bridgeConfig("127.0.0.1:1"))), 0o600))
+			lock := flock.New(filepath.Join(dir, "bans.jsonl.lock"))
+			must(t, lock.Lock())
+			watch, err := unix.InotifyInit1(0)
+			must(t, err)
+			defer func() { _ = unix.Close(watch) }()
+			_, err = unix.InotifyAddWatch(watch, lock.Path(), unix.IN_OPEN)
+			must(t, err)
 			p.start(t)
-			file, err := os.OpenFile(path, os.O_WRONLY, 0) // waits until the process reads
+			_, err = unix.Read(watch, make([]byte, unix.SizeofInotifyEvent+unix.NAME_MAX+1)) // waits until it tries the lock
 			must(t, err)
 			must(t, p.cmd.Process.Signal(signal))
-			text := p.reachable(bridgeConfig("127.0.0.1:1"))
-			must(t, os.Remove(path))
-			must(t, os.WriteFile(path, []byte(text), 0o600)) // for later reads
-			_, err = file.WriteString(text)
-			must(t, err)
-			must(t, file.Close())
+			must(t, lock.Unlock())
 			if successor, ok := p.await(t, message)["successor"].(float64); ok {
 				must(t, syscall.Kill(int(successor), syscall.SIGKILL))
 				return
