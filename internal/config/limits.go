@@ -83,7 +83,7 @@ func (v *validator) heldBytes() {
 }
 
 // SessionCost is the memory in bytes of a session between RakNet and RakNet, the most expensive one.
-const SessionCost = 10 << 10
+const SessionCost = 14 << 10
 
 // doorsCost is the memory in bytes that connections to the admin server and the embedded NATS server can take.
 const doorsCost = 32 << 20
