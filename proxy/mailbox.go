@@ -93,15 +93,15 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// readMail does the waiting commands.
+// readMail does the commands that wait. Later ones have the next turn: work that its caller has divided into slices
+// would otherwise run in one turn.
 func (l *loop) readMail() {
-	for !l.left {
-		select {
-		case c := <-l.mailbox:
-			c.do(l.relay, l.clock.now)
-			l.lap(c.work)
-		default:
+	for range len(l.mailbox) {
+		if l.left {
 			return
 		}
+		c := <-l.mailbox
+		c.do(l.relay, l.clock.now)
+		l.lap(c.work)
 	}
 }
