@@ -1,7 +1,6 @@
 package codec
 
 import (
-	"errors"
 	"net/netip"
 	"time"
 )
@@ -54,8 +53,16 @@ type Listing struct {
 	Port uint16 // port for the players
 }
 
-// ErrCompressed means that the game has compressed a datagram, in a way that the protocol leaves to the game.
-var ErrCompressed = errors.New("the game compresses: turn that off at both ends, or relay")
+// ErrCompressed is an ErrUnexpected: the game has compressed a datagram, in a way that the protocol leaves to the game.
+var ErrCompressed error = compressed{}
+
+type compressed struct{}
+
+// Error implements error.
+func (compressed) Error() string { return "the game compresses: turn that off at both ends, or relay" }
+
+// Is reports that the error is an ErrUnexpected, too.
+func (compressed) Is(target error) bool { return target == ErrUnexpected }
 
 // Opaque is a Protocol whose clients can compress their datagrams, so that it does not understand them.
 type Opaque interface {
