@@ -146,7 +146,7 @@ demo: ## show the main job
 	$(GO) run . demo
 
 interop: ## talk to real independent peers; needs Python, Node, Java with Maven, Rust, Debian and Chromium
-	$(GO) test -tags interop -count 1 -parallel 4 ./interop/...
+	$(GO) test -tags interop -count 1 -parallel 4 -timeout 30m ./interop/...
 
 pictures: build recording ## take the picture of the dashboard for the documentation; needs Chromium
 	@dir=$$(mktemp -d) && (cd interop/peers/dashboard && TIDEGATE=$(CURDIR)/tidegate SHOTS=$$dir $(GO) test -count 1 .) \

@@ -38,7 +38,7 @@ func (p *session) believes(age time.Duration, err error) bool {
 
 // doubtedUntil returns when a session gives up a server that has refused datagrams and is silent since; zero: never.
 func doubtedUntil(r *Relay, p *session) time.Time {
-	if p.refused < refusals || !p.upstream.up {
+	if p.refused < refusals || !p.upstream.up || !p.upstream.Live() || p.ending {
 		return time.Time{}
 	}
 	return r.born.Add(p.refusedFrom + doubtTime)
