@@ -42,6 +42,6 @@ func TestLock(t *testing.T) {
 		t.Errorf("a stranger: connection %v, %v", c, err)
 	}
 	if _, err := NewLock(netip.MustParseAddrPort("127.0.0.1:1")); err == nil {
-		t.Error("a port of nobody was locked")
+		t.Error("a port without a listener was locked")
 	}
 }

@@ -169,8 +169,9 @@ func (k *talk) receive(way int, b []byte, altered bool) {
 	k.accepted++
 	text, content, err := k.wise(way == 0, heard)
 	unusual := k.altered && errors.Is(err, registry.ErrUnusual) // as no honest peer sends it
-	if learns && errors.Is(err, codec.ErrUnexpected) {
-		return // an update of the first game, before its server has shown how wide entities are
+	const update = 3                                            // R-Type's opcode
+	if learns && way != 0 && heard[0] == update && errors.Is(err, codec.ErrUnexpected) {
+		return // a player's update in the first game, before its server has shown how wide entities are
 	}
 	if err != nil && !unusual || strings.TrimSpace(text+strings.Join(content, "")) == "" {
 		k.t.Fatalf("%s: the codec takes %x, from the server: %t; Describe says %q %q, %v", k.name, heard, way == 0, text,
