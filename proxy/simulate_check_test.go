@@ -237,11 +237,17 @@ func (p *performance) checkServersReason(conn *peer, why codec.Reason) {
 		p.judge.Errorf("the server of player %d was told of the end again: %v", s.number, why)
 	}
 	mayMiss := !p.lossy.IsZero() || !p.silent.IsZero() || !p.crashed.IsZero() || s.scene.relayed && s.cause != leaves
+	mayMiss = mayMiss || s.cause == vanishes && s.reflects() // the server gives up the silent player before the proxy does
 	missed := mayMiss && (why == codec.TimedOut || why == codec.PoorConnection)
 	if why != codec.Closed && !missed {
 		p.judge.Errorf("the %s server of player %d was told %v, want %v", s.dialogue.servers.Spec().Name, s.number, why,
 			codec.Closed)
 	}
+}
+
+// reflects reports whether the proxy shows the server of a session its player's silence.
+func (s *seat) reflects() bool {
+	return s.dialogue.clients.Spec().Name == "enet" && s.dialogue.servers.Spec().Name == "enet"
 }
 
 // proved judges a forged client that counts as proved. RUDP's proof has 15 bits, and Riptide's 16: one of many thousand
