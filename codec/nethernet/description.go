@@ -1,0 +1,218 @@
+package nethernet
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"net/netip"
+	"strconv"
+	"strings"
+)
+
+// MaxDescription is the size in bytes of the largest session description. Real ones have about 2,000.
+const MaxDescription = 64 << 10
+
+// Bounds and defaults of a description. RFC 8839 has those of the credentials.
+const (
+	maxCandidates    = 256 // the rest is ignored
+	maxFingerprints  = 16
+	leastUfrag       = 4
+	leastPassword    = 22
+	mostCredential   = 256
+	usualMessageSize = 65536 // of a peer that states none, RFC 8841
+)
+
+// ErrDescription reports a session description that NetherNet does not have.
+var ErrDescription = errors.New("unusable session description")
+
+// Description is what an edge must know of an offer or an answer. Attributes of the media section go before those of
+// the session.
+type Description struct {
+	Ufrag, Password string // of the ICE agent that wrote it
+	Lite            bool   // ICE-lite
+	Setup           string // "actpass" in an offer; the answer says who begins with DTLS: "active" or "passive"
+	Fingerprints    []Fingerprint
+	Identity        string // in base64, see ParseIdentity; empty: none
+	MaxMessageSize  int    // in bytes, of a message that it can receive; 0: any
+	SCTPPort        int    // 0: not stated
+	Candidates      []Candidate
+}
+
+// Fingerprint is the digest of a certificate, exactly as the description has it.
+type Fingerprint struct {
+	Algorithm string `json:"algorithm"`
+	Digest    string `json:"digest"`
+}
+
+// Candidate is an address at which an agent says that it can be reached. The agent can say anything.
+type Candidate struct {
+	Component int
+	UDP       bool
+	Priority  uint32
+	Host      string         // as it was written: an address, or a name such as those of mDNS
+	Address   netip.AddrPort // invalid if Host is a name
+	Port      uint16
+	Type      string // "host", "srflx", "prflx" or "relay"
+}
+
+// ParseDescription reads a description. Errors wrap ErrDescription.
+func ParseDescription(text []byte) (*Description, error) {
+	r := reader{d: &Description{MaxMessageSize: usualMessageSize}, seen: make(map[string]bool)}
+	for line, err := range lines(text) {
+		if err == nil {
+			err = r.line(line)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	d := r.d
+	switch {
+	case !r.media:
+		return nil, fault("no m= line")
+	case !isCredential(d.Ufrag, leastUfrag) || !isCredential(d.Password, leastPassword):
+		return nil, fault("no usable ice-ufrag and ice-pwd")
+	case len(d.Fingerprints) == 0:
+		return nil, fault("no fingerprint")
+	}
+	return d, nil
+}
+
+func fault(text string) error { return fmt.Errorf("%w: %s", ErrDescription, text) }
+
+// isCredential reports whether a text is a ufrag or a password. Each program must find the same text in the line, so
+// there is neither space nor colon.
+func isCredential(text string, least int) bool {
+	if len(text) < least || len(text) > mostCredential {
+		return false
+	}
+	for _, c := range []byte(text) {
+		if c <= ' ' || c > '~' || c == ':' {
+			return false
+		}
+	}
+	return true
+}
+
+// lines yields the lines of a description without their ends. Programs do not agree on other characters that may end a
+// line. So a description with one is a fault: it could hide lines from us. Empty lines at the end are left out.
+func lines(text []byte) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		if len(text) > MaxDescription {
+			yield("", fault("too long"))
+			return
+		}
+		rest := strings.TrimRight(string(text), "\r\n")
+		for more := true; more; {
+			var line string
+			line, rest, more = strings.Cut(rest, "\n")
+			line = strings.TrimSuffix(line, "\r")
+			if len(line) < 2 || line[1] != '=' || strings.ContainsFunc(line, isControl) {
+				yield("", fault("a line that is none"))
+				return
+			}
+			if !yield(line, nil) {
+				return
+			}
+		}
+	}
+}
+
+func isControl(c rune) bool {
+	return c < ' ' && c != '\t' || c == 0x7f || c == 0x85 || c == 0x2028 || c == 0x2029
+}
+
+// reader reads a description line by line.
+type reader struct {
+	d     *Description
+	media bool            // the media section has begun
+	seen  map[string]bool // attributes of this level that may occur once
+}
+
+func (r *reader) line(line string) error {
+	if strings.HasPrefix(line, "m=") {
+		if r.media || !strings.HasPrefix(line, "m=application ") {
+			return fault("want one m= line, of an application")
+		}
+		r.media = true
+		clear(r.seen) // what the media section states counts more
+		return nil
+	}
+	attribute, ok := strings.CutPrefix(line, "a=")
+	if !ok {
+		return nil
+	}
+	name, value, _ := strings.Cut(attribute, ":")
+	switch name {
+	case "fingerprint":
+		return r.fingerprint(value)
+	case "candidate":
+		if c, ok := parseCandidate(value); ok && len(r.d.Candidates) < maxCandidates {
+			r.d.Candidates = append(r.d.Candidates, c)
+		}
+		return nil
+	case "ice-ufrag", "ice-pwd", "ice-lite", "setup", "identity", "max-message-size", "sctp-port":
+		if r.seen[name] {
+			return fault(name + " twice") // programs do not agree on which counts
+		}
+		r.seen[name] = true
+		return r.attribute(name, value)
+	}
+	return nil
+}
+
+func (r *reader) attribute(name, value string) (err error) {
+	switch d := r.d; name {
+	case "ice-ufrag":
+		d.Ufrag = value
+	case "ice-pwd":
+		d.Password = value
+	case "ice-lite":
+		d.Lite = true
+	case "setup":
+		d.Setup = value
+	case "identity":
+		d.Identity, _, _ = strings.Cut(value, " ") // extensions may follow
+	case "max-message-size":
+		d.MaxMessageSize, err = number(value, 31)
+	case "sctp-port":
+		d.SCTPPort, err = number(value, 16)
+	}
+	return err
+}
+
+func number(text string, bits int) (int, error) {
+	n, err := strconv.ParseUint(text, 10, bits)
+	if err != nil {
+		return 0, fault("a number that is none")
+	}
+	return int(n), nil
+}
+
+func (r *reader) fingerprint(value string) error {
+	algorithm, digest, ok := strings.Cut(value, " ")
+	if !ok || len(r.d.Fingerprints) == maxFingerprints {
+		return fault("fingerprints")
+	}
+	r.d.Fingerprints = append(r.d.Fingerprints, Fingerprint{algorithm, digest})
+	return nil
+}
+
+// parseCandidate reads "foundation component transport priority address port typ type", as RFC 8839 has it.
+func parseCandidate(value string) (c Candidate, ok bool) {
+	fields := strings.Fields(value)
+	if len(fields) < 8 || fields[6] != "typ" {
+		return c, false
+	}
+	component, err1 := strconv.ParseUint(fields[1], 10, 8)
+	priority, err2 := strconv.ParseUint(fields[3], 10, 32)
+	port, err3 := strconv.ParseUint(fields[5], 10, 16)
+	c = Candidate{
+		Component: int(component), UDP: strings.EqualFold(fields[2], "udp"), Priority: uint32(priority), Host: fields[4],
+		Port: uint16(port), Type: fields[7],
+	}
+	if addr, err := netip.ParseAddr(c.Host); err == nil && addr.Zone() == "" {
+		c.Address = netip.AddrPortFrom(addr.Unmap(), c.Port)
+	}
+	return c, errors.Join(err1, err2, err3) == nil
+}
