@@ -207,30 +207,3 @@ func TestLayerFaults(t *testing.T) {
 		}
 	}
 }
-
-// mostRelayMethods bounds the methods of a Relay. More of them mean that a part of the Relay wants a type of its own.
-const mostRelayMethods = 100
-
-// TestRelayMethods counts the methods of the Relay, in whose files every concern of a session would fit.
-func TestRelayMethods(t *testing.T) {
-	files, err := filepath.Glob("proxy/*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	methods := 0
-	for _, file := range files {
-		if strings.HasSuffix(file, "_test.go") {
-			continue
-		}
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		methods += len(relayMethod.FindAll(text, -1))
-	}
-	if methods == 0 || methods > mostRelayMethods {
-		t.Errorf("Relay has %d methods; between 1 and %d are allowed", methods, mostRelayMethods)
-	}
-}
-
-var relayMethod = regexp.MustCompile(`(?m)^func \(\w+ \*Relay\) `)

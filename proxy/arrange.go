@@ -73,8 +73,8 @@ func NewRelay(s *Settings, o RelayOptions, sockets Sockets, now time.Time) *Rela
 	return r
 }
 
-// reload replaces the Relay's settings. sockets are those of new listeners.
-func (r *Relay) reload(now time.Time, s *Settings, sockets []netio.Socket) {
+// Reload replaces the Relay's settings. sockets are those of new listeners.
+func (r *Relay) Reload(now time.Time, s *Settings, sockets []netio.Socket) {
 	for _, p := range r.pingers {
 		p.close()
 	}

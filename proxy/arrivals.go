@@ -29,7 +29,7 @@ const (
 type Arrivals struct {
 	count   atomic.Int32 // so that loops need no lock for strangers
 	mu      sync.Mutex
-	waiting map[arrivalKey]*arrival
+	waiting map[arrivalKey]*Arrival
 	bytes   int
 }
 
@@ -38,20 +38,20 @@ type arrivalKey struct {
 	client   netip.AddrPort
 }
 
-// arrival is a session that waits for its client.
-type arrival struct {
+// Arrival is a session that waits for its client.
+type Arrival struct {
 	savedTravel
 	session savedSession
 	size    int
 	age     time.Duration // since the session was saved, when it was read
 	read    time.Time
-	returns bool // its old node takes it back if it would be lost here
+	Returns bool // its old node takes it back if it would be lost here
 }
 
-func (a *arrival) key() arrivalKey { return arrivalKey{a.Listener, a.Client} }
+func (a *Arrival) key() arrivalKey { return arrivalKey{a.Listener, a.Client} }
 
-// add makes a session wait.
-func (w *Arrivals) add(now time.Time, a *arrival) error {
+// Add makes a session wait.
+func (w *Arrivals) Add(now time.Time, a *Arrival) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for key, other := range w.waiting {
@@ -65,7 +65,7 @@ func (w *Arrivals) add(now time.Time, a *arrival) error {
 	case w.bytes+a.size > maxArrivals:
 		return fmt.Errorf("%w: too many sessions wait for their clients", ErrTravel)
 	case w.waiting == nil:
-		w.waiting = make(map[arrivalKey]*arrival)
+		w.waiting = make(map[arrivalKey]*Arrival)
 	}
 	w.waiting[a.key()] = a
 	w.bytes += a.size
@@ -81,7 +81,7 @@ func (w *Arrivals) remove(key arrivalKey) {
 }
 
 // take returns the waiting session of a client, which is then the caller's, or nil.
-func (w *Arrivals) take(now time.Time, listener string, client netip.AddrPort) *arrival {
+func (w *Arrivals) take(now time.Time, listener string, client netip.AddrPort) *Arrival {
 	if w.count.Load() == 0 {
 		return nil
 	}
@@ -119,10 +119,10 @@ func (w *Arrivals) save(now time.Time) (all []savedArrival) {
 // restore makes sessions wait as they did at another process. A damaged record costs its session only.
 func (w *Arrivals) restore(now time.Time, all []savedArrival) (lost error) {
 	for _, v := range all {
-		a, err := readArrival(v.Session)
+		a, err := ReadArrival(now, v.Session)
 		if err == nil {
 			a.age, a.read = min(max(v.Age, 0), travelTime), v.Read.Time(now)
-			err = w.add(now, a)
+			err = w.Add(now, a)
 		}
 		lost = errors.Join(lost, err)
 	}
@@ -148,17 +148,17 @@ func (r *Relay) arrived(now time.Time, d *listener, s netio.Socket, client netip
 
 // enter makes a session that comes from another Server. It returns nil if the session waits for its source address:
 // the client's next datagram tries it again.
-func (a *arrival) enter(now time.Time, r *Relay, d *listener, s netio.Socket) (*entry, error) {
+func (a *Arrival) enter(now time.Time, r *Relay, d *listener, s netio.Socket) (*entry, error) {
 	e, err := a.takeIn(now, r, d, s)
 	if errors.Is(err, errLater) {
-		return nil, r.arrivals.add(now, a)
+		return nil, r.arrivals.Add(now, a)
 	}
 	return e, err
 }
 
 // takeIn makes the session in a Relay, with an ID and sockets of its own.
-func (a *arrival) takeIn(now time.Time, r *Relay, d *listener, s netio.Socket) (*entry, error) {
-	i := beginImport(r, now.Add(-a.age-now.Sub(a.read)))
+func (a *Arrival) takeIn(now time.Time, r *Relay, d *listener, s netio.Socket) (*entry, error) {
+	i := BeginImport(r, now.Add(-a.age-now.Sub(a.read)))
 	i.routes = []savedRoute{a.Route}
 	v := a.session
 	route := i.route(&v)
@@ -182,7 +182,7 @@ func (a *arrival) takeIn(now time.Time, r *Relay, d *listener, s netio.Socket) (
 	v.HasSocket = true
 	same := socket.Addr() == a.Source
 	lost := !same && (route.Mode == ModeRelay || route.Failover.Hold == 0)
-	if !same && now.Sub(a.read) < addressTime && (!lost || !a.returns) {
+	if !same && now.Sub(a.read) < addressTime && (!lost || !a.Returns) {
 		socket.Close()
 		return nil, errLater
 	}

@@ -35,7 +35,7 @@ func limited(t testing.TB, bounds []ratelimit.Limit) *pipe {
 	p := newPipe(t, riptide22(), riptide22())
 	fresh := *p.world.settings
 	fresh.Bounds, fresh.Networks = bounds, ratelimit.Networks{V4: 24, V6: 64}
-	p.world.proxy.relay.reload(p.now, &fresh, nil)
+	p.world.proxy.relay.Reload(p.now, &fresh, nil)
 	return p
 }
 

@@ -11,14 +11,14 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// blackBox keeps the last datagrams of a loop in memory of a fixed size: the newest ones replace the oldest ones. The
+// BlackBox keeps the last datagrams of a loop in memory of a fixed size: the newest ones replace the oldest ones. The
 // loop writes, and readers are other goroutines. They hold the lock only for a few records at a time, so the loop
 // never waits long.
 //
 // A record has a place, a number that only grows. The record lies in room at its place modulo the size of room. It is
 // whole until the writer comes round to it. Two chains lead from a record to earlier ones: all records, and the
 // records of clients with the same hash. So the datagrams of one client are found without a look at all the others.
-type blackBox struct {
+type BlackBox struct {
 	seed uint64
 
 	mu     sync.Mutex
@@ -31,14 +31,14 @@ type blackBox struct {
 // bytesPerHead is the size in bytes of the room for each hash of clients.
 const bytesPerHead = 4096
 
-// newBlackBox returns a black box that uses size bytes, at least 1 MiB.
-func newBlackBox(size int) *blackBox {
+// NewBlackBox returns a black box that uses size bytes, at least 1 MiB.
+func NewBlackBox(size int) *BlackBox {
 	heads := 1
 	for heads*2*bytesPerHead <= size {
 		heads *= 2
 	}
 	room := (size - 8*heads) &^ 7
-	return &blackBox{seed: rand.Uint64(), room: make([]byte, room), next: uint64(room), heads: make([]uint64, heads)}
+	return &BlackBox{seed: rand.Uint64(), room: make([]byte, room), next: uint64(room), heads: make([]uint64, heads)}
 }
 
 // A record begins with a head of a fixed size. Its fields, by offset. An address takes 16 bytes and a port 2.
@@ -66,7 +66,7 @@ const (
 )
 
 // put records a datagram of a client, after the prefix that stands before it on the wire.
-func (b *blackBox) put(c *Captured, client netip.AddrPort, prefix, datagram []byte) {
+func (b *BlackBox) put(c *Captured, client netip.AddrPort, prefix, datagram []byte) {
 	size := len(prefix) + len(datagram)
 	whole := uint64(headLength+size+7) &^ 7
 	room := uint64(len(b.room))
@@ -115,12 +115,12 @@ func addrAt(b []byte) netip.AddrPort {
 }
 
 // hash returns the index of a client's head.
-func (b *blackBox) hash(client []byte) uint64 {
+func (b *BlackBox) hash(client []byte) uint64 {
 	return xxh3.HashSeed(client, b.seed) & uint64(len(b.heads)-1)
 }
 
 // whole reports whether the record at a place is not overwritten yet.
-func (b *blackBox) whole(place uint64) bool { return place > 0 && b.next <= place+uint64(len(b.room)) }
+func (b *BlackBox) whole(place uint64) bool { return place > 0 && b.next <= place+uint64(len(b.room)) }
 
 // recorded has the facts about a record by which readers choose it.
 type recorded struct {
@@ -135,7 +135,7 @@ const slice = 256
 
 // find gives visit the records that are not older than since, the newest first, until visit returns false. If client
 // is valid, find visits only the records of this client.
-func (b *blackBox) find(since time.Time, client netip.AddrPort, visit func(recorded) bool) {
+func (b *BlackBox) find(since time.Time, client netip.AddrPort, visit func(recorded) bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	place, chain := b.newest, headBefore
@@ -165,14 +165,14 @@ func (b *blackBox) find(since time.Time, client netip.AddrPort, visit func(recor
 }
 
 // yield lets a loop that waits for the lock have it. Without Gosched the reader would often be first again.
-func (b *blackBox) yield() {
+func (b *BlackBox) yield() {
 	b.mu.Unlock()
 	runtime.Gosched()
 	b.mu.Lock()
 }
 
 // read appends the record at a place to a batch. It reports false if the record is overwritten.
-func (b *blackBox) read(place uint64, into *batch) bool {
+func (b *BlackBox) read(place uint64, into *Batch) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !b.whole(place) {

@@ -25,7 +25,7 @@ type kept struct {
 func TestBlackBoxModel(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 1))
-		b := newBlackBox(64 << 10)
+		b := NewBlackBox(64 << 10)
 		var all []kept
 		start := time.Unix(1_700_000_000, 0)
 		for i := range 2000 {
@@ -52,16 +52,16 @@ func TestBlackBoxModel(t *testing.T) {
 			}
 		}
 		since := all[len(all)-10].At
-		if got := b.choose(&RecordFilter{Since: since}); len(got) > 10 || len(got) == 0 || got[0].at.Before(since) {
+		if got := b.Choose(&RecordFilter{Since: since}); len(got) > 10 || len(got) == 0 || got[0].at.Before(since) {
 			t.Errorf("%d records of the last ten", len(got))
 		}
 	}
 }
 
 // sameAsModel compares the records of a client, or of all clients, with the newest datagrams of the model.
-func sameAsModel(t *testing.T, b *blackBox, all []kept, client netip.AddrPort) {
+func sameAsModel(t *testing.T, b *BlackBox, all []kept, client netip.AddrPort) {
 	t.Helper()
-	var got batch
+	var got Batch
 	b.find(time.Time{}, client, func(r recorded) bool {
 		if !b.peek(r.place, &got) {
 			t.Fatal("a record vanished")
@@ -83,7 +83,7 @@ func sameAsModel(t *testing.T, b *blackBox, all []kept, client netip.AddrPort) {
 }
 
 // peek is read for a reader that holds the lock.
-func (b *blackBox) peek(place uint64, into *batch) bool {
+func (b *BlackBox) peek(place uint64, into *Batch) bool {
 	b.mu.Unlock()
 	defer b.mu.Lock()
 	return b.read(place, into)
@@ -92,7 +92,7 @@ func (b *blackBox) peek(place uint64, into *batch) bool {
 // TestBlackBoxMemory asserts that a black box uses the memory that it was given, and a little less at most.
 func TestBlackBoxMemory(t *testing.T) {
 	for _, size := range []int{1 << 20, 1<<20 + 13, 10 << 20, 64 << 20} {
-		b := newBlackBox(size)
+		b := NewBlackBox(size)
 		if used := len(b.room) + 8*len(b.heads); used > size || used < size-16 {
 			t.Errorf("of %d bytes %d are used", size, used)
 		}
@@ -101,7 +101,7 @@ func TestBlackBoxMemory(t *testing.T) {
 
 // TestOverwrittenRecords asserts that a reader counts records that the loop overwrites before it has read them.
 func TestOverwrittenRecords(t *testing.T) {
-	b := newBlackBox(64 << 10)
+	b := NewBlackBox(64 << 10)
 	c := Captured{At: time.Unix(1_700_000_000, 0), From: playerAddr(1), To: listenerAddr}
 	put := func(n int) {
 		for range n {
@@ -109,10 +109,10 @@ func TestOverwrittenRecords(t *testing.T) {
 		}
 	}
 	put(40)
-	all := b.choose(new(RecordFilter))
+	all := b.Choose(new(RecordFilter))
 	put(20)
 	var got, left int
-	if err := readOut(t.Context(), all, func(c *Catch) error {
+	if err := ReadOut(all, func(c *Catch) error {
 		got, left = got+len(c.Captured), left+int(c.LeftOut.Clients)
 		return nil
 	}); err != nil || got+left != 40 || left == 0 || got == 0 {
@@ -121,16 +121,16 @@ func TestOverwrittenRecords(t *testing.T) {
 }
 
 // record makes the Relay's sockets record.
-func (p *plainRelay) record(size int) *blackBox {
-	b := newBlackBox(size)
-	p.relay.sockets.record(p.now, p.relay.table, b)
+func (p *plainRelay) record(size int) *BlackBox {
+	b := NewBlackBox(size)
+	p.relay.Record(b)
 	return b
 }
 
 // texts returns the payloads of chosen records.
-func texts(t *testing.T, all []found) (texts []string) {
+func texts(t *testing.T, all []Found) (texts []string) {
 	t.Helper()
-	if err := readOut(t.Context(), all, func(c *Catch) error {
+	if err := ReadOut(all, func(c *Catch) error {
 		for i := range c.Captured {
 			texts = append(texts, string(c.Captured[i].Bytes))
 		}
@@ -150,7 +150,7 @@ func TestRecordFilters(t *testing.T) {
 	p.feed(playerAddr(2), listenerAddr, []byte("good day"))
 	s := p.tap(CaptureFilter{})
 	p.feed(serverAddr, upstreamSocketAddr(0), []byte("welcome"))
-	p.relay.sockets.untap(s)
+	p.relay.EndCapture(s)
 	p.feed(secondAddr, upstreamSocketAddr(1), []byte("come in"))
 	first := []string{"hello", "hello", "welcome", "welcome"}
 	second := []string{"good day", "good day", "come in", "come in"}
@@ -165,7 +165,7 @@ func TestRecordFilters(t *testing.T) {
 		{RecordFilter{Client: netip.PrefixFrom(playerAddr(2).Addr(), 32)}, second},
 		{RecordFilter{Client: netip.PrefixFrom(serverAddr.Addr(), 32)}, nil},
 	} {
-		if got := texts(t, b.choose(&c.filter)); !slices.Equal(got, c.want) {
+		if got := texts(t, b.Choose(&c.filter)); !slices.Equal(got, c.want) {
 			t.Errorf("%+v chooses %q, want %q", c.filter, got, c.want)
 		}
 	}
@@ -221,10 +221,6 @@ func carried(t testing.TB, size int) (p *plainRelay, round func()) {
 	}
 	listener, up, datagram := p.sockets[listenerAddr], p.sockets[upstreamSocketAddr(0)], make([]byte, 200)
 	return p, func() {
-		if p.relay.sockets.tap != nil {
-			p.relay.sockets.tap.received(listener, playerAddr(1), datagram)
-			p.relay.sockets.tap.received(up, serverAddr, datagram)
-		}
 		p.relay.Receive(p.now, listener, playerAddr(1), datagram)
 		p.relay.Receive(p.now, up, serverAddr, datagram)
 	}

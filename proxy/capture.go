@@ -14,7 +14,7 @@ var (
 	ErrCaptures = errors.New("as many captures as there may be at a time are running")
 )
 
-// mostCaptures bounds the captures that run at a time. Each takes up to maxSpool of memory per loop, twice.
+// mostCaptures bounds the captures that run at a time. Each takes up to MaxSpool of memory per loop, twice.
 const mostCaptures = 4
 
 // sessionLook is how often a capture of one session checks that the session still exists.
@@ -33,18 +33,18 @@ func (s *Server) Capture(ctx context.Context, f CaptureFilter, take func(*Catch)
 	}
 	defer s.captures.Add(-1)
 	ready := make(chan struct{}, 1)
-	spools := make([]*spool, len(s.loops))
+	spools := make([]*Spool, len(s.loops))
 	for i := range spools {
-		spools[i] = newSpool(&f, ready)
+		spools[i] = NewSpool(&f, ready)
 	}
 	defer s.release(spools)
 	for i, l := range s.loops {
-		if err := l.consult(ctx, stats.WorkCapture, func(r *Relay, now time.Time) {
-			r.sockets.tapInto(now, r.table, spools[i])
+		if err := l.consult(ctx, stats.WorkCapture, func(r *Relay, _ time.Time) {
+			r.Capture(spools[i])
 		}); err != nil {
 			return err
 		}
-		if err := l.walk(ctx, stats.WorkCapture, recallWatched); err != nil {
+		if err := l.walk(ctx, stats.WorkCapture, RecallCaptured); err != nil {
 			return err
 		}
 	}
@@ -80,24 +80,24 @@ func (s *Server) mayCapture(ctx context.Context, f *CaptureFilter) error {
 }
 
 // release makes the loops release spools, also a spool that a loop does not have yet.
-func (s *Server) release(spools []*spool) {
+func (s *Server) release(spools []*Spool) {
 	for i, l := range s.loops {
-		l.post(stats.WorkCapture, func(r *Relay, _ time.Time) { r.sockets.untap(spools[i]) })
+		l.post(stats.WorkCapture, func(r *Relay, _ time.Time) { r.EndCapture(spools[i]) })
 	}
 }
 
 // collect empties the spools until the capture ends.
-func (s *Server) collect(ctx context.Context, id SessionID, spools []*spool, ready <-chan struct{},
+func (s *Server) collect(ctx context.Context, id SessionID, spools []*Spool, ready <-chan struct{},
 	take func(*Catch) error) error {
 	ctx, stop := s.untilEnded(ctx)
 	defer stop()
 	look := time.NewTicker(sessionLook)
 	defer look.Stop()
-	caught := new(batch)
+	caught := new(Batch)
 	for over := false; ; {
 		for _, spool := range spools {
-			caught = spool.swap(caught)
-			if caught.empty() {
+			caught = spool.Swap(caught)
+			if caught.IsEmpty() {
 				continue
 			}
 			if err := take(&caught.Catch); err != nil {
@@ -134,13 +134,4 @@ func (s *Server) untilEnded(ctx context.Context) (context.Context, context.Cance
 		}
 	}()
 	return ctx, stop
-}
-
-// recallWatched is the visit that ends the forwarding of a session that a capture watches.
-func recallWatched(r *Relay, _ time.Time, e *entry) int {
-	if e.Value.shortcut == nil || !r.offload.watches(e) {
-		return looked
-	}
-	r.offload.recall(e)
-	return acted
 }

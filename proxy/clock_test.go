@@ -25,7 +25,7 @@ const aPause = 12 * time.Second // longer than any time-out
 
 func newFrozen(t *testing.T, clients codec.Protocol, change func(*Settings)) *frozen {
 	p := &frozen{plainRelay: newPlainRelay(t, clients, change)}
-	p.loop = newLoop(p.relay, p)
+	p.loop = newLoop(p.relay, p, nil)
 	p.loop.clock = newClock(func() time.Time { return p.now })
 	p.loop.clock.start()
 	return p

@@ -19,36 +19,9 @@ type sessionCopy struct {
 	kept    bool // unchanged at the standstill
 }
 
-// TakeSockets takes sockets that the predecessor gives before the sessions. It owns the descriptors, also after an
-// error.
-func (s *Server) TakeSockets(b GivenSockets) error {
-	if b.Loop < 0 || b.Loop >= len(s.loops) {
-		netio.CloseCopies(b.Descriptors)
-		return ErrLoops
-	}
-	sockets, ok := s.loops[b.Loop].poller.(netio.Handover)
-	if !ok {
-		netio.CloseCopies(b.Descriptors)
-		return ErrNoHandover
-	}
-	return sockets.Take(b.State, b.Descriptors)
-}
-
-// TakeCopies takes a batch of a predecessor's pre-copy, before Import. It restores the connections, and enters the
-// sessions.
-func (s *Server) TakeCopies(b CopiedSessions) error {
-	if b.Loop < 0 || b.Loop >= len(s.loops) {
-		return ErrLoops
-	}
-	l := s.loops[b.Loop]
-	from, ok := l.poller.(netio.Handover)
-	if !ok {
-		return ErrNoHandover
-	}
-	if l.entering == nil {
-		l.entering = beginImport(l.relay, b.At)
-	}
-	for rest := b.Batch; len(rest) > 0; {
+// TakeCopies takes a batch of a pre-copy whose moment was at. It restores the connections, and enters the sessions.
+func (i *Importer) TakeCopies(at time.Time, batch []byte, from netio.Handover) error {
+	for rest := batch; len(rest) > 0; {
 		after, n := binary.Uvarint(rest)
 		if n <= 0 {
 			return errCut
@@ -61,7 +34,7 @@ func (s *Server) TakeCopies(b CopiedSessions) error {
 			return errCut
 		}
 		sockets, found := namedSockets(nil, from, names)
-		l.entering.copied(rest, b.At.Add(min(time.Duration(after), time.Hour)), names, sockets, found)
+		i.copied(rest, at.Add(min(time.Duration(after), time.Hour)), names, sockets, found)
 		rest = more
 	}
 	return nil
@@ -70,7 +43,7 @@ func (s *Server) TakeCopies(b CopiedSessions) error {
 // copied keeps a session with the names of its sockets, in place of its last copy. If all sockets were found, it also
 // checks the session, restores its connections and enters it. An unreadable record is not kept: its session fails
 // later, if the predecessor still has it.
-func (i *importer) copied(b []byte, at time.Time, names []byte, sockets []netio.Socket, found bool) {
+func (i *Importer) copied(b []byte, at time.Time, names []byte, sockets []netio.Socket, found bool) {
 	one := &sessionCopy{candidate: newCandidate(at, sockets), names: bytes.Clone(names)}
 	v := &one.savedSession
 	if record.Read(b, v) != nil || v.Is(sessionKind, savedVersion) != nil || v.Calm != (v.Body != nil) {
@@ -98,7 +71,7 @@ func (i *importer) copied(b []byte, at time.Time, names []byte, sockets []netio.
 
 // enterEarly enters a session before the standstill, unless it has a part that depends on the order of sessions. A
 // session of the same client has ended since it was copied.
-func (o *sessionCopy) enterEarly(i *importer) {
+func (o *sessionCopy) enterEarly(i *Importer) {
 	if o.OwnFace || o.Path != nil {
 		return
 	}
@@ -146,7 +119,7 @@ func (o *sessionCopy) leave(r *Relay) {
 }
 
 // keep removes all entered sessions that are not among those with the given IDs: they have ended or changed.
-func (i *importer) keep(unchanged func(yield func(SessionID) bool)) {
+func (i *Importer) keep(unchanged func(yield func(SessionID) bool)) {
 	for id := range unchanged {
 		if one := i.copies[id]; one != nil {
 			one.kept = true
@@ -160,7 +133,7 @@ func (i *importer) keep(unchanged func(yield func(SessionID) bool)) {
 }
 
 // takeCopy takes a session out of the pre-copy.
-func (i *importer) takeCopy(id SessionID) (*sessionCopy, error) {
+func (i *Importer) takeCopy(id SessionID) (*sessionCopy, error) {
 	one := i.copies[id]
 	if one == nil {
 		return nil, unusable("copy of the session", id)
@@ -170,13 +143,13 @@ func (i *importer) takeCopy(id SessionID) (*sessionCopy, error) {
 }
 
 // isReady reports whether the session only has to enter. The copy came before the predecessor's routes.
-func (o *sessionCopy) isReady(i *importer) bool {
+func (o *sessionCopy) isReady(i *Importer) bool {
 	return o.ready && i.route(&o.savedSession) == o.route
 }
 
 // settle ends the import of an unchanged session. A name that was read before the standstill may have been another
 // socket's: numbers of descriptors are used again. Then the session is checked and restored again.
-func (o *sessionCopy) settle(i *importer, sockets []netio.Socket) error {
+func (o *sessionCopy) settle(i *Importer, sockets []netio.Socket) error {
 	if o.isReady(i) && slices.Equal(sockets, o.given) {
 		if !o.entered {
 			return o.finish(i, nil)

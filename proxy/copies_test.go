@@ -51,7 +51,7 @@ func copyOthers(t *testing.T, protocol codec.Protocol, mode Mode) {
 		r := w.proxy.relay
 		for _, p := range players {
 			w.Remove(p.addr) // it hears nothing, and says nothing more
-			if err := r.kick(w.Now(), r.table.Get(w.keyOf(p)), ""); err != nil {
+			if err := r.Kick(w.Now(), r.table.Get(w.keyOf(p)), ""); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -119,12 +119,12 @@ func copyOthers(t *testing.T, protocol codec.Protocol, mode Mode) {
 }
 
 // importing begins the import of all sessions in a new Relay, which has taken the copies.
-func (w *world) importing(copies ...copiedPass) (i *importer, records []savedRecord) {
+func (w *world) importing(copies ...copiedPass) (i *Importer, records []savedRecord) {
 	w.t.Helper()
 	shared, records := exportAll(w.proxy.relay, w.Now())
 	r := NewRelay(w.settings, RelayOptions{Seed: 99, Log: zerolog.Nop()}, w.proxy, w.Now())
 	r.Attach(0, w.proxy.sockets[listenerAddr])
-	i = beginImport(r, w.Now())
+	i = BeginImport(r, w.Now())
 	takeCopies(w.t, i, 1, copies)
 	if err := i.shared(shared, noSocket); err != nil {
 		w.t.Fatal(err)
@@ -221,7 +221,7 @@ func TestCopyWithAnIDThatIsTaken(t *testing.T) {
 	}
 	id := ended.Value.id
 	w.Remove(first.addr)
-	if err := r.kick(w.Now(), ended, ""); err != nil {
+	if err := r.Kick(w.Now(), ended, ""); err != nil {
 		t.Fatal(err)
 	}
 	w.await("gone", 10*time.Second, func() bool { return r.table.Len() == 1 })

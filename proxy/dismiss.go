@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"math"
 	"time"
 
 	"tidegate/codec"
@@ -34,6 +35,19 @@ func (r *Relay) drainDue(now time.Time) {
 		return acted
 	}, nil)
 }
+
+// Draining reports whether the Relay refuses new clients.
+func (r *Relay) Draining() bool { return r.draining }
+
+// Leave refuses new clients, and lets the sessions play on until they move to other nodes.
+func (r *Relay) Leave(now time.Time) {
+	if !r.draining {
+		r.draining, r.leaving, r.drainBy = true, true, now.Add(math.MaxInt64/2)
+	}
+}
+
+// Leaving reports whether Leave was called.
+func (r *Relay) Leaving() bool { return r.leaving }
 
 // Drained reports whether the Relay drains and has no session left. A session leaves when its goodbyes are finished
 // or given up.

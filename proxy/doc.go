@@ -15,11 +15,11 @@
 //
 // From the top to the ground. The Server, with the loops that drive Relays:
 //
-//   - run.go, reload.go, handover.go, precopy.go, copies.go, roster.go, transfer.go, upstreams.go: life, new
+//   - run.go, reload.go, handover.go, precopy.go, roster.go, transfer.go, upstreams.go: life, new
 //     settings, a successor process, and requests by operators
 //   - capture.go, recording.go, why.go, figures.go, snapshot.go, top.go, watch.go: what operators see
 //   - listen.go, inherit.go, kernel_keep.go, server.go: listening sockets, and kernel offload
-//   - mailbox.go, thin.go, loop.go, clock.go: commands for loops, loops, and their time
+//   - mailbox.go, thin.go, loop.go, clock.go, travel.go: commands for loops, loops, and their time
 //
 // What a Relay does in a turn:
 //
@@ -40,13 +40,15 @@
 //
 //   - checker.go, pinger.go, closing.go: servers are checked, asked for texts, and left with a goodbye
 //   - export.go, import.go, import_relay.go, restore.go, pending.go: sessions as records, for a successor
-//   - travel.go, arrivals.go: a session that moves to another Server
+//   - arrivals.go: a session that moves to another Server
 //   - envelope.go: the messages of an envelope, one by one
 //   - players.go, server_players.go, server_leave.go, server_spending.go: clients whose datagrams arrive at another
 //     node of a fleet, sessions that move there, and limits of all nodes
 //
 // Parts of the Relay. They know no Relay:
 //
+//   - requests.go, list.go, rank.go, watched.go, explain.go, totals.go, recorded.go, abnormal.go, batches.go,
+//     recopy.go, copies.go, travelling.go, pause.go, shieldable.go: what the Server asks of a Relay
 //   - outlet.go, tap.go, spool.go, blackbox.go: sent datagrams, and copies of datagrams for captures and recordings
 //   - guard.go, filter.go, limits.go, meter.go, held.go, spending.go: questions about input; rules, limits, counts,
 //     held memory, and limits across a fleet

@@ -11,9 +11,9 @@ import (
 	"tidegate/ratelimit"
 )
 
-// exporter writes the sessions of a Relay as records, at one moment. The Relay can go on afterwards, for example if a
+// Exporter writes the sessions of a Relay as records, at one moment. The Relay can go on afterwards, for example if a
 // successor fails.
-type exporter struct {
+type Exporter struct {
 	relay   *Relay
 	now     time.Time
 	places  map[*entry]int // of sessions that wait for a server, from 1
@@ -22,12 +22,14 @@ type exporter struct {
 	naming  netio.Handover
 }
 
-// beginExport writes all datagrams that may leave, and parks the others. No input may follow before the last record.
-// The caller then flushes the sockets.
-func beginExport(r *Relay, now time.Time) *exporter {
+// BeginExport writes all datagrams that may leave, and parks the others. No input may follow before the last record.
+// The caller then flushes the sockets. copied reports that the importer has the last pre-copy. naming names the
+// sockets.
+func BeginExport(r *Relay, now time.Time, copied bool, naming netio.Handover) *Exporter {
 	r.Flush(now)
-	x := &exporter{
-		relay: r, now: now, places: make(map[*entry]int), closing: make(map[*entry][]*closingConn),
+	x := &Exporter{
+		relay: r, now: now, copied: copied, naming: naming,
+		places: make(map[*entry]int), closing: make(map[*entry][]*closingConn),
 	}
 	for _, p := range r.paths.blocked {
 		r.sockets.parkLine(now, p)
@@ -49,7 +51,7 @@ func beginExport(r *Relay, now time.Time) *exporter {
 
 // sockets returns the sockets that only this session has, in the order in which an importer takes them: the one to the
 // client, the one to the server, earlier ones to the server, and those of closing connections.
-func (x *exporter) sockets(e *entry) []netio.Socket {
+func (x *Exporter) sockets(e *entry) []netio.Socket {
 	p := &e.Value
 	var all []netio.Socket
 	if face := p.home(); p.isOwn(face) {
@@ -68,7 +70,7 @@ func (x *exporter) sockets(e *entry) []netio.Socket {
 }
 
 // names returns the names of a session's own sockets.
-func (x *exporter) names(e *entry) (b []byte) {
+func (x *Exporter) names(e *entry) (b []byte) {
 	if x.naming == nil {
 		return nil
 	}
@@ -80,7 +82,7 @@ func (x *exporter) names(e *entry) (b []byte) {
 
 // session appends the record of a session. It changes nothing that a peer or an operator can notice. It is safe for
 // concurrent use with different sessions.
-func (x *exporter) session(e *entry, b []byte) []byte {
+func (x *Exporter) session(e *entry, b []byte) []byte {
 	p := &e.Value
 	p.spare(x.relay.stood)
 	room := exportRooms.Get().(*exportRoom)
@@ -139,7 +141,7 @@ func saveTraffic(t stats.Traffic) savedTraffic {
 	return savedTraffic{Messages: t.Messages, Bytes: t.Bytes}
 }
 
-func (x *exporter) path(e *entry) *savedPath {
+func (x *Exporter) path(e *entry) *savedPath {
 	p := e.Value.path
 	v := &savedPath{Source: p.source}
 	if p.server != e.Value.server.Addr && p.window != nil { // the session's own path has no key
@@ -154,14 +156,14 @@ func (x *exporter) path(e *entry) *savedPath {
 }
 
 // sent returns the times of a path's last datagrams.
-func (x *exporter) sent(p *path) (all []record.Moment) {
+func (x *Exporter) sent(p *path) (all []record.Moment) {
 	for _, at := range p.window.Times() {
 		all = append(all, record.MomentOf(x.now, at))
 	}
 	return all
 }
 
-func (x *exporter) meter(m *meter) savedMeter {
+func (x *Exporter) meter(m *meter) savedMeter {
 	v := savedMeter{Own: x.buckets(&m.own)}
 	if m.address != nil {
 		v.Address, v.Network = x.buckets(m.address), x.buckets(m.network)
@@ -170,7 +172,7 @@ func (x *exporter) meter(m *meter) savedMeter {
 }
 
 // buckets returns the times until which a node's buckets are used up, or nil if all are full.
-func (x *exporter) buckets(n *node) (all []record.Moment) {
+func (x *Exporter) buckets(n *node) (all []record.Moment) {
 	for i, b := range n.buckets {
 		if m := momentOfBucket(x.now, x.relay.guard.start, b); m != 0 {
 			if all == nil {
@@ -183,7 +185,7 @@ func (x *exporter) buckets(n *node) (all []record.Moment) {
 }
 
 // facts adds the fields of a terminated session that its body does not have.
-func (x *exporter) facts(e *entry, v *savedSession) {
+func (x *Exporter) facts(e *entry, v *savedSession) {
 	p := &e.Value
 	v.ID, v.OwnsID = p.id, p.ownsID
 	if c, ok := p.client.Conn.(codec.Identity); ok && x.relay.presence.has(p) {
@@ -193,7 +195,7 @@ func (x *exporter) facts(e *entry, v *savedSession) {
 }
 
 // body adds the body of a terminated session to its record.
-func (x *exporter) body(e *entry, room *exportRoom) {
+func (x *Exporter) body(e *entry, room *exportRoom) {
 	p, now := &e.Value, x.now
 	v := &room.terminated
 	*v = savedTerminated{
@@ -237,7 +239,7 @@ func (x *exporter) body(e *entry, room *exportRoom) {
 }
 
 // side returns a side's part of a record. The connection's record is in room.
-func (x *exporter) side(s *side, room *[]byte) savedSide {
+func (x *Exporter) side(s *side, room *[]byte) savedSide {
 	v := savedSide{Up: s.up, Pressure: s.pressure, Sampled: s.sampled, Sender: s.Save()}
 	if s.Conn != nil {
 		*room = s.Conn.Save(x.now, (*room)[:0])
@@ -247,7 +249,7 @@ func (x *exporter) side(s *side, room *[]byte) savedSide {
 }
 
 // rates returns the state of the rules with a rate.
-func (x *exporter) rates(p *session) (all []record.Moment) {
+func (x *Exporter) rates(p *session) (all []record.Moment) {
 	for _, at := range p.rates.UsedUp(x.relay.guard.filters.set) {
 		if !at.After(x.now) {
 			at = time.Time{}

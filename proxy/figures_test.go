@@ -111,7 +111,7 @@ func TestFiguresOutliveAReload(t *testing.T) {
 		t.Errorf("drops %+v", f.Drops)
 	}
 	twice := f
-	twice.add(&f)
+	twice.Add(&f)
 	if len(twice.Sessions) != 2 || twice.Sessions[0].Opened != 2 || twice.Drops[0].Drops[stats.DropEmpty] != 2 {
 		t.Errorf("of two loops: %+v %+v", twice.Sessions, twice.Drops)
 	}

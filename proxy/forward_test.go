@@ -142,8 +142,8 @@ func TestTopOfForwarded(t *testing.T) {
 	p.meet(1, 0, serverAddr)
 	before := p.relay.Snapshot(p.now).Sessions[0]
 	f.flows[flowOf(1, 0, serverAddr)].FromClient = flow.Count{Packets: 50}
-	var list []ranked
-	visit := TopQuery{Sort: ByMessages}.ranking(&list)
+	var list Ranks
+	visit := TopQuery{Sort: ByMessages}.Ranking(&list)
 	for e := range p.relay.table.All {
 		if cost := visit(p.relay, p.now, e); cost != asked {
 			t.Errorf("the visit cost %d, want %d", cost, asked)
@@ -251,7 +251,7 @@ func TestReloadedForwarding(t *testing.T) {
 	p.meet(1, 0, serverAddr)
 	next := *p.settings
 	next.Bounds = []ratelimit.Limit{dropping(ratelimit.Packets, ratelimit.PerSession, 7, 7)}
-	p.relay.reload(p.now, &next, make([]netio.Socket, 1))
+	p.relay.Reload(p.now, &next, make([]netio.Socket, 1))
 	f.want(t, "at once")
 	p.up(1, 0, serverAddr, []byte("on"))
 	f.want(t, "after a datagram", flowOf(1, 0, serverAddr))
@@ -259,7 +259,7 @@ func TestReloadedForwarding(t *testing.T) {
 		t.Errorf("rate is %+v", f.rate)
 	}
 	next.Bounds = []ratelimit.Limit{dropping(ratelimit.Packets, ratelimit.PerAddress, 7, 7)}
-	p.relay.reload(p.now, &next, make([]netio.Socket, 1))
+	p.relay.Reload(p.now, &next, make([]netio.Socket, 1))
 	p.up(1, 0, serverAddr, []byte("on"))
 	f.want(t, "with a limit that only user space knows")
 }

@@ -380,7 +380,7 @@ func TestReloadCountsSessionsAnew(t *testing.T) {
 	p := w.connect(codec.Hello{})
 	fresh := *w.settings
 	fresh.Bounds = []ratelimit.Limit{limit(ratelimit.Packets, ratelimit.PerAddress, 1, 5, ratelimit.Disconnect)}
-	w.proxy.relay.reload(w.Now(), &fresh, nil)
+	w.proxy.relay.Reload(w.Now(), &fresh, nil)
 	for range 50 {
 		w.send(&p.peer, codec.Message{Payload: []byte("x"), Mode: codec.Unreliable, ID: 1, HasID: true})
 	}

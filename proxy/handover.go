@@ -1,10 +1,8 @@
 package proxy
 
 import (
-	"encoding/binary"
 	"errors"
 	"runtime"
-	"slices"
 	"sync"
 	"time"
 
@@ -48,16 +46,16 @@ func (l *loop) copies(attended map[place]bool) (copies []int, err error) {
 	if !ok {
 		return nil, ErrNoHandover
 	}
-	if l.relay.leaving {
+	if l.relay.Leaving() {
 		return nil, ErrLeaving
 	}
-	for _, d := range slices.Concat(l.relay.listeners, l.relay.retired.list) {
-		fd, err := sockets.Copy(d.socket)
+	for s, stream := range l.relay.ListenerSockets {
+		fd, err := sockets.Copy(s)
 		if err != nil {
 			return copies, err
 		}
 		copies = append(copies, fd)
-		attended[place{d.socket.Addr(), d.stream}] = true
+		attended[place{s.Addr(), stream}] = true
 	}
 	return copies, nil
 }
@@ -77,14 +75,6 @@ func (s *Server) unattended(attended map[place]bool) (copies []int, err error) {
 	return copies, nil
 }
 
-// LoopState is the state of one loop, for the loop of a successor.
-type LoopState struct {
-	Sockets     []byte   // netio's state of all sockets that do not listen
-	Descriptors []int    // of these sockets
-	Shared      []byte   // the record of the rest: the last session ID, counters, health of servers
-	Sessions    [][]byte // batches of sessions in their order
-}
-
 // Frozen is a Server whose loops stand still, so that a successor can take its sessions. Datagrams wait in the
 // kernel. Either Thaw or Leave ends the standstill.
 type Frozen struct {
@@ -95,7 +85,8 @@ type Frozen struct {
 // frozenLoop is a loop that stands still.
 type frozenLoop struct {
 	*loop
-	exporter *exporter
+	exporter *Exporter
+	copied   bool      // the successor has the last pre-copy
 	leave    chan bool // true: the loop ends and leaves its sockets to the successor
 }
 
@@ -116,7 +107,7 @@ func (s *Server) Freeze() (*Frozen, error) {
 		}
 		select {
 		case frozen := <-stopped:
-			if f.loops = append(f.loops, frozen); frozen.relay.leaving { // since Listening
+			if f.loops = append(f.loops, frozen); frozen.relay.Leaving() { // since Listening
 				f.Thaw()
 				return nil, ErrLeaving
 			}
@@ -131,12 +122,12 @@ func (s *Server) Freeze() (*Frozen, error) {
 // freeze stands still until the Frozen Server thaws or leaves. It runs on the loop's goroutine. copied reports that the
 // successor has the last pre-copy.
 func (l *loop) freeze(now time.Time, copied bool, stopped chan<- *frozenLoop) {
-	f := &frozenLoop{loop: l, exporter: beginExport(l.relay, now), leave: make(chan bool)}
-	f.exporter.copied, f.exporter.naming = copied, l.poller.(netio.Handover)
+	x := BeginExport(l.relay, now, copied, l.poller.(netio.Handover))
+	f := &frozenLoop{loop: l, exporter: x, copied: copied, leave: make(chan bool)}
 	l.poller.Flush()
 	stopped <- f
 	l.left = <-f.leave
-	l.relay.precopy.stop()
+	l.relay.EndCopies()
 }
 
 // end closes the sockets of a loop that takes no more turns.
@@ -176,41 +167,14 @@ func (f *Frozen) Export() []LoopState {
 
 // export writes the loop's sessions in batches, with several workers at a time.
 func (l *frozenLoop) export(workers int) (s LoopState) {
-	s.Sockets, s.Descriptors = l.poller.(netio.Handover).Export(l.exporter.copied)
-	s.Shared = l.exporter.shared(nil)
-	sessions := slices.Collect(l.relay.table.All)
-	share := (len(sessions) + workers - 1) / workers
-	s.Sessions = make([][]byte, min(workers, len(sessions)))
-	spare := l.relay.precopy.batch
-	part := cap(spare) / workers
+	s.Sockets, s.Descriptors = l.poller.(netio.Handover).Export(l.copied)
+	s.Shared = l.exporter.Shared()
+	batches := l.exporter.Batches(workers)
+	s.Sessions = make([][]byte, len(batches))
 	var all sync.WaitGroup
-	for i := range s.Sessions {
-		first := min(i*share, len(sessions))
-		room := spare[i*part : i*part : (i+1)*part]
-		all.Go(func() { s.Sessions[i] = l.batch(sessions[first:min(first+share, len(sessions))], room) })
+	for i, write := range batches {
+		all.Go(func() { s.Sessions[i] = write() })
 	}
 	all.Wait()
 	return s
-}
-
-// batch writes sessions. Each one is the names of its sockets and its record, both after their length. A session that
-// the importer has from the pre-copy is its ID and an empty record. The batch is in b, which the pre-copy has used: the
-// system gives memory to a process when it is first used, which takes time.
-func (l *frozenLoop) batch(sessions []*entry, b []byte) []byte {
-	var id, session []byte
-	for _, e := range sessions {
-		if l.exporter.keeps(e) {
-			id = binary.AppendUvarint(id[:0], uint64(e.Value.serial))
-			b = appendPiece(appendPiece(b, id), nil)
-			continue
-		}
-		session = l.exporter.session(e, session[:0])
-		b = appendPiece(appendPiece(b, l.exporter.names(e)), session)
-	}
-	return b
-}
-
-// appendPiece appends a piece after its length.
-func appendPiece(b, piece []byte) []byte {
-	return append(binary.AppendUvarint(b, uint64(len(piece))), piece...)
 }

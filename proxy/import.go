@@ -21,8 +21,8 @@ func unusable(what string, value any) error {
 	return fmt.Errorf("%w: %s is %v", errRecord, what, value)
 }
 
-// importer makes the sessions of another Relay again. Connections are restored later (pending.go).
-type importer struct {
+// Importer makes the sessions of another Relay again. Connections are restored later (pending.go).
+type Importer struct {
 	relay   *Relay
 	now     time.Time // stands for the moment of saving
 	waiting []waiter
@@ -39,12 +39,12 @@ type waiter struct {
 	entry *entry
 }
 
-// beginImport prepares the import of records that were saved at one moment.
-func beginImport(r *Relay, now time.Time) *importer { return &importer{relay: r, now: now} }
+// BeginImport prepares the import of records that were saved at one moment.
+func BeginImport(r *Relay, now time.Time) *Importer { return &Importer{relay: r, now: now} }
 
 // session makes the session of a record again, and takes over its sockets. An error costs only this session: it closes
 // the sockets and changes nothing else.
-func (i *importer) session(b []byte, sockets []netio.Socket) error {
+func (i *Importer) session(b []byte, sockets []netio.Socket) error {
 	c := &i.room
 	*c = newCandidate(i.now, sockets)
 	err := record.Read(b, &c.savedSession)
@@ -56,7 +56,7 @@ func (i *importer) session(b []byte, sockets []netio.Socket) error {
 
 // end puts sessions into the lines where they have waited. It begins the walk that restores their connections: each
 // visit does that.
-func (i *importer) end() {
+func (i *Importer) end() {
 	r := i.relay
 	slices.SortFunc(i.waiting, func(a, b waiter) int { return a.place - b.place })
 	for _, w := range i.waiting {
@@ -93,7 +93,7 @@ func newCandidate(at time.Time, sockets []netio.Socket) candidate {
 }
 
 // finish adds the session to the Relay, or closes its sockets. err is that of its check.
-func (c *candidate) finish(i *importer, err error) error {
+func (c *candidate) finish(i *Importer, err error) error {
 	switch {
 	case err != nil:
 	case i.relay.table.Get(c.key()) != nil:
@@ -116,7 +116,7 @@ func (c *candidate) key() sessions.Key {
 }
 
 // check makes the session of a record. It changes nothing of the Relay.
-func (c *candidate) check(i *importer) error {
+func (c *candidate) check(i *Importer) error {
 	v := &c.savedSession
 	if v.Kind != sessionKind || v.Version != savedVersion {
 		return unusable("version", v.Version)
@@ -159,7 +159,7 @@ func (c *candidate) check(i *importer) error {
 }
 
 // refer finds what the record names.
-func (c *candidate) refer(i *importer) error {
+func (c *candidate) refer(i *Importer) error {
 	v, r := &c.savedSession, i.relay
 	if c.listener = i.listenerOf(v); c.listener == nil {
 		return unusable("unknown listener", v.Listener)
@@ -189,7 +189,7 @@ func (c *candidate) refer(i *importer) error {
 }
 
 // listenerOf returns the listener of a session, or nil.
-func (i *importer) listenerOf(v *savedSession) *listener {
+func (i *Importer) listenerOf(v *savedSession) *listener {
 	for _, all := range [][]*listener{i.relay.listeners, i.gone} {
 		if n := slices.IndexFunc(all, v.isAt); n >= 0 {
 			return all[n]
@@ -246,7 +246,7 @@ func (v savedTraffic) restore() stats.Traffic {
 }
 
 // restoreWhole restores the second part at once.
-func (c *candidate) restoreWhole(i *importer) error {
+func (c *candidate) restoreWhole(i *Importer) error {
 	t, late, err := restoreTerminated(i.relay, i.now, c.session, c.Body)
 	if err != nil {
 		return err
@@ -278,7 +278,7 @@ func (c *candidate) restoreWhole(i *importer) error {
 }
 
 // enter adds the session to the Relay.
-func (c *candidate) enter(i *importer) {
+func (c *candidate) enter(i *Importer) {
 	r, v := i.relay, &c.savedSession
 	c.tally = r.samples.tallies.Of(c.listener.name, v.Protocol)
 	if v.Server.IsValid() {
@@ -327,7 +327,7 @@ func (c *candidate) enter(i *importer) {
 }
 
 // resume resumes the second part of a session that was restored at once.
-func (c *candidate) resume(i *importer, e *entry) {
+func (c *candidate) resume(i *Importer, e *entry) {
 	r, p := i.relay, &e.Value
 	for _, x := range c.closing {
 		x.of = e

@@ -13,7 +13,7 @@ import (
 
 // shared restores the part of a Relay that belongs to no single session. It comes before the sessions. open opens the
 // UDP socket of a listener that the settings no longer have.
-func (i *importer) shared(b []byte, open func(addr netip.AddrPort) (netio.Socket, error)) error {
+func (i *Importer) shared(b []byte, open func(addr netip.AddrPort) (netio.Socket, error)) error {
 	r := i.relay
 	var v savedRelay
 	if err := record.Read(b, &v); err != nil {
@@ -53,7 +53,7 @@ func (i *importer) shared(b []byte, open func(addr netip.AddrPort) (netio.Socket
 }
 
 // window restores the use of a path, if the settings still have its upstream.
-func (i *importer) window(v *savedWindow) {
+func (i *Importer) window(v *savedWindow) {
 	for _, route := range i.relay.routes {
 		if u := route.Upstream; u.Name == v.Upstream && u.Pace.Datagrams > 0 {
 			i.relay.paths.of(i.now, u, v.Server, v.Source).window.Recall(timesOf(i.now, v.Sent))
@@ -64,7 +64,7 @@ func (i *importer) window(v *savedWindow) {
 
 // listener restores the state of a listener. A listener that the settings no longer have is retired, as after a
 // reload. If it cannot be opened, its sessions are lost.
-func (i *importer) listener(v *savedListener, open func(netip.AddrPort) (netio.Socket, error)) {
+func (i *Importer) listener(v *savedListener, open func(netip.AddrPort) (netio.Socket, error)) {
 	r := i.relay
 	at := savedSession{Listener: v.Addr, Stream: v.Stream}
 	n := slices.IndexFunc(r.listeners, at.isAt)
@@ -105,7 +105,7 @@ func (i *importer) listener(v *savedListener, open func(netip.AddrPort) (netio.S
 
 // route returns the route of a session. A route that the settings no longer have, or have with another mode or
 // protocol, is made again from the record, as far as its sessions need it.
-func (i *importer) route(v *savedSession) *route {
+func (i *Importer) route(v *savedSession) *route {
 	r := i.relay
 	n := slices.IndexFunc(i.routes, func(o savedRoute) bool { return o.Name == v.Route })
 	for _, one := range r.routes {

@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -86,17 +85,7 @@ func (s *Server) disown() {
 // Errors of Server.Import.
 var (
 	ErrLoops = errors.New("the predecessor has another number of loops")
-	errCut   = errors.New("a batch of sessions is cut off")
-
-	errNoSocket = errors.New("a socket of the session is missing")
 )
-
-// Imported is the result of an Import.
-type Imported struct {
-	Sessions int
-	Lost     int   // sessions that cannot go on
-	Why      error // the first reason
-}
 
 // Import takes over the sessions of a predecessor, before Run. Their states are those of the time at. It owns the
 // descriptors, also after an error.
@@ -111,11 +100,7 @@ func (s *Server) Import(states []LoopState, at time.Time) (all Imported, err err
 	}
 	work.Wait()
 	for _, one := range results {
-		all.Sessions += one.Sessions
-		all.Lost += one.Lost
-		if all.Why == nil {
-			all.Why = one.Why
-		}
+		all.Add(one)
 	}
 	return all, errors.Join(errs...)
 }
@@ -129,111 +114,13 @@ func (l *loop) adopt(state *LoopState, at time.Time) (all Imported, err error) {
 	if err := sockets.Import(state.Sockets, state.Descriptors); err != nil {
 		return all, err
 	}
-	entering := beginImport(l.relay, at)
-	if l.entering != nil {
-		entering.copies, l.entering = l.entering.copies, nil
-	}
-	if err := entering.shared(state.Shared, notOpened); err != nil {
+	early := l.entering
+	l.entering = nil
+	if all, err = l.relay.Import(at, state, sockets, early); err != nil {
 		return all, err
 	}
-	entering.keep(state.unchanged)
-	var own []netio.Socket
-	err = state.each(func(names, b []byte) bool {
-		var lost error
-		own, lost = entering.next(names, b, sockets, own[:0])
-		all.count(lost)
-		return true
-	})
-	if err != nil {
-		return all, err
-	}
-	entering.end()
 	sockets.CloseUnclaimed()
 	return all, nil
-}
-
-// each calls visit with each session, until that returns false: the names of its sockets and its record. The record is
-// empty if it is one of the pre-copy: then its ID is in place of the names.
-func (s *LoopState) each(visit func(names, b []byte) bool) error {
-	for _, rest := range s.Sessions {
-		for len(rest) > 0 {
-			names, more, ok := cutPiece(rest)
-			b, more, whole := cutPiece(more)
-			if !ok || !whole {
-				return errCut
-			}
-			if !visit(names, b) {
-				return nil
-			}
-			rest = more
-		}
-	}
-	return nil
-}
-
-// unchanged yields the IDs of the sessions that are as in the pre-copy.
-func (s *LoopState) unchanged(yield func(SessionID) bool) {
-	_ = s.each(func(names, b []byte) bool {
-		id, _ := binary.Uvarint(names)
-		return len(b) > 0 || yield(SessionID(id))
-	})
-}
-
-// next makes the next session again, or ends the import of one of the pre-copy. It returns the memory for the sockets.
-func (i *importer) next(names, b []byte, from netio.Handover, own []netio.Socket) ([]netio.Socket, error) {
-	if len(b) > 0 {
-		own, found := namedSockets(own, from, names)
-		if !found {
-			return own, errNoSocket
-		}
-		return own, i.session(b, own)
-	}
-	id, _ := binary.Uvarint(names)
-	one, err := i.takeCopy(SessionID(id))
-	if err != nil {
-		return own, err
-	}
-	own, found := namedSockets(own, from, one.names)
-	if !found {
-		one.leave(i.relay)
-		return own, errNoSocket
-	}
-	return own, one.settle(i, own)
-}
-
-// notOpened opens no socket: the predecessor's configuration still has the listeners of all sessions.
-func notOpened(netip.AddrPort) (netio.Socket, error) { return nil, errNoSocket }
-
-// namedSockets appends the imported sockets with some names, and reports whether all were found.
-func namedSockets(all []netio.Socket, from netio.Handover, names []byte) (_ []netio.Socket, found bool) {
-	for len(names) > 0 {
-		var s netio.Socket
-		if s, names = from.Named(names); s == nil {
-			return all, false
-		}
-		all = append(all, s)
-	}
-	return all, true
-}
-
-// count counts a session, with the error if it cannot go on.
-func (i *Imported) count(err error) {
-	if err == nil {
-		i.Sessions++
-		return
-	}
-	if i.Lost++; i.Why == nil {
-		i.Why = err
-	}
-}
-
-// cutPiece returns the first piece of b and the bytes after it.
-func cutPiece(b []byte) (piece, rest []byte, ok bool) {
-	n, head := binary.Uvarint(b)
-	if head <= 0 || n > uint64(len(b)-head) {
-		return nil, nil, false
-	}
-	return b[head : head+int(n)], b[head+int(n):], true
 }
 
 // TakeKernel gives the kernel's filters to a Server that has imported its sessions. It is called when the predecessor
@@ -244,4 +131,36 @@ func (s *Server) TakeKernel() {
 	s.reloadKernel()
 	k := &s.options.Kernel
 	s.options.Log.Info().Str("filter", k.FilterState()).Str("forward", inKernel(k.NoFlows)).Msg("kernel offload")
+}
+
+// TakeSockets takes sockets that the predecessor gives before the sessions. It owns the descriptors, also after an
+// error.
+func (s *Server) TakeSockets(b GivenSockets) error {
+	if b.Loop < 0 || b.Loop >= len(s.loops) {
+		netio.CloseCopies(b.Descriptors)
+		return ErrLoops
+	}
+	sockets, ok := s.loops[b.Loop].poller.(netio.Handover)
+	if !ok {
+		netio.CloseCopies(b.Descriptors)
+		return ErrNoHandover
+	}
+	return sockets.Take(b.State, b.Descriptors)
+}
+
+// TakeCopies takes a batch of a predecessor's pre-copy, before Import. It restores the connections, and enters the
+// sessions.
+func (s *Server) TakeCopies(b CopiedSessions) error {
+	if b.Loop < 0 || b.Loop >= len(s.loops) {
+		return ErrLoops
+	}
+	l := s.loops[b.Loop]
+	from, ok := l.poller.(netio.Handover)
+	if !ok {
+		return ErrNoHandover
+	}
+	if l.entering == nil {
+		l.entering = BeginImport(l.relay, b.At)
+	}
+	return l.entering.TakeCopies(b.At, b.Batch, from)
 }

@@ -201,7 +201,7 @@ func (s *Server) startKernel() {
 // shieldLoops calls shieldSome for all listeners of all loops, before they run.
 func (s *Server) shieldLoops() error {
 	for _, l := range s.loops {
-		if err := s.shieldSome(l.relay, 0, len(l.relay.listeners)); err != nil {
+		if err := s.shieldSome(l, 0, len(s.settings.Listeners)); err != nil {
 			return err
 		}
 	}
@@ -222,13 +222,13 @@ func (s *Server) reloadKernel() {
 func (s *Server) reloadFilters(l *loop) (err error) {
 	listeners := s.settings.Listeners
 	for i := range listeners { // the kernel checks programs here, not in the loop's turns
-		if err := s.options.Kernel.load(&listeners[i], l.relay.known.gate); err != nil {
+		if err := s.options.Kernel.load(&listeners[i], l.gate); err != nil {
 			return fmt.Errorf("listener %s: %w", listeners[i].Name, err)
 		}
 	}
 	for first := 0; first < len(listeners) && err == nil; first += turnListeners {
-		l.ask(stats.WorkKernel, func(r *Relay, _ time.Time) {
-			err = s.shieldSome(r, first, min(first+turnListeners, len(listeners)))
+		l.ask(stats.WorkKernel, func(*Relay, time.Time) {
+			err = s.shieldSome(l, first, min(first+turnListeners, len(listeners)))
 		})
 	}
 	return err
@@ -236,14 +236,14 @@ func (s *Server) reloadFilters(l *loop) (err error) {
 
 // shieldSome gives the listening sockets of a loop from first to before end the filters of its Relay's settings. It
 // runs on the loop's goroutine, or before the loop runs.
-func (s *Server) shieldSome(r *Relay, first, end int) error {
+func (s *Server) shieldSome(loop *loop, first, end int) error {
 	for i := first; i < end; i++ {
-		l, d := &r.settings.Listeners[i], r.listeners[i]
-		socket, ok := netio.ListenerOf(d.socket).(syscall.Conn)
+		l := &loop.relay.Settings().Listeners[i]
+		socket, ok := netio.ListenerOf(loop.relay.ListenerSocket(i)).(syscall.Conn)
 		if !ok || l.Transport.Stream {
 			continue
 		}
-		if err := s.options.Kernel.guard(socket, l, r.known.gate); err != nil {
+		if err := s.options.Kernel.guard(socket, l, loop.gate); err != nil {
 			return fmt.Errorf("listener %s: %w", l.Name, err)
 		}
 	}

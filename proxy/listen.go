@@ -26,14 +26,14 @@ func (s *Server) open(loop int, poller netio.Poller, l *Listener, addr netip.Add
 	switch {
 	case addr.IsValid():
 	case shared:
-		addr, err = l.Transport.claim(poller, l.Addr, settings, o)
+		addr, err = claim(poller, l, settings, o)
 	default:
 		addr = l.Addr
 	}
 	if err != nil {
 		return nil, err
 	}
-	return l.Transport.listen(poller, addr, shared, settings, o)
+	return listenAt(poller, l, addr, shared, settings, o)
 }
 
 // adopt opens a listener of a loop on an inherited socket, or returns nil if there is none left for it. addr is the
@@ -54,33 +54,33 @@ func (s *Server) adopt(loop int, poller netio.Poller, l *Listener, addr netip.Ad
 	from := &s.inherited[i]
 	from.loop = loop
 	if from.stream {
-		return sockets.AdoptStream(from.fd, l.Transport.streamOptions(false, settings))
+		return sockets.AdoptStream(from.fd, streamOptions(l.Transport, false, settings))
 	}
 	return sockets.Adopt(from.fd, netio.SocketOptions{ReceiveBuffer: s.options.ReceiveBuffer})
 }
 
-// listen opens a listener's socket in one loop. s are the settings of the loop's Relay.
-func (t Transport) listen(poller netio.Poller, addr netip.AddrPort, shared bool, s *Settings, o *Options) (netio.Socket,
-	error) {
-	if !t.Stream {
+// listenAt opens a listener's socket in one loop. s are the settings of the loop's Relay.
+func listenAt(poller netio.Poller, l *Listener, addr netip.AddrPort, shared bool, s *Settings,
+	o *Options) (netio.Socket, error) {
+	if !l.Transport.Stream {
 		return poller.Listen(addr, netio.SocketOptions{ReusePort: shared, ReceiveBuffer: o.ReceiveBuffer})
 	}
-	return poller.ListenStream(addr, t.streamOptions(shared, s))
+	return poller.ListenStream(addr, streamOptions(l.Transport, shared, s))
 }
 
 // claim makes sure that no other process has the address of a listener, before the loops share it. A process that
 // shared the address too would get half of the clients. It returns the address with its port.
-func (t Transport) claim(poller netio.Poller, addr netip.AddrPort, s *Settings, o *Options) (netip.AddrPort, error) {
-	socket, err := t.listen(poller, addr, false, s, o)
+func claim(poller netio.Poller, l *Listener, s *Settings, o *Options) (netip.AddrPort, error) {
+	socket, err := listenAt(poller, l, l.Addr, false, s, o)
 	if err != nil {
-		return addr, err
+		return l.Addr, err
 	}
 	defer socket.Close()
 	return socket.Addr(), nil
 }
 
 // streamOptions returns the options of a TCP listener.
-func (t Transport) streamOptions(shared bool, s *Settings) netio.StreamOptions {
+func streamOptions(t Transport, shared bool, s *Settings) netio.StreamOptions {
 	return netio.StreamOptions{
 		Prefix: t.Prefix, MaxFrame: t.MaxFrame, ReusePort: shared,
 		HelloTimeout: s.HandshakeTimeout,

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/internal/kernel/shield"
 	"tidegate/internal/netio"
 	"tidegate/proxy/stats"
 )
@@ -13,6 +14,7 @@ import (
 type loop struct {
 	relay   *Relay
 	poller  netio.Poller
+	gate    *shield.Gate // before the listeners' sockets; nil: none
 	clock   clock
 	turns   stats.Turns
 	sampler *strangerSampler // nil: none
@@ -22,7 +24,7 @@ type loop struct {
 	dropped uint64        // the last reported netio.Stats.KernelDrops
 	left    bool          // a successor has the sessions
 	// entering has the pre-copy of a predecessor; nil: none.
-	entering *importer
+	entering *Importer
 }
 
 // command is work that another goroutine asks of a loop.
@@ -31,9 +33,9 @@ type command struct {
 	do   func(*Relay, time.Time)
 }
 
-func newLoop(relay *Relay, poller netio.Poller) *loop {
+func newLoop(relay *Relay, poller netio.Poller, gate *shield.Gate) *loop {
 	return &loop{
-		relay: relay, poller: poller, clock: newClock(time.Now),
+		relay: relay, poller: poller, gate: gate, clock: newClock(time.Now),
 		mailbox: make(chan command, 16), done: make(chan struct{}),
 	}
 }
@@ -60,7 +62,7 @@ func (l *loop) turn() error {
 	l.stood(l.clock.wake(deadline))
 	began := l.clock.now
 	l.lapped = began
-	l.poller.Receive(l.handler())
+	l.poller.Receive(l)
 	l.lap(stats.WorkReceive)
 	if l.readMail(); l.left {
 		return nil
@@ -71,9 +73,7 @@ func (l *loop) turn() error {
 	l.lap(stats.WorkWrite)
 	l.poller.Flush()
 	l.lap(stats.WorkSend)
-	if l.relay.paths.paced() {
-		l.relay.paths.sent(l.clock.now)
-	}
+	l.relay.Sent(l.clock.now)
 	if l.sampler != nil {
 		l.sampler.turn(l.clock.now, l.relay)
 		l.lap(stats.WorkSample)
@@ -87,9 +87,6 @@ func (l *loop) lap(w stats.Work) {
 	l.stood(l.clock.look())
 	l.turns.Part(w, l.clock.now.Sub(l.lapped))
 	l.lapped = l.clock.now
-	if l.relay.sockets.tap != nil {
-		l.relay.sockets.tap.now = l.clock.now
-	}
 }
 
 // next returns the earliest deadline; zero means never.
@@ -105,7 +102,7 @@ func (l *loop) next() time.Time {
 // later for the socket. So the filters' drops are subtracted here. Between the two counts the total stays as it was.
 func (l *loop) sockets() netio.Stats {
 	s := l.poller.Stats()
-	s.KernelDrops -= min(l.relay.known.gate.Drops(), s.KernelDrops)
+	s.KernelDrops -= min(l.gate.Drops(), s.KernelDrops)
 	l.dropped = max(l.dropped, s.KernelDrops)
 	s.KernelDrops = l.dropped
 	return s
@@ -121,24 +118,6 @@ func (l *loop) stood(pause time.Duration) {
 	}
 }
 
-// handler returns the handler of this turn's datagrams: the loop, or a tapped loop while a capture runs.
-func (l *loop) handler() netio.Handler {
-	if l.relay.sockets.tap == nil {
-		return l
-	}
-	l.relay.sockets.tap.now = l.clock.now
-	return tapped{l}
-}
-
-// tapped is a loop whose received datagrams are captured.
-type tapped struct{ *loop }
-
-// Datagram implements netio.Handler.
-func (l tapped) Datagram(s netio.Socket, from netip.AddrPort, datagram []byte) {
-	l.relay.sockets.tap.received(s, from, datagram)
-	l.loop.Datagram(s, from, datagram)
-}
-
 // Datagram implements netio.Handler.
 func (l *loop) Datagram(s netio.Socket, from netip.AddrPort, datagram []byte) {
 	l.relay.Receive(l.clock.now, s, from, datagram)
@@ -151,7 +130,7 @@ func (l *loop) InputDrained() {
 }
 
 // Refused implements netio.DropReporter.
-func (l *loop) Refused() int { return l.relay.drops.turn }
+func (l *loop) Refused() int { return l.relay.Refused() }
 
 // Failed implements netio.Handler.
 func (l *loop) Failed(s netio.Socket, err error) { l.relay.Failed(l.clock.now, s, err) }

@@ -17,7 +17,7 @@ func (wakeless) Wake() {}
 // TestLoopAnswersWithItsEnd asserts that a command that ends its loop reports success.
 func TestLoopAnswersWithItsEnd(t *testing.T) {
 	for range 1000 {
-		l := newLoop(nil, wakeless{})
+		l := newLoop(nil, wakeless{}, nil)
 		go func() {
 			f := <-l.mailbox
 			f.do(nil, time.Time{})

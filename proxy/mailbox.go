@@ -12,9 +12,6 @@ import (
 // ErrStopped reports that the proxy, or a part of it, no longer runs.
 var ErrStopped = errors.New("the proxy has stopped")
 
-// ErrEnded reports that a change came too late, since the Server is ending.
-var ErrEnded = errors.New("this process is ending; after an upgrade, ask the new one")
-
 // post makes the loop call f on its own goroutine, between batches. It returns false if the loop has ended. It is
 // safe for concurrent use.
 func (l *loop) post(w stats.Work, f func(*Relay, time.Time)) bool {
@@ -68,15 +65,10 @@ func (l *loop) await(ctx context.Context, closes <-chan struct{}) error {
 
 // walk visits all sessions of the loop's Relay, and waits until the walk ends or ctx is done. After an error, the
 // caller must not use what v uses: the loop may still call it.
-func (l *loop) walk(ctx context.Context, w stats.Work, v visit) error {
+func (l *loop) walk(ctx context.Context, w stats.Work, v Visit) error {
 	ended := make(chan struct{})
 	err := l.consult(ctx, w, func(r *Relay, now time.Time) {
-		r.walk(now, func(r *Relay, now time.Time, e *entry) int {
-			if ctx.Err() != nil {
-				return enough
-			}
-			return v(r, now, e)
-		}, func(time.Time) { close(ended) })
+		r.Walk(now, v, func() bool { return ctx.Err() == nil }, func() { close(ended) })
 	})
 	if err != nil {
 		return err

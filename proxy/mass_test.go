@@ -129,7 +129,7 @@ func drainEvents(now time.Time, conn codec.Conn) {
 }
 
 // visitAll walks to the end at once.
-func visitAll(r *Relay, now time.Time, v visit) {
+func visitAll(r *Relay, now time.Time, v Visit) {
 	over := false
 	for r.walk(now, v, func(time.Time) { over = true }); !over; {
 		r.walkOn(now)
@@ -138,27 +138,27 @@ func visitAll(r *Relay, now time.Time, v visit) {
 
 // list is the Relay's part of Server.Sessions.
 func list(r *Relay, now time.Time, q Query) (all []Session) {
-	var found pages
-	visitAll(r, now, q.listing(&found))
+	var found Pages
+	visitAll(r, now, q.Listing(&found))
 	return slices.Concat(found...)
 }
 
 // kick is the Relay's part of Server.Kick.
 func kick(r *Relay, now time.Time, id SessionID, text string) error {
 	result := ErrNoSession
-	visitAll(r, now, id.visit(func(r *Relay, now time.Time, e *entry) { result = r.kick(now, e, text) }))
+	visitAll(r, now, id.Visit(func(r *Relay, now time.Time, e *entry) { result = r.Kick(now, e, text) }))
 	return result
 }
 
 // moveAll is the Relay's part of Server.TransferServer.
 func moveAll(r *Relay, now time.Time, pool *upstream.Pool, from netip.AddrPort) (moved int) {
-	visitAll(r, now, moving(pool, from, &moved))
+	visitAll(r, now, Moving(pool, from, &moved))
 	return moved
 }
 
 // whyOf is the Relay's part of Server.Why.
 func whyOf(r *Relay, now time.Time, a netip.Addr) Why {
 	w := r.guard.why(now, a)
-	visitAll(r, now, w.of(a))
+	visitAll(r, now, w.Of(a))
 	return w
 }

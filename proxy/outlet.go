@@ -27,32 +27,33 @@ type outlet struct {
 	scratch   []byte            // for datagrams to trusted proxies
 }
 
-// tapInto makes the tap copy datagrams into a spool, as its filter selects.
-func (o *outlet) tapInto(now time.Time, table sessionTable, s *spool) {
-	o.insertTap(now, table)
-	o.tap.spools = append(o.tap.spools, s)
+// Capture copies datagrams into a Spool from now on, as its filter selects.
+func (r *Relay) Capture(s *Spool) {
+	r.sockets.insertTap(r.table)
+	r.sockets.tap.spools = append(r.sockets.tap.spools, s)
 }
 
-// record makes the tap copy all datagrams into a black box.
-func (o *outlet) record(now time.Time, table sessionTable, b *blackBox) {
-	o.insertTap(now, table)
-	o.tap.box = b
+// Record copies all datagrams into a BlackBox from now on.
+func (r *Relay) Record(b *BlackBox) {
+	r.sockets.insertTap(r.table)
+	r.sockets.tap.box = b
 }
 
-func (o *outlet) insertTap(now time.Time, table sessionTable) {
+func (o *outlet) insertTap(table sessionTable) {
 	if o.tap == nil {
-		o.tap = &tap{Sockets: o.Sockets, table: table, now: now}
+		o.tap = &tap{Sockets: o.Sockets, table: table}
 		o.Sockets = o.tap
 	}
 }
 
-// untap ends the effect of tapInto.
-func (o *outlet) untap(s *spool) {
+// EndCapture ends the effect of Capture.
+func (r *Relay) EndCapture(s *Spool) {
+	o := &r.sockets
 	if o.tap == nil {
 		return
 	}
 	if o.tap.spools = slices.DeleteFunc(o.tap.spools,
-		func(other *spool) bool { return other == s }); len(o.tap.spools) == 0 && o.tap.box == nil {
+		func(other *Spool) bool { return other == s }); len(o.tap.spools) == 0 && o.tap.box == nil {
 		o.Sockets, o.tap = o.tap.Sockets, nil
 	}
 }

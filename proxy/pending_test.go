@@ -35,8 +35,8 @@ func TestImportIsSpread(t *testing.T) {
 			t.Fatalf("turn %d restores %d sessions, want at most %d", turns, done, turnSlice/completing+1)
 		}
 		if turns == 2 {
-			var found pages
-			r.walk(m.now, Query{Limit: sessions}.listing(&found), nil)
+			var found Pages
+			r.walk(m.now, Query{Limit: sessions}.Listing(&found), nil)
 			for r.walks.due != (time.Time{}) {
 				r.Advance(m.now)
 			}
@@ -53,7 +53,7 @@ func TestDamagedRecordCostsOneSession(t *testing.T) {
 	m := newMass(t, 3, raknet.New(raknet.Options{}), ModeTerminate, func(*Settings) {})
 	shared, all := exportAll(m.relay, m.now)
 	r := m.successor(t)
-	i := beginImport(r, m.now)
+	i := BeginImport(r, m.now)
 	if err := i.shared(shared, noSocket); err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func TestSessionsOfRemovedListeners(t *testing.T) {
 	m.settings = &other
 	r := NewRelay(&other, RelayOptions{Log: zerolog.Nop(), Bans: ratelimit.NewBans(banTerms)}, m, m.now)
 	r.Attach(0, &simSocket{addr: secondAddr})
-	i := beginImport(r, m.now)
+	i := BeginImport(r, m.now)
 	open := func(addr netip.AddrPort) (netio.Socket, error) { return &simSocket{addr: addr}, nil }
 	if err := i.shared(shared, open); err != nil {
 		t.Fatal(err)

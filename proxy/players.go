@@ -34,8 +34,8 @@ type playerNews struct {
 	missed         bool // there were too many
 }
 
-// join begins to know clients. They are added afterwards.
-func (p *Players) join(carrier stray.Carrier, secret stray.Secret) {
+// Join begins to know clients. They are added afterwards.
+func (p *Players) Join(carrier stray.Carrier, secret stray.Secret) {
 	p.mu.Lock()
 	p.secret, p.loops, p.news = secret, make(map[stray.Key]uint16), playerNews{}
 	p.mu.Unlock()
@@ -79,9 +79,9 @@ func (p *Players) closed(listener uint64, client netip.AddrPort, loop int) {
 	}
 }
 
-// changes returns what has changed since the last call: opened may have clients that have left meanwhile, and closed
+// Changes returns what has changed since the last call: opened may have clients that have left meanwhile, and closed
 // ones that are back. With whole, or after too many changes, opened has all clients, and the result is whole.
-func (p *Players) changes(whole bool) (opened, closed []stray.Key, isWhole bool) {
+func (p *Players) Changes(whole bool) (opened, closed []stray.Key, isWhole bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	news := p.news
@@ -106,8 +106,8 @@ func (p *Players) changes(whole bool) (opened, closed []stray.Key, isWhole bool)
 	return opened, nil, true
 }
 
-// home returns a client's key, and the loop that has its session or should have it.
-func (p *Players) home(d *stray.Datagram, loops int) (key stray.Key, loop int) {
+// Home returns a client's key, and the loop that has its session or should have it.
+func (p *Players) Home(d *stray.Datagram, loops int) (key stray.Key, loop int) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	key = p.secret.Key(d.Listener, d.Client)
@@ -179,7 +179,7 @@ func (w *ways) face(home netio.Socket, node string) netio.Socket {
 	return f
 }
 
-// home returns the session's own socket to its client.
+// Home returns the session's own socket to its client.
 func (p *session) home() netio.Socket {
 	if f, ok := p.face.(*farFace); ok {
 		return f.Socket
@@ -292,9 +292,9 @@ func (d *listener) faceAt(local netip.Addr) netio.Socket {
 	return d.socket
 }
 
-// fromFleet handles a client's datagram that arrived at another node. The session checks it as it checks a datagram
+// FromFleet handles a client's datagram that arrived at another node. The session checks it as it checks a datagram
 // that arrives here: its sender may be forged.
-func (r *Relay) fromFleet(now time.Time, node string, key stray.Key, in *stray.Datagram) {
+func (r *Relay) FromFleet(now time.Time, node string, key stray.Key, in *stray.Datagram) {
 	d := listenerWith(in.Listener, r.listeners)
 	if d == nil {
 		return
@@ -325,4 +325,21 @@ func (w *ways) passAgain(key stray.Key, d *stray.Datagram) bool {
 	carrier := w.players.carrier.Load()
 	d.Hops++
 	return carrier != nil && d.Hops <= stray.MaxHops && (*carrier).PassOn(key, d)
+}
+
+// TellPlayer is a visit that makes a client known which was here before the fleet.
+func TellPlayer(r *Relay, _ time.Time, e *entry) int {
+	if d := e.Value.listener; e.Value.isKnown() && !d.stream && d.proxies == nil {
+		r.ways.players.opened(d.id, e.Key.Client, r.shard.index)
+	}
+	return copied
+}
+
+// SendAnswer sends another node's datagram to a client whose datagrams arrive here.
+func (r *Relay) SendAnswer(node string, key stray.Key, d *stray.Datagram) {
+	carrier := r.ways.players.carrier.Load()
+	if l := listenerWith(d.Listener, r.listeners); l != nil && carrier != nil && (*carrier).Has(node, key) {
+		r.counters.Clients.Out.Count(d.Bytes)
+		r.sockets.Send(l.faceAt(d.Local), d.Client, d.Bytes)
+	}
 }

@@ -28,7 +28,7 @@ func atFarNode(t *testing.T, p codec.Protocol) (*world, *player, *farNode) {
 	w.SetPath(c.addr, listenerAddr, simnet.Weather{Loss: 1})
 	w.Run(10 * time.Millisecond) // nothing is on its way
 	far, r := new(farNode), w.proxy.relay
-	r.ways.players.join(far, stray.Secret{})
+	r.ways.players.Join(far, stray.Secret{})
 	r.ways.at = "far"
 	r.follow(r.table.Get(w.keyOf(c)))
 	r.ways.at = ""
@@ -70,7 +70,7 @@ func TestSilentPlayerIsFoundByOthers(t *testing.T) {
 	}
 	w.Run(10 * time.Millisecond)
 	far, r := new(farNode), w.proxy.relay
-	r.ways.players.join(far, stray.Secret{})
+	r.ways.players.Join(far, stray.Secret{})
 	r.ways.at = "far"
 	r.follow(r.table.Get(w.keyOf(other)))
 	r.ways.at = ""
@@ -95,7 +95,7 @@ func TestSilentRelayedPlayerIsFound(t *testing.T) {
 	w.SetPath(c.addr, listenerAddr, simnet.Weather{Loss: 1})
 	w.Run(10 * time.Millisecond)
 	far, r := new(farNode), w.proxy.relay
-	r.ways.players.join(far, stray.Secret{})
+	r.ways.players.Join(far, stray.Secret{})
 	arrives := func(p *player, at string) {
 		e := r.table.Get(w.keyOf(p))
 		e.Value.heard, r.ways.at = w.Now(), at
@@ -137,7 +137,7 @@ func TestSilentPlayersAreExcused(t *testing.T) {
 		c := w.connect(codec.Hello{})
 		w.Run(time.Second)
 		if follows {
-			w.proxy.relay.ways.players.join(new(farNode), stray.Secret{})
+			w.proxy.relay.ways.players.Join(new(farNode), stray.Secret{})
 		}
 		w.SetPath(c.addr, listenerAddr, simnet.Weather{Loss: 1})
 		w.Run(2 * pathTime)
@@ -165,15 +165,14 @@ func TestMovedSessionAnswersByItsFirstNode(t *testing.T) {
 		w.SetPath(c.addr, listenerAddr, simnet.Weather{Loss: 1})
 		w.Run(10 * time.Millisecond)
 		far, r, now := new(farNode), w.proxy.relay, w.Now()
-		r.ways.players.join(far, stray.Secret{})
-		record, err := takeOut(r, now, r.table.Get(w.keyOf(c)))
+		r.ways.players.Join(far, stray.Secret{})
+		record, err := r.TakeOut(now, r.table.Get(w.keyOf(c)))
 		if err != nil {
 			t.Fatal(err)
 		}
-		a, err := readArrival(record)
+		a, err := ReadArrival(now, record)
 		if err == nil {
-			a.age, a.read = 0, now
-			err = a.putIn(now, r, "first")
+			err = a.PutIn(now, r, "first")
 		}
 		if err != nil {
 			t.Fatal(err)

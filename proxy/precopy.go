@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"context"
-	"encoding/binary"
 	"time"
 
 	"tidegate/internal/netio"
@@ -15,11 +14,6 @@ import (
 // its ID. The successor removes the sessions that have ended or changed.
 
 const (
-	// pieceCost bounds the visits of a piece of a pass, by their cost.
-	pieceCost = 1024
-	// copying is the cost of a visit that writes a session. So a piece has 128 of them, in 1 to 4 ms. The successor
-	// needs as long for them.
-	copying = 8
 	// mostPasses bounds the passes of a pre-copy.
 	mostPasses = 32
 	// passesTime bounds the time of a pre-copy.
@@ -34,95 +28,6 @@ const (
 	// have: peers would repeat themselves, and sessions would end.
 	restTime = 2 * time.Millisecond
 )
-
-// precopy is the state of a Relay's pre-copy.
-type precopy struct {
-	last  uint8 // the last round: each upgrade has one
-	round uint8 // the present round; 0: none
-	// naming names the sockets. It is nil in tests.
-	naming netio.Handover
-	pass   *walk     // under way; nil: none
-	batch  []byte    // of all pieces of the pass
-	room   []byte    // for a record
-	began  time.Time // time of the piece
-	count  int       // sessions in the piece
-}
-
-// start begins a round: sessions that earlier rounds have copied count as changed.
-func (c *precopy) start(sockets netio.Poller) {
-	c.end()
-	if c.last++; c.last == 0 {
-		c.last = 1
-	}
-	*c = precopy{last: c.last, round: c.last}
-	c.naming, _ = sockets.(netio.Handover)
-}
-
-// stop ends the round. All sessions count as changed.
-func (c *precopy) stop() {
-	c.end()
-	*c = precopy{last: c.last}
-}
-
-// has reports whether the present round has copied the session, and the session is unchanged.
-func (c *precopy) has(p *session) bool { return p.copied != 0 && p.copied == c.round }
-
-// piece writes the next piece of a pass, or the first one of a new pass. It is valid until the next pass.
-func (c *precopy) piece(r *Relay, now time.Time) []byte {
-	if c.pass == nil {
-		c.pass, c.batch = &walk{at: r.table.Walk(), visit: copyCalm}, c.batch[:0]
-	}
-	before := len(c.batch)
-	c.began, c.count = now, 0
-	if c.pass.slice(r, now, pieceCost); c.pass.at.Ended() {
-		c.pass = nil
-	}
-	return c.batch[before:]
-}
-
-// end ends the pass.
-func (c *precopy) end() {
-	if c.pass != nil {
-		c.pass.at.Stop()
-		c.pass = nil
-	}
-}
-
-// copyCalm is a visit that adds a calm session to the batch, unless the batches have it.
-func copyCalm(r *Relay, now time.Time, e *entry) int {
-	p, c := &e.Value, &r.precopy
-	switch {
-	case c.round == 0:
-		return enough
-	case c.has(p), !r.table.IsEstablished(e), p.path != nil && p.path.parked.len() > 0, !p.mayBeCopied():
-		return looked
-	}
-	x := exporter{relay: r, now: now, naming: c.naming}
-	c.batch = binary.AppendUvarint(c.batch, uint64(max(now.Sub(c.began), 0)))
-	c.batch = appendPiece(c.batch, x.names(e))
-	c.room = x.session(e, c.room[:0])
-	c.batch = appendPiece(c.batch, c.room)
-	c.count++
-	p.copied = c.round
-	return copying
-}
-
-// mayBeCopied reports whether the session is likely to stay as it is. One on the list for the next Flush is about to
-// change, and the kernel counts the datagrams of a shortcut.
-func (p *session) mayBeCopied() bool {
-	if p.isRelayed() {
-		return p.shortcut == nil
-	}
-	return !p.isPending() && !p.dirty && !p.waits && p.isCalm() && p.client.up && p.upstream.up
-}
-
-// keeps reports whether the present round has copied the session, and its record would be the same now. The place of a
-// session in a server's line changes with the sessions before it.
-func (x *exporter) keeps(e *entry) bool {
-	p := &e.Value
-	return x.copied && x.relay.precopy.has(p) && len(x.closing[e]) == 0 && x.places[e] == 0 &&
-		(p.path == nil || p.path.parked.len() == 0)
-}
 
 // CopiedSessions is a batch of a pre-copy, for Server.TakeCopies.
 type CopiedSessions struct {
@@ -156,7 +61,7 @@ func (s *Server) Precopy(ctx context.Context, to Heir) (err error) {
 		if err := l.giveSockets(ctx, i, to); err != nil {
 			return err
 		}
-		err := l.consult(ctx, stats.WorkHandover, func(r *Relay, _ time.Time) { r.precopy.start(l.poller) })
+		err := l.consult(ctx, stats.WorkHandover, func(r *Relay, _ time.Time) { r.BeginCopies(l.poller) })
 		if err != nil {
 			return err
 		}
@@ -203,7 +108,7 @@ func (g *gains) end(copied, all int, took time.Duration) bool {
 // endPrecopy frees the memory of a pre-copy that has failed.
 func (s *Server) endPrecopy(ctx context.Context) {
 	for _, l := range s.loops {
-		_ = l.consult(ctx, stats.WorkHandover, func(r *Relay, _ time.Time) { r.precopy.stop() }) // it may have ended
+		_ = l.consult(ctx, stats.WorkHandover, func(r *Relay, _ time.Time) { r.EndCopies() }) // it may have ended
 	}
 }
 
@@ -245,9 +150,9 @@ func (p *pass) run(ctx context.Context, to Heir) error {
 		began, behind := time.Now(), false
 		b, n := CopiedSessions{Loop: p.number}, 0
 		err := p.consult(ctx, stats.WorkHandover, func(r *Relay, now time.Time) {
-			c := &r.precopy
-			b.Batch, b.At, n = c.piece(r, now), now, c.count
-			more, p.all, behind = c.pass != nil, r.table.Len(), r.backlog.behind()
+			c := r.CopySome(now)
+			b.Batch, b.At, n = c.Batch, now, c.Count
+			more, p.all, behind = c.More, c.All, r.Behind()
 		})
 		if err == nil && (n > 0 || first) {
 			err = to.GiveSessions(b)
@@ -263,7 +168,7 @@ func (p *pass) run(ctx context.Context, to Heir) error {
 			return err
 		}
 		if more && time.Now().After(p.until) {
-			return p.consult(ctx, stats.WorkHandover, func(r *Relay, _ time.Time) { r.precopy.end() })
+			return p.consult(ctx, stats.WorkHandover, func(r *Relay, _ time.Time) { r.EndCopyPass() })
 		}
 	}
 	return nil
@@ -282,7 +187,7 @@ func (p *pass) rest(ctx context.Context, d time.Duration, behind bool) error {
 			return ctx.Err()
 		case <-wake.C:
 		}
-		err := p.consult(ctx, stats.WorkHandover, func(r *Relay, _ time.Time) { behind = r.backlog.behind() })
+		err := p.consult(ctx, stats.WorkHandover, func(r *Relay, _ time.Time) { behind = r.Behind() })
 		if err != nil || !behind || time.Now().After(p.until) {
 			return err
 		}

@@ -28,7 +28,7 @@ func copyPass(r *Relay, now time.Time) copiedPass {
 	for first := true; first || c.pass != nil; first = false {
 		b.Batch = append(b.Batch, c.piece(r, now)...)
 	}
-	x := exporter{relay: r, now: now}
+	x := Exporter{relay: r, now: now}
 	for e := range r.table.All {
 		b.sockets[e.Value.serial] = x.sockets(e)
 	}
@@ -58,7 +58,7 @@ func eachCopy(t testing.TB, batch []byte, f func(record []byte)) {
 
 // takeCopies gives an importer the batches of a pre-copy. One of every few sessions has its sockets there already, and
 // enters. Some of these change or end before the standstill.
-func takeCopies(t testing.TB, i *importer, every SessionID, batches []copiedPass) {
+func takeCopies(t testing.TB, i *Importer, every SessionID, batches []copiedPass) {
 	t.Helper()
 	for _, b := range batches {
 		eachCopy(t, b.Batch, func(of []byte) {
@@ -100,7 +100,7 @@ func (w *world) checkCopies(r *Relay) {
 				if e.Value.serial != before.Serial || !r.precopy.has(&e.Value) || !b.isLast(w.t, w.copies, e.Value.serial) {
 					continue
 				}
-				x := exporter{relay: r, now: b.At}
+				x := Exporter{relay: r, now: b.At}
 				var now savedSession
 				if err := record.Read(x.session(e, nil), &now); err != nil {
 					w.t.Fatal(err)
@@ -164,7 +164,7 @@ func TestPrecopy(t *testing.T) {
 	}
 	shared, all := exportAll(old, m.now)
 	r := m.successor(t)
-	i := beginImport(r, m.now)
+	i := BeginImport(r, m.now)
 	takeCopies(t, i, 1, batches)
 	if err := i.shared(shared, noSocket); err != nil {
 		t.Fatal(err)
@@ -250,7 +250,7 @@ func TestMissingCopy(t *testing.T) {
 	old.precopy.start(nil)
 	batch := copyPass(old, m.now)
 	shared, all := exportAll(old, m.now)
-	i := beginImport(m.successor(t), m.now)
+	i := BeginImport(m.successor(t), m.now)
 	n := 0
 	eachCopy(t, batch.Batch, func(b []byte) {
 		if n++; n < 3 {
@@ -290,7 +290,7 @@ func TestCopyWithAnotherSocket(t *testing.T) {
 			}
 		}
 		r := m.successor(t)
-		i := beginImport(r, m.now)
+		i := BeginImport(r, m.now)
 		takeCopies(t, i, 1, []copiedPass{copies})
 		if r.table.Len() != len(all) {
 			t.Fatalf("%v: %d of %d sessions enter before the standstill", mode, r.table.Len(), len(all))
@@ -340,11 +340,11 @@ func TestCopiesAreForOneSuccessor(t *testing.T) {
 		if !r.precopy.has(&e.Value) {
 			t.Fatal("a session is not copied")
 		}
-		if beginExport(r, m.now).keeps(e) {
+		if BeginExport(r, m.now, false, nil).keeps(e) {
 			t.Error("a freeze without a pre-copy keeps a session")
 		}
-		has("freeze without a pre-copy", beginExport(r, m.now).session(e, nil), nil)
-		b, err := writeDown(r, m.now, e)
+		has("freeze without a pre-copy", BeginExport(r, m.now, false, nil).session(e, nil), nil)
+		b, err := r.WriteDown(m.now, e)
 		has("a session that travels", b, err)
 	}
 }
@@ -355,7 +355,7 @@ func TestReloadEndsAPrecopy(t *testing.T) {
 	r := m.relay
 	r.precopy.start(nil)
 	copyPass(r, m.now)
-	r.reload(m.now, m.settings, nil)
+	r.Reload(m.now, m.settings, nil)
 	for e := range r.table.All {
 		if r.precopy.has(&e.Value) {
 			t.Fatal("a copy is valid after a reload")
@@ -388,7 +388,7 @@ func TestPassWaitsForItsLoop(t *testing.T) {
 func passOfBusyLoop(t *testing.T, recovers bool) {
 	const sessions = 3 * pieceCost / copying
 	m := newMass(t, sessions, raknet.New(raknet.Options{}), ModeRelay, func(*Settings) {})
-	l := newLoop(m.relay, wakeless{})
+	l := newLoop(m.relay, wakeless{}, nil)
 	defer close(l.done)
 	go func() {
 		for {

@@ -35,7 +35,7 @@ const (
 // just left. That loop believes the goodbye within a moment. Until then the client hears nothing, so it asks again.
 func (here *Presence) mayReturn(now time.Time, d *listener, from netip.Addr, conn codec.Conn, asking shard) bool {
 	known, ok := here.find(d, conn)
-	return ok && known.session.shard(asking.of) != asking.index && known.from.Addr() == from && here.mayEnd(now, d, conn)
+	return ok && known.session.Shard(asking.of) != asking.index && known.from.Addr() == from && here.mayEnd(now, d, conn)
 }
 
 // mayEnd reports whether the session of a client's name may end soon, since its client may have left.
@@ -109,8 +109,8 @@ func (here *Presence) has(p *session) bool {
 	return here.sessions[key].session == p.serial
 }
 
-// len returns the number of clients that have named themselves.
-func (here *Presence) len() int {
+// Len returns the number of clients that have named themselves.
+func (here *Presence) Len() int {
 	here.mu.Lock()
 	defer here.mu.Unlock()
 	return len(here.sessions)

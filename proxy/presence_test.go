@@ -52,7 +52,7 @@ func TestIdentityPlaysOnceOnAllLoops(t *testing.T) {
 	first.conn.Close(one.Now(), codec.Goodbye{})
 	one.await("the first has left", 5*time.Second, func() bool { return len(presence.sessions) == 0 })
 	two.connect(codec.Hello{Identity: 7})
-	if got := presence.sessions[presenceKey{"play", 7}]; got.session.shard(2) != 1 {
+	if got := presence.sessions[presenceKey{"play", 7}]; got.session.Shard(2) != 1 {
 		t.Errorf("session %v has the identity, want one of the other Relay", got)
 	}
 }

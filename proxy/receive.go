@@ -13,6 +13,9 @@ import (
 
 // Receive handles a datagram that came in by one of the Relay's sockets.
 func (r *Relay) Receive(now time.Time, s netio.Socket, from netip.AddrPort, datagram []byte) {
+	if r.sockets.tap != nil {
+		r.sockets.tap.received(now, s, from, datagram)
+	}
 	side := &r.counters.Upstreams
 	r.drops.fate = stats.FateStray
 	switch owner := s.Owner().(type) {

@@ -72,6 +72,9 @@ type Relay struct {
 	precopy  precopy
 }
 
+// Settings returns the settings in force.
+func (r *Relay) Settings() *Settings { return r.settings }
+
 // RelayOptions are the settings in which a Relay differs from its siblings, its log, and the state that siblings
 // share.
 type RelayOptions struct {

@@ -43,7 +43,7 @@ func (s *Server) Reload(settings *Settings) error {
 		}
 	}
 	for i, l := range s.loops {
-		if !l.ask(stats.WorkReload, func(r *Relay, now time.Time) { r.reload(now, settings, sockets[i]) }) {
+		if !l.ask(stats.WorkReload, func(r *Relay, now time.Time) { r.Reload(now, settings, sockets[i]) }) {
 			return ErrEnded
 		}
 	}
@@ -79,14 +79,7 @@ func (s *Server) openFresh(loop int, settings *Settings, addrs []netip.AddrPort)
 	l := s.loops[loop]
 	var fresh []int
 	if !l.ask(stats.WorkListeners, func(r *Relay, _ time.Time) {
-		present := listenersByKey(r.listeners, r.retired.list)
-		for i := range addrs {
-			if d := present[settings.Listeners[i].key()]; d != nil {
-				addrs[i] = d.socket.Addr()
-			} else {
-				fresh = append(fresh, i)
-			}
-		}
+		fresh = r.Fresh(settings, addrs)
 	}) {
 		return nil, ErrEnded
 	}
@@ -115,13 +108,7 @@ func (s *Server) openFresh(loop int, settings *Settings, addrs []netip.AddrPort)
 // Retired returns the addresses of removed UDP listeners with sessions, as their settings had them.
 func (s *Server) Retired() (addrs []netip.AddrPort) {
 	for _, l := range s.loops {
-		l.ask(stats.WorkListeners, func(r *Relay, _ time.Time) {
-			for _, d := range r.retired.list {
-				if d.sessions > 0 {
-					addrs = append(addrs, d.addr)
-				}
-			}
-		})
+		l.ask(stats.WorkListeners, func(r *Relay, _ time.Time) { addrs = append(addrs, r.Retired()...) })
 	}
 	slices.SortFunc(addrs, netip.AddrPort.Compare)
 	return slices.Compact(addrs)
@@ -168,7 +155,7 @@ func (s *Server) closeDeserted() {
 	var empty map[int]bool // indexes of retired listeners without sessions in all loops so far
 	for i, l := range s.loops {
 		l.ask(stats.WorkListeners, func(r *Relay, _ time.Time) {
-			here := r.retired.empty()
+			here := r.Deserted()
 			if i > 0 {
 				maps.DeleteFunc(here, func(index int, _ bool) bool { return !empty[index] })
 			}
@@ -178,7 +165,7 @@ func (s *Server) closeDeserted() {
 	for _, l := range s.loops {
 		for more := true; more; {
 			more = false
-			l.ask(stats.WorkListeners, func(r *Relay, _ time.Time) { more = r.retired.close(empty, turnListeners) })
+			l.ask(stats.WorkListeners, func(r *Relay, _ time.Time) { more = r.CloseDeserted(empty, turnListeners) })
 		}
 	}
 }

@@ -35,7 +35,7 @@ func TestReloadOfManyPortsTakesManyTurns(t *testing.T) {
 	const ports = 5*turnListeners + 3
 	m := newMass(t, 1, riptide22(), ModeTerminate, func(*Settings) {})
 	p := &porter{turner: turner{mass: m}}
-	l := newLoop(m.relay, p)
+	l := newLoop(m.relay, p, nil)
 	l.clock = newClock(func() time.Time { return m.now })
 	l.clock.start()
 	m.server.loops, m.relay.retired.deserted = []*loop{l}, func() {} // as if the Server swept later
@@ -91,7 +91,7 @@ func BenchmarkReload(b *testing.B) {
 	m, many := manyPorts(b)
 	for b.Loop() {
 		again := *many
-		m.relay.reload(m.now, &again, make([]netio.Socket, len(many.Listeners)))
+		m.relay.Reload(m.now, &again, make([]netio.Socket, len(many.Listeners)))
 	}
 }
 
@@ -126,6 +126,6 @@ func manyPorts(b *testing.B) (*mass, *Settings) {
 		many.Listeners = append(many.Listeners, more)
 		sockets = append(sockets, &simSocket{addr: more.Addr})
 	}
-	m.relay.reload(m.now, &many, sockets)
+	m.relay.Reload(m.now, &many, sockets)
 	return m, &many
 }

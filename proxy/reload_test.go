@@ -27,7 +27,7 @@ func (w *world) reload(change func(*Settings)) {
 			w.proxy.sockets[socket.addr], sockets[i] = socket, socket
 		}
 	}
-	w.proxy.relay.reload(w.Now(), &s, sockets)
+	w.proxy.relay.Reload(w.Now(), &s, sockets)
 	w.settings = &s
 }
 

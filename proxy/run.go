@@ -63,11 +63,11 @@ func (s *Server) addLoop(shard int) error {
 		Forwarder: o.Kernel.forwarder(), Gate: o.Kernel.gate(shard), Deserted: s.tellDeserted, Abnormal: o.Recording.Ended,
 	}, poller, time.Now())
 	if o.Recording.Last > 0 {
-		box := newBlackBox(o.Recording.Memory / o.Loops)
-		relay.sockets.record(time.Now(), relay.table, box)
+		box := NewBlackBox(o.Recording.Memory / o.Loops)
+		relay.Record(box)
 		s.boxes = append(s.boxes, box)
 	}
-	loop := newLoop(relay, poller)
+	loop := newLoop(relay, poller, o.Kernel.gate(shard))
 	if o.Kernel.Shield == nil && o.Kernel.Plain {
 		loop.sampler = new(strangerSampler)
 	}
@@ -125,6 +125,6 @@ func (s *Server) enforceBans(ctx context.Context) {
 
 func (s *Server) drain() {
 	for _, l := range s.loops {
-		l.post(stats.WorkDrain, func(r *Relay, now time.Time) { r.DrainBy(now, now.Add(r.settings.DrainGrace)) })
+		l.post(stats.WorkDrain, func(r *Relay, now time.Time) { r.DrainBy(now, now.Add(r.Settings().DrainGrace)) })
 	}
 }

@@ -12,7 +12,7 @@ import (
 // BenchmarkExport measures the export of an established session.
 func BenchmarkExport(b *testing.B) {
 	eachCrowd(b, func(b *testing.B, c *crowdNet, live float64) {
-		x := beginExport(c.relay, c.now)
+		x := BeginExport(c.relay, c.now, false, nil)
 		var e *entry
 		for e = range c.relay.table.All {
 			break
@@ -46,13 +46,13 @@ func BenchmarkImportKept(b *testing.B) {
 		batch := copyPass(c.relay, c.now)
 		_, all := exportAll(c.relay, c.now)
 		n := 0
-		var i *importer
+		var i *Importer
 		for b.Loop() {
 			if n%len(all) == 0 {
 				b.StopTimer()
 				r := NewRelay(c.relay.settings, RelayOptions{Log: zerolog.Nop()}, c, c.now)
 				r.Attach(0, c.listener)
-				i = beginImport(r, c.now)
+				i = BeginImport(r, c.now)
 				takeCopies(b, i, 1, []copiedPass{batch})
 				b.StartTimer()
 			}
@@ -67,13 +67,13 @@ func BenchmarkImportKept(b *testing.B) {
 func measureImport(b *testing.B, c *crowdNet, whole bool) {
 	_, all := exportAll(c.relay, c.now)
 	n := 0
-	var i *importer
+	var i *Importer
 	for b.Loop() {
 		if n%len(all) == 0 {
 			b.StopTimer()
 			r := NewRelay(c.relay.settings, RelayOptions{Log: zerolog.Nop()}, c, c.now)
 			r.Attach(0, c.listener)
-			i = beginImport(r, c.now)
+			i = BeginImport(r, c.now)
 			b.StartTimer()
 		}
 		session := all[n%len(all)]

@@ -161,7 +161,7 @@ func (w *world) reimported(e *entry) (restored *entry) {
 		}
 	}()
 	old, now := w.proxy.relay, w.Now()
-	x := beginExport(old, now)
+	x := BeginExport(old, now, false, nil)
 	record, sockets := x.session(e, nil), x.sockets(e)
 	for i, s := range sockets {
 		copied := *s.(*simSocket)
@@ -170,7 +170,7 @@ func (w *world) reimported(e *entry) (restored *entry) {
 	fresh := NewRelay(w.settings, RelayOptions{Seed: 99, Log: zerolog.Nop(), Bans: ratelimit.NewBans(banTerms)}, w.proxy,
 		old.born)
 	fresh.Attach(0, &simSocket{addr: listenerAddr})
-	i := beginImport(fresh, now)
+	i := BeginImport(fresh, now)
 	if i.session(record, sockets) != nil {
 		return nil
 	}

@@ -27,7 +27,7 @@ func FuzzImport(f *testing.F) {
 		n := int(pair) % len(pairs)
 		w := newFuzzWorld(t, pairs[n])
 		w.altered = true
-		i := beginImport(w.relay, w.now)
+		i := BeginImport(w.relay, w.now)
 		if err := i.shared(shared[n], noSocket); err != nil {
 			t.Fatal(err)
 		}
@@ -56,7 +56,7 @@ func FuzzImportRelay(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, pair byte, record []byte) {
 		w := newFuzzWorld(t, pairs[int(pair)%len(pairs)])
-		i := beginImport(w.relay, w.now)
+		i := BeginImport(w.relay, w.now)
 		_ = i.shared(record, noSocket)
 		i.end()
 		w.relay.Advance(w.now)

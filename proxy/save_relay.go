@@ -83,7 +83,7 @@ type savedWindow struct {
 }
 
 // shared appends the record of the Relay without its sessions.
-func (x *exporter) shared(b []byte) []byte {
+func (x *Exporter) shared(b []byte) []byte {
 	r, now := x.relay, x.now
 	counters, tallies := r.counters, r.samples.tallies.Clone()
 	for e := range r.table.All {

@@ -221,7 +221,8 @@ func (w *world) successor() *Relay {
 	r := NewRelay(w.settings, RelayOptions{Seed: 99, Log: zerolog.Nop(), Bans: ratelimit.NewBans(banTerms)}, w.proxy,
 		w.proxy.relay.born)
 	r.Attach(0, &simSocket{addr: listenerAddr})
-	if err := beginImport(r, w.Now()).shared(beginExport(w.proxy.relay, w.Now()).shared(nil), nil); err != nil {
+	x := BeginExport(w.proxy.relay, w.Now(), false, nil)
+	if err := BeginImport(r, w.Now()).shared(x.shared(nil), nil); err != nil {
 		w.t.Fatal(err)
 	}
 	return r

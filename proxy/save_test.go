@@ -25,7 +25,7 @@ type savedRecord struct {
 }
 
 // enter makes the session again.
-func (s *savedRecord) enter(i *importer) error {
+func (s *savedRecord) enter(i *Importer) error {
 	if s.kept == 0 {
 		return i.session(s.bytes, s.sockets)
 	}
@@ -37,7 +37,7 @@ func (s *savedRecord) enter(i *importer) error {
 }
 
 // keep tells an importer which sessions are as in the pre-copy.
-func keep(i *importer, all []savedRecord) {
+func keep(i *Importer, all []savedRecord) {
 	i.keep(func(yield func(SessionID) bool) {
 		for _, one := range all {
 			if one.kept != 0 && !yield(one.kept) {
@@ -49,7 +49,7 @@ func keep(i *importer, all []savedRecord) {
 
 // exportAll exports a Relay: the record of the Relay itself, and those of its sessions.
 func exportAll(r *Relay, now time.Time) (shared []byte, all []savedRecord) {
-	x := beginExport(r, now)
+	x := BeginExport(r, now, false, nil)
 	x.copied = true
 	for e := range r.table.All {
 		one := savedRecord{bytes: x.session(e, nil), sockets: x.sockets(e)}
@@ -64,7 +64,7 @@ func exportAll(r *Relay, now time.Time) (shared []byte, all []savedRecord) {
 // importAll is the reverse of exportAll.
 func importAll(t testing.TB, r *Relay, now time.Time, shared []byte, all []savedRecord, copies ...copiedPass) {
 	t.Helper()
-	i := beginImport(r, now)
+	i := BeginImport(r, now)
 	takeCopies(t, i, 2, copies)
 	if err := i.shared(shared, noSocket); err != nil {
 		t.Fatal(err)

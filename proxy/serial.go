@@ -21,8 +21,8 @@ func ParseSessionID(text string) (SessionID, error) {
 // String returns the ID in base 36, as logs and commands show it.
 func (id SessionID) String() string { return strconv.FormatUint(uint64(id), 36) }
 
-// shard returns the index of the session's Relay among all Relays.
-func (id SessionID) shard(shards int) int { return int(uint64(id) % uint64(shards)) }
+// Shard returns the index of the session's Relay among all Relays.
+func (id SessionID) Shard(shards int) int { return int(uint64(id) % uint64(shards)) }
 
 // serials makes the IDs of one Relay's sessions. Each ID is higher than the one before.
 type serials struct {

@@ -9,7 +9,7 @@ func TestSessionIDs(t *testing.T) {
 		last := SessionID(0)
 		for range 100 {
 			id := s.next()
-			if seen[id] || id <= last || id.shard(3) != shard {
+			if seen[id] || id <= last || id.Shard(3) != shard {
 				t.Errorf("%v after %v at %d of 3, given before: %v", id, last, shard, seen[id])
 			}
 			seen[id], last = true, id

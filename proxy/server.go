@@ -1,19 +1,14 @@
 package proxy
 
 import (
-	"context"
-	"math"
 	"net/netip"
-	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/rs/zerolog"
 
 	"tidegate/internal/netio"
 	"tidegate/internal/upstream"
-	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
 	sessions "tidegate/session"
 )
@@ -39,7 +34,7 @@ type Options struct {
 // Server runs a proxy: loops that share no session and no socket.
 type Server struct {
 	loops     []*loop
-	boxes     []*blackBox // of the loops; none without a recording
+	boxes     []*BlackBox // of the loops; none without a recording
 	options   Options
 	pools     upstream.Pools
 	presence  Presence
@@ -83,24 +78,6 @@ func (s *Server) wake(shard int) {
 			l.poller.Wake()
 		}
 	}
-}
-
-// Snapshot returns the present state of all loops. It waits for some turns of each loop. After Run it has only zeros.
-func (s *Server) Snapshot() Snapshot {
-	var all Snapshot
-	for _, l := range s.loops {
-		var list pages
-		if l.walk(context.Background(), stats.WorkList, Query{Limit: math.MaxInt}.listing(&list)) == nil {
-			all.Sessions = append(all.Sessions, slices.Concat(list...)...)
-		}
-		l.ask(stats.WorkList, func(r *Relay, _ time.Time) { // last, so that each session not listed counts as closed
-			all.Counters.Add(&r.counters)
-			all.Sockets = append(all.Sockets, l.sockets())
-		})
-	}
-	all.Kernel = stats.ReadKernel(s.options.Kernel.Shield, s.options.Kernel.Flows)
-	all.Counters.AddForwarded(&all.Kernel)
-	return all
 }
 
 // Bans returns the bans in force, for changes and subscriptions. It is safe for concurrent use.

@@ -3,7 +3,6 @@ package proxy
 import (
 	"context"
 	"fmt"
-	"math"
 	"net"
 	"net/netip"
 	"slices"
@@ -13,16 +12,11 @@ import (
 	"tidegate/proxy/stats"
 )
 
-// taking is the cost of a visit that takes a session out.
-const taking = 32
-
 // Leave admits no new clients from now on, and lets the present ones play on until they move or Run's context ends.
 func (s *Server) Leave(ctx context.Context) error {
 	for _, l := range s.loops {
 		err := l.consult(ctx, stats.WorkDrain, func(r *Relay, now time.Time) {
-			if !r.draining {
-				r.draining, r.leaving, r.drainBy = true, true, now.Add(math.MaxInt64/2)
-			}
+			r.Leave(now)
 		})
 		if err != nil {
 			return err
@@ -34,52 +28,22 @@ func (s *Server) Leave(ctx context.Context) error {
 // CopyPlayers returns copies of sessions of one loop that can move to other nodes: at most a number, of clients that
 // choose accepts. Loops call the function.
 func (s *Server) CopyPlayers(most int, choose func(stray.Key) bool) ([]stray.Session, error) {
-	return s.eachPlayer(most, choose, func(r *Relay, now time.Time, e *entry, _ stray.Key) ([]byte, error) {
-		return travelling(r, now, e)
-	})
+	return s.eachPlayer(&Movers{Most: most, Choose: choose})
 }
 
 // TakeOutPlayers takes sessions of one loop out for other nodes, as TakeOut does: at most a number of them, whose
 // clients choose accepts. gone is called for each one at once. Loops call both functions.
 func (s *Server) TakeOutPlayers(most int, choose func(stray.Key) bool, gone func(stray.Key)) ([]stray.Session, error) {
-	return s.eachPlayer(most, choose, func(r *Relay, now time.Time, e *entry, client stray.Key) ([]byte, error) {
-		b, err := takeOut(r, now, e)
-		if err == nil {
-			gone(client)
-		}
-		return b, err
-	})
+	return s.eachPlayer(&Movers{Most: most, Choose: choose, Gone: gone})
 }
 
-// eachPlayer calls write for clients of one loop that other nodes can have, until it has a number of sessions.
-func (s *Server) eachPlayer(most int, choose func(stray.Key) bool,
-	write func(*Relay, time.Time, *entry, stray.Key) ([]byte, error)) (all []stray.Session, err error) {
+// eachPlayer visits the sessions of one loop after another, until one has sessions that move.
+func (s *Server) eachPlayer(m *Movers) ([]stray.Session, error) {
 	for _, l := range s.loops {
 		// The walk must end, also if a caller gives up: the sessions that it has taken out are nowhere else.
-		err := l.walk(context.Background(), stats.WorkMove, func(r *Relay, now time.Time, e *entry) int {
-			if len(all) == most {
-				return enough
-			}
-			p := &e.Value
-			d := p.listener
-			if d.stream || d.proxies != nil || !p.isKnown() {
-				return looked
-			}
-			key := r.known.players.keyOf(d.id, e.Key.Client)
-			if !choose(key) {
-				return looked
-			}
-			at := ""
-			if f, ok := p.face.(*farFace); ok {
-				at = f.node
-			}
-			if b, err := write(r, now, e, key); err == nil {
-				all = append(all, stray.Session{Client: key, At: at, Record: b})
-			}
-			return taking
-		})
-		if err != nil || len(all) > 0 {
-			return all, err
+		err := l.walk(context.Background(), stats.WorkMove, m.Visit)
+		if err != nil || len(m.Found) > 0 {
+			return m.Found, err
 		}
 	}
 	return nil, nil
@@ -88,7 +52,7 @@ func (s *Server) eachPlayer(most int, choose func(stray.Key) bool,
 // PlayersLeft returns the number of sessions.
 func (s *Server) PlayersLeft(ctx context.Context) (n int, err error) {
 	for _, l := range s.loops {
-		if err := l.consult(ctx, stats.WorkList, func(r *Relay, _ time.Time) { n += r.table.Len() }); err != nil {
+		if err := l.consult(ctx, stats.WorkList, func(r *Relay, _ time.Time) { n += r.Len() }); err != nil {
 			return 0, err
 		}
 	}
@@ -97,13 +61,13 @@ func (s *Server) PlayersLeft(ctx context.Context) (n int, err error) {
 
 // CheckPlayers returns for each session why this Server would not take it in, or nil.
 func (s *Server) CheckPlayers(ctx context.Context, records [][]byte) []error {
-	all, faults := readArrivals(records)
+	all, faults := readArrivals(time.Now(), records)
 	needs := make([]bool, len(all)) // the session is lost without its source address
 	err := s.loops[0].consult(ctx, stats.WorkMove, func(r *Relay, now time.Time) {
 		fit := 0
 		for i, a := range all {
 			if faults[i] == nil {
-				needs[i], faults[i] = a.check(now, r, fit)
+				needs[i], faults[i] = a.Check(now, r, fit)
 			}
 			if faults[i] == nil {
 				fit++
@@ -130,28 +94,12 @@ func (s *Server) CheckPlayers(ctx context.Context, records [][]byte) []error {
 	return faults
 }
 
-func readArrivals(records [][]byte) (all []*arrival, faults []error) {
-	all, faults = make([]*arrival, len(records)), make([]error, len(records))
+func readArrivals(now time.Time, records [][]byte) (all []*Arrival, faults []error) {
+	all, faults = make([]*Arrival, len(records)), make([]error, len(records))
 	for i, b := range records {
-		all[i], faults[i] = readArrival(b)
+		all[i], faults[i] = ReadArrival(now, b)
 	}
 	return all, faults
-}
-
-// check returns why a Relay has no place for the session, or nil, and whether the session needs its source address.
-func (a *arrival) check(now time.Time, r *Relay, before int) (needsSource bool, err error) {
-	if err := a.room(r, before); err != nil {
-		return false, err
-	}
-	if r.leaving {
-		return false, ErrEnded
-	}
-	for _, route := range r.routes {
-		if route.Name == a.Route.Name {
-			needsSource = !route.Upstream.Transport.Transparent && (route.Mode == ModeRelay || route.Failover.Hold == 0)
-		}
-	}
-	return needsSource, a.fits(now, r)
 }
 
 // PutInPlayers begins to take sessions in that another node has taken out, each at the loop that gets its client's
@@ -173,12 +121,12 @@ func (s *Server) putIn(moved []stray.Session, returns bool) (faults func(ctx con
 	for i := range moved {
 		records[i] = moved[i].Record
 	}
-	all, errs := readArrivals(records)
+	all, errs := readArrivals(time.Now(), records)
 	parts := make([][]int, len(s.loops))
 	for i, a := range all {
 		if errs[i] == nil {
-			a.returns = returns
-			_, loop := s.players.home(&stray.Datagram{Listener: a.listenerID(), Client: a.Client}, len(s.loops))
+			a.Returns = returns
+			_, loop := s.players.Home(&stray.Datagram{Listener: a.ListenerID(), Client: a.Client}, len(s.loops))
 			parts[loop] = append(parts[loop], i)
 		}
 	}
@@ -191,7 +139,7 @@ func (s *Server) putIn(moved []stray.Session, returns bool) (faults func(ctx con
 		s.loops[n].post(stats.WorkMove, func(r *Relay, now time.Time) { // a loop that has ended does not do it
 			defer close(entered[n])
 			for _, i := range part {
-				errs[i] = all[i].putIn(now, r, moved[i].At)
+				errs[i] = all[i].PutIn(now, r, moved[i].At)
 			}
 		})
 	}
@@ -208,31 +156,6 @@ func (s *Server) putIn(moved []stray.Session, returns bool) (faults func(ctx con
 	}
 }
 
-// putIn takes a session in that comes from another node. Its client's datagrams arrive at a node; empty: here.
-func (a *arrival) putIn(now time.Time, r *Relay, node string) error {
-	err := a.fits(now, r)
-	if err == nil {
-		err = r.arrivals.add(now, a)
-	}
-	l := listenerWith(a.listenerID(), r.listeners)
-	if err != nil || l == nil {
-		return err
-	}
-	if a = r.arrivals.take(now, l.name, a.Client); a == nil {
-		return nil // another loop was faster
-	}
-	e, err := a.enter(now, r, l, l.faceAt(a.session.Local))
-	if e != nil {
-		r.ways.at = node
-		r.follow(e)
-		r.ways.at = ""
-	}
-	return err
-}
-
-// listenerID returns the number of the session's listener.
-func (a *arrival) listenerID() uint64 { return stray.ListenerID(a.Listener, a.session.Listener.Port()) }
-
 // isOurs reports whether this machine has an address.
 func isOurs(a netip.Addr) bool {
 	s, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(a, 0)))
@@ -241,11 +164,4 @@ func isOurs(a netip.Addr) bool {
 	}
 	_ = s.Close() // it was never used
 	return true
-}
-
-// keyOf returns the key of a client.
-func (p *Players) keyOf(listener uint64, client netip.AddrPort) stray.Key {
-	p.mu.RLock()
-	defer p.mu.RUnlock()
-	return p.secret.Key(listener, client)
 }

@@ -10,9 +10,9 @@ import (
 
 // JoinFleet lets the loops pass datagrams on to other nodes, and knows all clients from now on.
 func (s *Server) JoinFleet(ctx context.Context, carrier stray.Carrier, secret stray.Secret) error {
-	s.players.join(carrier, secret)
+	s.players.Join(carrier, secret)
 	for _, l := range s.loops {
-		if err := l.walk(ctx, stats.WorkList, tellPlayer); err != nil {
+		if err := l.walk(ctx, stats.WorkList, TellPlayer); err != nil {
 			return err
 		}
 	}
@@ -21,38 +21,24 @@ func (s *Server) JoinFleet(ctx context.Context, carrier stray.Carrier, secret st
 
 // HoldForFleet gives the loops a way to other nodes before they run, and until JoinFleet.
 func (s *Server) HoldForFleet(carrier stray.Carrier, secret stray.Secret) {
-	s.players.join(carrier, secret)
-}
-
-// tellPlayer is a visit that makes a client known which was here before the fleet.
-func tellPlayer(r *Relay, _ time.Time, e *entry) int {
-	if d := e.Value.listener; e.Value.isKnown() && !d.stream && d.proxies == nil {
-		r.ways.players.opened(d.id, e.Key.Client, r.shard.index)
-	}
-	return copied
+	s.players.Join(carrier, secret)
 }
 
 // PlayerChanges returns the clients that have joined and left since the last call. With whole, or if there were too
 // many changes, opened has all clients, and the result is whole.
 func (s *Server) PlayerChanges(whole bool) (opened, closed []stray.Key, isWhole bool) {
-	return s.players.changes(whole)
+	return s.players.Changes(whole)
 }
 
 // TakeStrays takes datagrams of this Server's clients that have arrived at another node; an empty node is this one. It
 // owns their bytes.
 func (s *Server) TakeStrays(node string, all []stray.Datagram) {
-	s.eachLoop(all, func(r *Relay, now time.Time, key stray.Key, d *stray.Datagram) { r.fromFleet(now, node, key, d) })
+	s.eachLoop(all, func(r *Relay, now time.Time, key stray.Key, d *stray.Datagram) { r.FromFleet(now, node, key, d) })
 }
 
 // SendAnswers sends another node's datagrams to clients whose datagrams arrive here. It owns their bytes.
 func (s *Server) SendAnswers(node string, all []stray.Datagram) {
-	s.eachLoop(all, func(r *Relay, _ time.Time, key stray.Key, d *stray.Datagram) {
-		carrier := r.ways.players.carrier.Load()
-		if l := listenerWith(d.Listener, r.listeners); l != nil && carrier != nil && (*carrier).Has(node, key) {
-			r.counters.Clients.Out.Count(d.Bytes)
-			r.sockets.Send(l.faceAt(d.Local), d.Client, d.Bytes)
-		}
-	})
+	s.eachLoop(all, func(r *Relay, _ time.Time, key stray.Key, d *stray.Datagram) { r.SendAnswer(node, key, d) })
 }
 
 // eachLoop gives each datagram to the loop that has the client's session or should have it.
@@ -63,7 +49,7 @@ func (s *Server) eachLoop(all []stray.Datagram, do func(*Relay, time.Time, stray
 	}
 	parts := make([][]keyed, len(s.loops))
 	for i := range all {
-		key, loop := s.players.home(&all[i], len(s.loops))
+		key, loop := s.players.Home(&all[i], len(s.loops))
 		parts[loop] = append(parts[loop], keyed{key, &all[i]})
 	}
 	for i, part := range parts {

@@ -12,7 +12,7 @@ import (
 // as those of several nodes. It does not wait for the loops.
 func (s *Server) ChargeSpending(reports []ratelimit.Spending, p ratelimit.Peers) {
 	for _, l := range s.loops {
-		l.post(stats.WorkLimits, func(r *Relay, now time.Time) { r.guard.charge(now, reports, p) })
+		l.post(stats.WorkLimits, func(r *Relay, now time.Time) { r.Charge(now, reports, p) })
 	}
 }
 
@@ -23,7 +23,7 @@ func (s *Server) TakeSpending(ctx context.Context, most int, p ratelimit.Peers) 
 	for _, l := range s.loops {
 		var part []ratelimit.Spending
 		err := l.consult(ctx, stats.WorkLimits, func(r *Relay, _ time.Time) {
-			part = r.guard.report(p, r.identities.next)
+			part = r.Spending(p)
 		})
 		if err != nil {
 			return nil, err

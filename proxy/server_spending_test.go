@@ -15,7 +15,7 @@ func TestSpendingOfLoops(t *testing.T) {
 	s, stop := new(Server), make(chan struct{})
 	defer close(stop)
 	for _, r := range f.nodes {
-		l := newLoop(r, wakeless{})
+		l := newLoop(r, wakeless{}, nil)
 		s.loops = append(s.loops, l)
 		go func() {
 			for {

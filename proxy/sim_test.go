@@ -326,7 +326,7 @@ func (r *Relay) Snapshot(now time.Time) Snapshot {
 	s := Snapshot{Counters: r.counters}
 	for e := range r.table.All {
 		if complete(r, now, e) {
-			s.Sessions = append(s.Sessions, describe(r, now, e))
+			s.Sessions = append(s.Sessions, r.Describe(now, e))
 		}
 	}
 	return s

@@ -100,10 +100,10 @@ func (p *performance) actOn(s *seat, a act) {
 		p.ban(s)
 	case kicks:
 		p.sendAway(s, a.kind)
-		_ = p.proxy.relayOf(e).kick(p.Now(), e, "a story")
+		_ = p.proxy.relayOf(e).Kick(p.Now(), e, "a story")
 	case moves:
 		if s.scene.relayed {
-			if err := p.proxy.relayOf(e).move(p.Now(), e, s.scene.games[0].addr); !errors.Is(err, ErrNotMovable) {
+			if err := p.proxy.relayOf(e).Move(p.Now(), e, s.scene.games[0].addr); !errors.Is(err, ErrNotMovable) {
 				p.judge.Errorf("the relayed session of player %d moves: %v", s.number, err)
 			}
 			return
@@ -118,7 +118,7 @@ func (p *performance) actOn(s *seat, a act) {
 		if e.Value.hold == nil {
 			p.chatter(s, p.serverEnd(e), chatterTimes)
 		}
-		_ = p.proxy.relayOf(e).move(p.Now(), e, to) // some protocols' sessions stay
+		_ = p.proxy.relayOf(e).Move(p.Now(), e, to) // some protocols' sessions stay
 	}
 }
 
@@ -223,7 +223,7 @@ func (p *performance) reload(variant int) {
 	}
 	p.proxy.settings = &next
 	for _, n := range p.proxy.nodes {
-		n.relay.reload(p.Now(), &next, nil)
+		n.relay.Reload(p.Now(), &next, nil)
 	}
 }
 
@@ -267,7 +267,7 @@ func (p *performance) replace() {
 // `sessions import` do. The session waits there for its client's next datagram.
 func (p *performance) travel(s *seat, e *entry, n int) {
 	end := p.serverEnd(e)
-	b, err := takeOut(p.proxy.relayOf(e), p.Now(), e)
+	b, err := p.proxy.relayOf(e).TakeOut(p.Now(), e)
 	if errors.Is(err, ErrNotMovable) || errors.Is(err, ErrNoSession) {
 		return // it plays on
 	}
@@ -279,20 +279,17 @@ func (p *performance) travel(s *seat, e *entry, n int) {
 		p.replaced = true
 		p.replace()
 	}
-	var a *arrival
+	var a *Arrival
 	if err == nil {
-		a, err = readArrival(b)
+		a, err = ReadArrival(p.Now(), b)
 	}
 	if err == nil {
 		r := p.proxy.node(s.addr, s.at).relay
-		if err = a.room(r, 0); err == nil {
-			err = a.fits(p.Now(), r)
-		}
+		err = a.Fits(p.Now(), r)
 	}
 	if err == nil {
-		a.age, a.read = 0, p.Now() // virtual time
 		p.arrived++
-		err = p.proxy.arrivals.add(p.Now(), a)
+		err = p.proxy.arrivals.Add(p.Now(), a)
 	}
 	if errors.Is(err, sessions.ErrFull) { // strangers have all places of a relayed scene
 		s.excused = true

@@ -93,8 +93,8 @@ var mutants = []mutant{
 	{"a datagram for an ending session is dropped without a reason", "proxy/receive.go",
 		"r.drops.add(now, dropped{stats.DropUnexpected, d, from, len(datagram), codec.ErrClosed})\n\t\treturn", "return"},
 	{"half-open sessions have no bound", "session/halfopen.go", "case h.count >= l.HalfOpen:", "case h.count >= 1<<30:"},
-	{"a session that travels leaves its name behind", "proxy/travel.go", "\t\tr.presence.remove(p)\n", ""},
-	{"a session that travels leaves its client ID behind", "proxy/travel.go", "p.route.ids.free(p.id)", "_ = p.id"},
+	{"a session that travels leaves its name behind", "proxy/travelling.go", "\t\tr.presence.remove(p)\n", ""},
+	{"a session that travels leaves its client ID behind", "proxy/travelling.go", "p.route.ids.free(p.id)", "_ = p.id"},
 	{"a RakNet message is not sent again", "codec/raknet/flight.go", "f.resend = append(f.resend, r)", "_ = r"},
 }
 

@@ -1,10 +1,11 @@
 package proxy
 
 import (
-	"net/netip"
+	"context"
+	"math"
+	"slices"
 	"time"
 
-	"tidegate/codec"
 	"tidegate/internal/netio"
 	"tidegate/proxy/stats"
 )
@@ -17,59 +18,20 @@ type Snapshot struct {
 	Kernel   stats.KernelFigures
 }
 
-// Session is one session of a Snapshot.
-type Session struct {
-	ID               SessionID
-	Listener         string
-	Route            string
-	Client           netip.AddrPort
-	Server           netip.AddrPort // zero while no server is chosen
-	ClientProtocol   string
-	UpstreamProtocol string
-	Age              time.Duration
-	Established      bool
-	Relayed          bool // in ModeRelay: traffic counts datagrams, and there are no Stats
-	Forwarded        bool // the kernel forwards the session
-	Ending           bool // the proxy is saying goodbye
-	Held             bool // the session has lost or left its server, and waits for another
-	FromClient       stats.Traffic
-	FromUpstream     stats.Traffic
-	ClientStats      codec.Stats
-	UpstreamStats    codec.Stats
-}
-
-// describe copies the state of a session. Of a relayed session the proxy does not know the content.
-func describe(r *Relay, now time.Time, e *entry) Session {
-	p := &e.Value
-	r.offload.update(now, e)
-	s := Session{
-		ID:               p.serial,
-		Listener:         p.listener.name,
-		Route:            p.route.Name,
-		Client:           e.Key.Client,
-		ClientProtocol:   p.protocol.Spec().Name,
-		UpstreamProtocol: p.route.Upstream.Protocol.Spec().Name,
-		Age:              now.Sub(p.opened),
-		FromClient:       p.fromClient,
-		FromUpstream:     p.fromServer,
+// Snapshot returns the present state of all loops. It waits for some turns of each loop. After Run it has only zeros.
+func (s *Server) Snapshot() Snapshot {
+	var all Snapshot
+	for _, l := range s.loops {
+		var list Pages
+		if l.walk(context.Background(), stats.WorkList, Query{Limit: math.MaxInt}.Listing(&list)) == nil {
+			all.Sessions = append(all.Sessions, slices.Concat(list...)...)
+		}
+		l.ask(stats.WorkList, func(r *Relay, _ time.Time) { // last, so that each session not listed counts as closed
+			all.Counters.Add(r.Counters())
+			all.Sockets = append(all.Sockets, l.sockets())
+		})
 	}
-	if p.server != nil {
-		s.Server = p.server.Addr
-	}
-	if p.isRelayed() {
-		s.Relayed, s.Established, s.Forwarded = true, p.established, p.shortcut != nil
-		return s
-	}
-	s.Established = p.client.up && p.upstream.up && !p.ending
-	s.Ending, s.Held = p.ending, p.hold != nil
-	s.ClientStats, s.UpstreamStats = p.stats()
-	return s
-}
-
-// stats returns the statistics of both connections.
-func (p *terminated) stats() (client, server codec.Stats) {
-	if p.upstream.Conn != nil {
-		server = p.upstream.Conn.Stats()
-	}
-	return p.client.Conn.Stats(), server
+	all.Kernel = stats.ReadKernel(s.options.Kernel.Shield, s.options.Kernel.Flows)
+	all.Counters.AddForwarded(&all.Kernel)
+	return all
 }

@@ -109,3 +109,13 @@ func (g *guard) report(p ratelimit.Peers, seed func() uint64) []ratelimit.Spendi
 	}
 	return g.spending.talkers.Take(nil, p.Least())
 }
+
+// Charge charges sources what they have used of limits at other nodes.
+func (r *Relay) Charge(now time.Time, reports []ratelimit.Spending, p ratelimit.Peers) {
+	r.guard.charge(now, reports, p)
+}
+
+// Spending returns what sources have used of their limits since the last call.
+func (r *Relay) Spending(p ratelimit.Peers) []ratelimit.Spending {
+	return r.guard.report(p, r.identities.next)
+}

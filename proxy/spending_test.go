@@ -320,7 +320,7 @@ func sharing(t testing.TB, shared bool) *pipe {
 	fresh := *p.world.settings
 	fresh.Bounds, fresh.Networks = allLimits(), ratelimit.Networks{V4: 24, V6: 64}
 	r := p.world.proxy.relay
-	r.reload(p.now, &fresh, nil)
+	r.Reload(p.now, &fresh, nil)
 	if shared {
 		r.guard.report(ratelimit.Peers{Nodes: 2}, r.identities.next)
 	}

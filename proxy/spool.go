@@ -32,36 +32,37 @@ type Catch struct {
 	LeftOut struct{ Clients, Upstreams uint64 }
 }
 
-// maxSpool and maxSpoolCount bound the datagrams that a capture keeps of a loop until they are read. That is about 30
+// MaxSpool and maxSpoolCount bound the datagrams that a capture keeps of a loop until they are read. That is about 30
 // ms at a loop's highest rate, and longer at any lower one.
 const (
-	maxSpool      = 2 << 20 // bytes of datagrams
+	MaxSpool      = 2 << 20 // bytes of datagrams
 	maxSpoolCount = 8192    // datagrams
 )
 
-// spool holds a loop's datagrams for one capture. The loop never waits: a datagram without room is left out and
+// Spool holds a loop's datagrams for one capture. The loop never waits: a datagram without room is left out and
 // counted. The lock is held while a datagram is copied, and while the reader exchanges two pointers to take the whole
 // batch.
-type spool struct {
+type Spool struct {
 	filter *CaptureFilter
 	ready  chan<- struct{} // gets a value soon after the spool has one
 
 	mu   sync.Mutex
-	held *batch
+	held *Batch
 }
 
-// batch is a Catch with the memory for its bytes.
-type batch struct {
+// Batch is a Catch with the memory for its bytes.
+type Batch struct {
 	Catch
 	room []byte
 }
 
-func newSpool(f *CaptureFilter, ready chan<- struct{}) *spool {
-	return &spool{filter: f, ready: ready, held: new(batch)}
+// NewSpool returns a Spool for the datagrams that f selects. ready gets a value soon after the Spool has one.
+func NewSpool(f *CaptureFilter, ready chan<- struct{}) *Spool {
+	return &Spool{filter: f, ready: ready, held: new(Batch)}
 }
 
 // put copies a datagram, after the prefix that stands before it on the wire.
-func (s *spool) put(c *Captured, prefix, datagram []byte) {
+func (s *Spool) put(c *Captured, prefix, datagram []byte) {
 	s.mu.Lock()
 	s.held.add(c, prefix, datagram)
 	s.mu.Unlock()
@@ -71,9 +72,9 @@ func (s *spool) put(c *Captured, prefix, datagram []byte) {
 	}
 }
 
-func (b *batch) add(c *Captured, prefix, datagram []byte) {
+func (b *Batch) add(c *Captured, prefix, datagram []byte) {
 	if b.room == nil {
-		b.room, b.Captured = make([]byte, 0, maxSpool), make([]Captured, 0, maxSpoolCount)
+		b.room, b.Captured = make([]byte, 0, MaxSpool), make([]Captured, 0, maxSpoolCount)
 	}
 	begin := len(b.room)
 	switch {
@@ -88,10 +89,11 @@ func (b *batch) add(c *Captured, prefix, datagram []byte) {
 	}
 }
 
-func (b *batch) empty() bool { return len(b.Captured) == 0 && b.LeftOut == Catch{}.LeftOut }
+// IsEmpty reports whether the batch has no datagram, and none was left out.
+func (b *Batch) IsEmpty() bool { return len(b.Captured) == 0 && b.LeftOut == Catch{}.LeftOut }
 
-// swap returns the batch since the last call, in exchange for a batch that is no longer read.
-func (s *spool) swap(used *batch) *batch {
+// Swap returns the batch since the last call, in exchange for a batch that is no longer read.
+func (s *Spool) Swap(used *Batch) *Batch {
 	used.room, used.Catch = used.room[:0], Catch{Captured: used.Captured[:0]}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,14 +11,21 @@ import (
 )
 
 // tap stands between a Relay and its sockets while a capture runs or a black box records, and copies the datagrams.
-// Else there is no tap, and only each turn of the loop checks for one.
+// Else there is no tap.
 type tap struct {
 	Sockets
 	table  sessionTable
 	now    time.Time // the time of the loop's turn
-	spools []*spool
-	box    *blackBox // nil: nothing is recorded
+	spools []*Spool
+	box    *BlackBox // nil: nothing is recorded
 	prefix []byte    // scratch
+}
+
+// at notes the time. A turn may run deadlines of an earlier time, after a pause.
+func (t *tap) at(now time.Time) {
+	if t != nil && now.After(t.now) {
+		t.now = now
+	}
 }
 
 // watches reports whether a capture or a black box needs a session's datagrams, so that they must not be forwarded
@@ -50,8 +57,9 @@ func (t *tap) sent(s netio.Socket, to netip.AddrPort, datagram []byte) {
 	t.copy(s, &Captured{At: t.now, From: s.Addr(), To: to, Sent: true}, to, datagram)
 }
 
-// received copies a datagram before the Relay gets it, since the Relay may overwrite it.
-func (t *tap) received(s netio.Socket, from netip.AddrPort, datagram []byte) {
+// received copies a datagram before the Relay reads it, since a codec may overwrite it.
+func (t *tap) received(now time.Time, s netio.Socket, from netip.AddrPort, datagram []byte) {
+	t.at(now)
 	t.copy(s, &Captured{At: t.now, From: from, To: s.Addr()}, from, datagram)
 }
 
@@ -77,7 +85,7 @@ func (t *tap) copy(s netio.Socket, c *Captured, peer netip.AddrPort, datagram []
 
 // wanted reports whether any capture's filter selects the topic.
 func (t *tap) wanted(about *topic) bool {
-	return slices.ContainsFunc(t.spools, func(s *spool) bool { return about.chosenBy(s.filter) })
+	return slices.ContainsFunc(t.spools, func(s *Spool) bool { return about.chosenBy(s.filter) })
 }
 
 // topic has the facts about a datagram that filters look at.
@@ -150,4 +158,13 @@ func (d *listener) clientOf(peer netip.AddrPort, datagram []byte, sent bool) net
 		return peer
 	}
 	return h.Client
+}
+
+// RecallCaptured is the visit that ends the forwarding of a session that a capture watches.
+func RecallCaptured(r *Relay, _ time.Time, e *entry) int {
+	if e.Value.shortcut == nil || !r.offload.watches(e) {
+		return looked
+	}
+	r.offload.recall(e)
+	return acted
 }

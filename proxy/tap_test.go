@@ -11,22 +11,21 @@ import (
 )
 
 // tap begins a capture.
-func (p *plainRelay) tap(f CaptureFilter) *spool {
-	s := newSpool(&f, make(chan struct{}, 1))
-	p.relay.sockets.tapInto(p.now, p.relay.table, s)
-	p.relay.walk(p.now, recallWatched, nil)
+func (p *plainRelay) tap(f CaptureFilter) *Spool {
+	s := NewSpool(&f, make(chan struct{}, 1))
+	p.relay.Capture(s)
+	p.relay.walk(p.now, RecallCaptured, nil)
 	return s
 }
 
 // feed gives the Relay a datagram as a loop does.
 func (p *plainRelay) feed(from, at netip.AddrPort, datagram []byte) {
-	p.relay.sockets.tap.received(p.sockets[at], from, datagram)
 	p.Receive(p.now, from, at, slices.Clone(datagram))
 }
 
 // told describes the datagrams that a spool has got since the last call.
-func told(s *spool) (all []string) {
-	for _, c := range s.swap(new(batch)).Captured {
+func told(s *Spool) (all []string) {
+	for _, c := range s.Swap(new(Batch)).Captured {
 		side, way := "client", "in"
 		if c.Upstream {
 			side = "upstream"
@@ -39,7 +38,7 @@ func told(s *spool) (all []string) {
 	return all
 }
 
-func wantTold(t *testing.T, what string, s *spool, want ...string) {
+func wantTold(t *testing.T, what string, s *Spool, want ...string) {
 	t.Helper()
 	if got := told(s); !slices.Equal(got, want) {
 		t.Errorf("%s: captured\n%q, want\n%q", what, got, want)
@@ -59,13 +58,13 @@ func TestTap(t *testing.T) {
 		fmt.Sprintf("upstream out %v>%v session 1: hello", own, server),
 		fmt.Sprintf("upstream in %v>%v session 1: welcome", server, own),
 		fmt.Sprintf("client out %v>%v session 1: welcome", listenerAddr, playerAddr(1)))
-	p.relay.sockets.untap(s)
+	p.relay.EndCapture(s)
 	if p.relay.sockets.tap != nil || p.relay.sockets.Sockets != Sockets(p.relayNode) {
 		t.Error("the tap outlives its last capture")
 	}
 	p.up(1, 0, server, []byte("later"))
 	wantTold(t, "after the end", s)
-	p.relay.sockets.untap(s) // Server.Capture may do this to a loop that never had the capture
+	p.relay.EndCapture(s) // Server.Capture may do this to a loop that never had the capture
 }
 
 // TestTapFilters asserts that each filter chooses the right datagrams of two players.
@@ -93,9 +92,9 @@ func TestTapFilters(t *testing.T) {
 		p.feed(playerAddr(1), listenerAddr, []byte("one"))
 		p.feed(playerAddr(2), listenerAddr, []byte("two"))
 		p.feed(secondAddr, upstreamSocketAddr(1), []byte("back"))
-		p.relay.sockets.untap(s)
+		p.relay.EndCapture(s)
 		var got []string
-		for _, one := range s.swap(new(batch)).Captured {
+		for _, one := range s.Swap(new(Batch)).Captured {
 			got = append(got, string(one.Bytes))
 		}
 		if !slices.Equal(got, c.want) {
@@ -111,7 +110,7 @@ func TestTwoCaptures(t *testing.T) {
 	p.meet(2, 1, secondAddr)
 	first, second := p.tap(CaptureFilter{Session: 1}), p.tap(CaptureFilter{Session: 2})
 	p.feed(playerAddr(1), listenerAddr, []byte("x"))
-	p.relay.sockets.untap(first)
+	p.relay.EndCapture(first)
 	p.feed(playerAddr(1), listenerAddr, []byte("y"))
 	p.feed(playerAddr(2), listenerAddr, []byte("z"))
 	if a, b := told(first), told(second); len(a) != 2 || len(b) != 2 {
@@ -130,7 +129,7 @@ func TestTapBehindFronts(t *testing.T) {
 			p.feed(balancer(i), listenerAddr, headed(h, text))
 			p.feed(serverAddrOf(i), upstreamSocketAddr(i), []byte("answer"))
 		}
-		got := s.swap(new(batch)).Captured
+		got := s.Swap(new(Batch)).Captured
 		if len(got) != 4 || got[0].From != balancer(1) || got[3].To != balancer(1) || got[2].Session != 2 ||
 			got[3].Session != 2 {
 			t.Errorf("%v: captured %+v", format, got)
@@ -158,7 +157,7 @@ func TestCapturedFlowsComeBack(t *testing.T) {
 	f.want(t, "while the one is captured", second)
 	p.up(1, 0, serverAddr, []byte("seen"))
 	f.want(t, "after its next datagram", second)
-	p.relay.sockets.untap(s)
+	p.relay.EndCapture(s)
 	p.up(1, 0, serverAddr, []byte("unseen"))
 	f.want(t, "after the capture", first, second)
 }
@@ -167,14 +166,14 @@ func TestCapturedFlowsComeBack(t *testing.T) {
 func TestSpoolIsBounded(t *testing.T) {
 	for _, size := range []int{1, 4000} {
 		ready := make(chan struct{}, 1)
-		s := newSpool(new(CaptureFilter), ready)
+		s := NewSpool(new(CaptureFilter), ready)
 		datagram := make([]byte, size)
-		room := min(maxSpoolCount, maxSpool/size)
+		room := min(maxSpoolCount, MaxSpool/size)
 		for i := range room + 3 {
 			datagram[0] = byte(i)
 			s.put(&Captured{Upstream: i%2 == 0}, nil, datagram)
 		}
-		got := s.swap(new(batch))
+		got := s.Swap(new(Batch))
 		if left := got.LeftOut; len(got.Captured) != room || left.Clients+left.Upstreams != 3 || left.Clients == 0 ||
 			len(ready) != 1 {
 			t.Fatalf("of %d bytes: %d kept of %d, left out %+v", size, len(got.Captured), room, left)
@@ -185,7 +184,7 @@ func TestSpoolIsBounded(t *testing.T) {
 			}
 		}
 		s.put(new(Captured), []byte("ab"), []byte("c"))
-		if again := s.swap(got); len(again.Captured) != 1 || string(again.Captured[0].Bytes) != "abc" ||
+		if again := s.Swap(got); len(again.Captured) != 1 || string(again.Captured[0].Bytes) != "abc" ||
 			again.LeftOut.Clients != 0 {
 			t.Errorf("then %+v", again.Catch)
 		}
@@ -200,24 +199,20 @@ func TestTapAllocatesNothing(t *testing.T) {
 	p.relay.sockets.Sockets = out
 	listenerSocket, up, datagram := p.sockets[listenerAddr], p.sockets[upstreamSocketAddr(0)], make([]byte, 200)
 	round := func() {
-		if p.relay.sockets.tap != nil {
-			p.relay.sockets.tap.received(listenerSocket, playerAddr(1), datagram)
-			p.relay.sockets.tap.received(up, serverAddr, datagram)
-		}
 		p.relay.Receive(p.now, listenerSocket, playerAddr(1), datagram)
 		p.relay.Receive(p.now, up, serverAddr, datagram)
 	}
 	s := p.tap(CaptureFilter{})
 	round()
-	used := s.swap(new(batch))
+	used := s.Swap(new(Batch))
 	round()
 	if n := allocs.PerRun(1000, func() {
 		round()
-		used = s.swap(used)
+		used = s.Swap(used)
 	}); n != 0 || len(used.Captured) != 4 {
 		t.Errorf("captured: %v allocations a round trip, %d datagrams", n, len(used.Captured))
 	}
-	p.relay.sockets.untap(s)
+	p.relay.EndCapture(s)
 	if n := allocs.PerRun(1000, round); n != 0 || p.relay.sockets.Sockets != Sockets(out) {
 		t.Errorf("afterwards: %v allocations a round trip", n)
 	}

@@ -43,11 +43,12 @@ type strangerSampler struct {
 
 // turn is called at the end of each of the loop's turns.
 func (t *strangerSampler) turn(now time.Time, r *Relay) {
-	if r.draining || len(r.listeners) > maxThinned {
+	if r.Draining() || len(r.Settings().Listeners) > maxThinned {
 		t.one = 0 // a successor may have its own filters there
 		return
 	}
-	behind := r.backlog.behind()
+	behind := r.Behind()
+	_, changes := r.KnownClients()
 	if behind {
 		t.behind = now
 	}
@@ -63,7 +64,7 @@ func (t *strangerSampler) turn(now time.Time, r *Relay) {
 		t.turned = now
 		t.clients.Next()
 		t.renew(now, r)
-	case t.known != r.known.changes && now.Sub(t.renewed) >= thinRenew:
+	case t.known != changes && now.Sub(t.renewed) >= thinRenew:
 		t.renew(now, r)
 	}
 }
@@ -100,8 +101,8 @@ func (t *strangerSampler) bears(now time.Time, r *Relay, one int) bool {
 // look reads how many datagrams the kernel has dropped at all listeners.
 func (t *strangerSampler) look(now time.Time, r *Relay) {
 	t.looked, t.dropped = now, 0
-	for _, d := range r.listeners {
-		if s, ok := netio.ListenerOf(d.socket).(netio.KernelDropCounter); ok {
+	for i := range r.Settings().Listeners {
+		if s, ok := netio.ListenerOf(r.ListenerSocket(i)).(netio.KernelDropCounter); ok {
 			t.dropped += s.KernelDrops()
 		}
 	}
@@ -120,26 +121,20 @@ func (t *strangerSampler) change(now time.Time, r *Relay, one int) {
 // renew begins to give the filters the Relay's known clients. When all strangers may pass, it begins to remove the
 // filters.
 func (t *strangerSampler) renew(now time.Time, r *Relay) {
-	t.renewed, t.known = now, r.known.changes
+	count, changes := r.KnownClients()
+	t.renewed, t.known = now, changes
 	clients := t.clients
 	if clients == nil {
 		t.told = 0
 		t.tell(r)
 		return
 	}
-	clients.Clear(r.known.count)
+	clients.Clear(count)
 	t.renewing++
 	mine := t.renewing
-	r.walk(now, func(_ *Relay, _ time.Time, e *entry) int {
-		if mine != t.renewing {
-			return enough // another renewal has begun
-		}
-		if e.Value.isKnown() && !e.Value.listener.stream && e.Value.listener.proxies == nil {
-			clients.Know(e.Key.Client)
-		}
-		return looked
-	}, func(time.Time) {
-		if mine == t.renewing {
+	stays := func() bool { return mine == t.renewing } // else another renewal has begun
+	r.Walk(now, EachKnownClient(clients.Know), stays, func() {
+		if stays() {
 			t.told = 0
 			t.tell(r)
 		}
@@ -149,16 +144,16 @@ func (t *strangerSampler) renew(now time.Time, r *Relay) {
 // tell renews the next filters: one per turn, or several small ones. A renewal takes up to 2 ms, in which nothing is
 // read.
 func (t *strangerSampler) tell(r *Relay) {
-	last := min(t.told+t.clients.Batch(), len(r.listeners)) // there may be fewer since a reload
+	last := min(t.told+t.clients.Batch(), len(r.Settings().Listeners)) // there may be fewer since a reload
 	for ; t.told < last; t.told++ {
 		t.tellListener(r, t.told)
 	}
-	t.telling = last < len(r.listeners)
+	t.telling = last < len(r.Settings().Listeners)
 }
 
 func (t *strangerSampler) tellListener(r *Relay, i int) {
-	l := &r.settings.Listeners[i]
-	if socket, ok := netio.ListenerOf(r.listeners[i].socket).(syscall.Conn); ok && l.Shieldable() == nil {
+	l := &r.Settings().Listeners[i]
+	if socket, ok := netio.ListenerOf(r.ListenerSocket(i)).(syscall.Conn); ok && l.Shieldable() == nil {
 		_ = guardClassic(socket, l, t.clients) // without the filter the buffer may overflow, as on other systems
 	}
 }

@@ -36,17 +36,16 @@ func (w *world) travel() {
 	}
 	fresh := NewRelay(w.settings, o, n, old.born)
 	for e := range old.table.All {
-		b, err := takeOut(old, now, e)
+		b, err := old.TakeOut(now, e)
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		a, err := readArrival(b)
+		a, err := ReadArrival(now, b)
 		if err == nil {
 			err = a.fits(now, fresh)
 		}
 		if err == nil {
-			a.age, a.read = 0, now
-			err = fresh.arrivals.add(now, a)
+			err = fresh.arrivals.Add(now, a)
 		}
 		if err != nil {
 			w.t.Fatal(err)
@@ -108,7 +107,7 @@ func TestStaysHere(t *testing.T) {
 		w := world(t)
 		r := w.proxy.relay
 		for e := range r.table.All {
-			if _, err := takeOut(r, w.Now(), e); !errors.Is(err, ErrNotMovable) {
+			if _, err := r.TakeOut(w.Now(), e); !errors.Is(err, ErrNotMovable) {
 				t.Errorf("%s: %v, want ErrNotMovable", name, err)
 			}
 		}
@@ -125,37 +124,37 @@ func TestArrivalsAreBounded(t *testing.T) {
 	var b []byte
 	var err error
 	for e := range r.table.All {
-		if b, err = takeOut(r, w.Now(), e); err != nil {
+		if b, err = r.TakeOut(w.Now(), e); err != nil {
 			t.Fatal(err)
 		}
 	}
-	read := func(b []byte) *arrival {
-		a, err := readArrival(b)
+	read := func(b []byte) *Arrival {
+		a, err := ReadArrival(w.Now(), b)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return a
 	}
 	for n := range b {
-		if _, err := readArrival(b[:n]); !errors.Is(err, ErrTravel) {
+		if _, err := ReadArrival(w.Now(), b[:n]); !errors.Is(err, ErrTravel) {
 			t.Fatalf("%d of %d bytes: %v, want ErrTravel", n, len(b), err)
 		}
 	}
-	if _, err := readArrival(bytes.Repeat(b, maxTravel/len(b)+1)); !errors.Is(err, ErrTravel) {
+	if _, err := ReadArrival(w.Now(), bytes.Repeat(b, maxTravel/len(b)+1)); !errors.Is(err, ErrTravel) {
 		t.Errorf("too many bytes: %v", err)
 	}
 	var all Arrivals
-	now := time.Now()
+	now := w.Now()
 	first, again := read(b), read(b)
-	if err := all.add(now, first); err != nil {
+	if err := all.Add(now, first); err != nil {
 		t.Error(err)
 	}
-	if err := all.add(now, again); !errors.Is(err, ErrTravel) {
+	if err := all.Add(now, again); !errors.Is(err, ErrTravel) {
 		t.Errorf("the same session again: %v", err)
 	}
 	all.bytes = maxArrivals
 	again.Client = playerAddr(7)
-	if err := all.add(now, again); !errors.Is(err, ErrTravel) {
+	if err := all.Add(now, again); !errors.Is(err, ErrTravel) {
 		t.Errorf("too much memory: %v", err)
 	}
 	all.bytes = first.size

@@ -13,6 +13,7 @@ const mostDue = 1024
 // Advance runs due work, and begins another turn.
 func (r *Relay) Advance(now time.Time) {
 	r.drops.turn = 0
+	r.sockets.tap.at(now)
 	r.journal.catchUp(now)
 	r.drainDue(now)
 	for _, p := range r.pingers {
@@ -75,6 +76,19 @@ func (r *Relay) NextTimeout() time.Time {
 	return codec.Earliest(next, r.paths.blockedUntil())
 }
 
+// Sent notes that the datagrams of a turn have left. Paths count them against their pace.
+func (r *Relay) Sent(now time.Time) {
+	if r.paths.paced() {
+		r.paths.sent(now)
+	}
+}
+
+// Refused returns the number of datagrams that the Relay has dropped in this turn.
+func (r *Relay) Refused() int { return r.drops.turn }
+
+// Behind reports whether more datagrams wait than for a Relay that keeps up.
+func (r *Relay) Behind() bool { return r.backlog.behind() }
+
 // nextTimeout returns the earliest of a session's deadlines. It asks the connections of the touched sides.
 func nextTimeout(p *session, settings *Settings, touched sides) time.Time {
 	next := codec.Earliest(p.expiry(settings), p.dialBy)
@@ -88,6 +102,7 @@ func nextTimeout(p *session, settings *Settings, touched sides) time.Time {
 
 // Flush writes the datagrams that the sessions have to send since the last Flush.
 func (r *Relay) Flush(now time.Time) {
+	r.sockets.tap.at(now)
 	r.sockets.clear(now)
 	// A session that is marked meanwhile is appended, and so visited too.
 	for i := 0; i < len(r.dirty); i++ {

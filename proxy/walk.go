@@ -17,13 +17,13 @@ const (
 	enough    = 0    // the walk is over
 )
 
-// visit is called for a session, and returns the cost.
-type visit func(r *Relay, now time.Time, e *entry) int
+// Visit is called for a session, and returns the cost.
+type Visit func(r *Relay, now time.Time, e *entry) int
 
 // walk is a visit to all sessions that a Relay has at its start.
 type walk struct {
 	at    *sessions.Walk[session]
-	visit visit
+	visit Visit
 	done  func(now time.Time) // nil: none
 }
 
@@ -35,7 +35,7 @@ type walks struct {
 }
 
 // walk visits all present sessions, with the first slice at once. done is called at the end; nil means none.
-func (r *Relay) walk(now time.Time, v visit, done func(now time.Time)) {
+func (r *Relay) walk(now time.Time, v Visit, done func(now time.Time)) {
 	w := &walk{at: r.table.Walk(), visit: v, done: done}
 	if r.walks.left = w.slice(r, now, r.walks.left); w.at.Ended() {
 		w.end(now)
@@ -43,6 +43,16 @@ func (r *Relay) walk(now time.Time, v visit, done func(now time.Time)) {
 	}
 	r.walks.list = append(r.walks.list, w)
 	r.walks.due = now
+}
+
+// Walk visits all present sessions, in some turns. It calls done at the end, which comes early if wanted returns false.
+func (r *Relay) Walk(now time.Time, v Visit, wanted func() bool, done func()) {
+	r.walk(now, func(r *Relay, now time.Time, e *entry) int {
+		if !wanted() {
+			return enough
+		}
+		return v(r, now, e)
+	}, func(time.Time) { done() })
 }
 
 // walkOn continues the walks. They share the rest of the turn's slice, each an equal part.
@@ -94,7 +104,7 @@ func (w *walk) end(now time.Time) {
 // present one has already passed some sessions.
 type rounds struct{ walking, again bool }
 
-func (o *rounds) begin(r *Relay, now time.Time, v visit) {
+func (o *rounds) begin(r *Relay, now time.Time, v Visit) {
 	if o.walking {
 		o.again = true
 		return
