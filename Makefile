@@ -57,19 +57,19 @@ built = $(GO) test -c -fuzz . -o "$$dir/$(subst /,-,$(1)).test" ./$(1)
 fuzz-smoke: ## fuzz whole connections, decode and the Relay for a minute
 	@set -e; dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; \
 	$(call built,internal/protocols); \
-	$(call built,proxy); \
+	$(call built,proxy/relay); \
 	$(call smoke,internal/protocols,FuzzServerSide,120000); \
 	$(call smoke,internal/protocols,FuzzClientSide,120000); \
 	$(call smoke,internal/protocols,FuzzForged,30000); \
 	$(call smoke,internal/protocols,FuzzDescribe,30000); \
-	$(call smoke,proxy,FuzzRelay,3000)
+	$(call smoke,proxy/relay,FuzzRelay,3000)
 
 simulate: ## play games in virtual time for FOR=1m or GAMES=1000, fresh ones or from SEED=n; shortens one that fails
-	$(GO) test ./proxy -count 1 -timeout 24h -v -run '^TestSimulate$$' \
+	$(GO) test ./proxy/relay -count 1 -timeout 24h -v -run '^TestSimulate$$' \
 		$(if $(GAMES),-games $(GAMES),-simulate $(FOR)) $(if $(SEED),-seed $(SEED))
 
 simulate-mutants: ## plant faults in the code, one after the other; the simulation must find each
-	$(GO) test ./proxy -count 1 -timeout 3h -v -run '^TestMutants$$' -mutants $(FOR)
+	$(GO) test ./proxy/relay -count 1 -timeout 3h -v -run '^TestMutants$$' -mutants $(FOR)
 
 planted-faults: ## plant each fault that was found from outside; the test named beside it must find it
 	$(GO) test . -count 1 -timeout 1h -v -run '^TestPlantedFaults$$' -planted
@@ -121,7 +121,7 @@ bench-peers: bench-tool ## measure Tidegate beside nginx and others for half an 
 		test $$scenario = bulk || set -- --window 500ms "$$@"; \
 		echo "== tidegate-bench $$line"; ./tidegate-bench $$scenario "$$@" 2>/dev/null; echo; \
 	done; \
-	echo "== timers of 50,000 idle sessions"; $(GO) test -run '^$$' -bench IdleTimers -benchtime 100x ./proxy | grep Benchmark; \
+	echo "== timers of 50,000 idle sessions"; $(GO) test -run '^$$' -bench IdleTimers -benchtime 100x ./proxy/relay | grep Benchmark; \
 	} | tee bench-peers.txt
 
 vuln: ## look for known faults of the linked modules, at vuln.go.dev; without the network it says so, and passes

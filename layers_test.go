@@ -142,13 +142,18 @@ func layerFaults(table map[string][]string, pkg string, file *ast.File) []string
 			faults = append(faults, fmt.Sprintf("%s imports %s; only %q may", pkg, unix, mayCallKernel))
 		case isCodec(pkg) && isWorldly(imported):
 			faults = append(faults, fmt.Sprintf("%s imports %s; a codec has no I/O and no locks", pkg, imported))
+		case pkg == machine && imported != "sync" && (isWorldly(imported) || imported == "context"):
+			faults = append(faults, fmt.Sprintf("%s imports %s; the machine has no I/O", pkg, imported))
 		}
 	}
-	if isCodec(pkg) {
+	if isCodec(pkg) || pkg == machine {
 		faults = append(faults, codeFaults(pkg, file)...)
 	}
 	return faults
 }
+
+// machine is the package of the Relay. It may have locks: loops share some tables.
+const machine = "proxy/relay"
 
 func isCodec(pkg string) bool { return pkg == "codec" || strings.HasPrefix(pkg, "codec/") }
 
@@ -165,11 +170,11 @@ func codeFaults(pkg string, file *ast.File) []string {
 	ast.Inspect(file, func(node ast.Node) bool {
 		switch node := node.(type) {
 		case *ast.GoStmt:
-			faults = append(faults, fmt.Sprintf("%s starts a goroutine; a codec has none", pkg))
+			faults = append(faults, fmt.Sprintf("%s starts a goroutine; a codec or the machine has none", pkg))
 		case *ast.SelectorExpr:
 			x, ok := node.X.(*ast.Ident)
 			if ok && x.Name == "time" && slices.Contains(clocks, node.Sel.Name) {
-				faults = append(faults, fmt.Sprintf("%s calls time.%s; a codec's time is an argument", pkg, node.Sel.Name))
+				faults = append(faults, fmt.Sprintf("%s calls time.%s; here the time is an argument", pkg, node.Sel.Name))
 			}
 		}
 		return true
@@ -196,6 +201,12 @@ func TestLayerFaults(t *testing.T) {
 		{"codec/rudp", `import "time"; func f(t time.Time) { <-time.After(0) }`, "calls time.After"},
 		{"codec/rudp", `func f() { go f() }`, "starts a goroutine"},
 		{"proxy", `import "time"; var t = time.Now()`, ""},
+		{machine, `import "time"; var t = time.Now()`, "calls time.Now"},
+		{machine, `func f() { go f() }`, "starts a goroutine"},
+		{machine, `import "context"`, "imports context;"},
+		{machine, `import "os"`, "imports os;"},
+		{machine, `import "sync"`, ""},
+		{machine, `import "tidegate/proxy"`, "imports proxy;"},
 	} {
 		file, err := parser.ParseFile(token.NewFileSet(), "x.go", "package x; "+test.source, parser.SkipObjectResolution)
 		if err != nil {

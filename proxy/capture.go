@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"tidegate/proxy/relay"
 	"tidegate/proxy/stats"
 )
 
@@ -23,7 +24,7 @@ const sessionLook = time.Second
 // Capture passes all datagrams that f selects to take, first an empty Catch once every loop captures. It ends without
 // an error when ctx is done, the proxy has ended, or the session that f names has ended. A Catch is lent until take
 // returns. Meanwhile the kernel does not forward the captured sessions.
-func (s *Server) Capture(ctx context.Context, f CaptureFilter, take func(*Catch) error) error {
+func (s *Server) Capture(ctx context.Context, f relay.CaptureFilter, take func(*relay.Catch) error) error {
 	if err := s.mayCapture(ctx, &f); err != nil {
 		return err
 	}
@@ -33,22 +34,22 @@ func (s *Server) Capture(ctx context.Context, f CaptureFilter, take func(*Catch)
 	}
 	defer s.captures.Add(-1)
 	ready := make(chan struct{}, 1)
-	spools := make([]*Spool, len(s.loops))
+	spools := make([]*relay.Spool, len(s.loops))
 	for i := range spools {
-		spools[i] = NewSpool(&f, ready)
+		spools[i] = relay.NewSpool(&f, ready)
 	}
 	defer s.release(spools)
 	for i, l := range s.loops {
-		if err := l.consult(ctx, stats.WorkCapture, func(r *Relay, _ time.Time) {
+		if err := l.consult(ctx, stats.WorkCapture, func(r *relay.Relay, _ time.Time) {
 			r.Capture(spools[i])
 		}); err != nil {
 			return err
 		}
-		if err := l.walk(ctx, stats.WorkCapture, RecallCaptured); err != nil {
+		if err := l.walk(ctx, stats.WorkCapture, relay.RecallCaptured); err != nil {
 			return err
 		}
 	}
-	if err := take(new(Catch)); err != nil {
+	if err := take(new(relay.Catch)); err != nil {
 		return err
 	}
 	return s.collect(ctx, f.Session, spools, ready, take)
@@ -56,7 +57,7 @@ func (s *Server) Capture(ctx context.Context, f CaptureFilter, take func(*Catch)
 
 // mayCapture returns an error if f names a session, route or upstream that does not exist. Such a capture would stay
 // empty.
-func (s *Server) mayCapture(ctx context.Context, f *CaptureFilter) error {
+func (s *Server) mayCapture(ctx context.Context, f *relay.CaptureFilter) error {
 	if f.Session != 0 {
 		if _, err := s.Session(ctx, f.Session); err != nil {
 			return err
@@ -80,20 +81,20 @@ func (s *Server) mayCapture(ctx context.Context, f *CaptureFilter) error {
 }
 
 // release makes the loops release spools, also a spool that a loop does not have yet.
-func (s *Server) release(spools []*Spool) {
+func (s *Server) release(spools []*relay.Spool) {
 	for i, l := range s.loops {
-		l.post(stats.WorkCapture, func(r *Relay, _ time.Time) { r.EndCapture(spools[i]) })
+		l.post(stats.WorkCapture, func(r *relay.Relay, _ time.Time) { r.EndCapture(spools[i]) })
 	}
 }
 
 // collect empties the spools until the capture ends.
-func (s *Server) collect(ctx context.Context, id SessionID, spools []*Spool, ready <-chan struct{},
-	take func(*Catch) error) error {
+func (s *Server) collect(ctx context.Context, id relay.SessionID, spools []*relay.Spool, ready <-chan struct{},
+	take func(*relay.Catch) error) error {
 	ctx, stop := s.untilEnded(ctx)
 	defer stop()
 	look := time.NewTicker(sessionLook)
 	defer look.Stop()
-	caught := new(Batch)
+	caught := new(relay.Batch)
 	for over := false; ; {
 		for _, spool := range spools {
 			caught = spool.Swap(caught)
@@ -114,7 +115,7 @@ func (s *Server) collect(ctx context.Context, id SessionID, spools []*Spool, rea
 		case <-look.C:
 			if id != 0 {
 				_, err := s.Session(ctx, id)
-				over = errors.Is(err, ErrNoSession)
+				over = errors.Is(err, relay.ErrNoSession)
 			}
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"tidegate/internal/netio"
 	"tidegate/internal/testkit/await"
 	"tidegate/proxy"
+	"tidegate/proxy/relay"
 )
 
 // recorder captures a running proxy and keeps all datagrams.
@@ -25,18 +26,18 @@ type recorder struct {
 	ended chan error
 
 	mu  sync.Mutex
-	got []proxy.Captured
+	got []relay.Captured
 }
 
 // record begins a capture. It returns when all loops capture.
-func record(t *testing.T, r *running, f proxy.CaptureFilter) *recorder {
+func record(t *testing.T, r *running, f relay.CaptureFilter) *recorder {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
 	c := &recorder{stop: cancel, ended: make(chan error, 1)}
 	begun := make(chan struct{}, 1)
 	go func() {
-		c.ended <- r.server.Capture(ctx, f, func(catch *proxy.Catch) error {
+		c.ended <- r.server.Capture(ctx, f, func(catch *relay.Catch) error {
 			c.keep(catch)
 			select {
 			case begun <- struct{}{}:
@@ -55,7 +56,7 @@ func record(t *testing.T, r *running, f proxy.CaptureFilter) *recorder {
 	return c
 }
 
-func (c *recorder) keep(catch *proxy.Catch) {
+func (c *recorder) keep(catch *relay.Catch) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, one := range catch.Captured {
@@ -103,7 +104,7 @@ func TestCapture(t *testing.T) {
 			server := &udpPeer{t: t, socket: socket}
 			serverAddr := socket.LocalAddr().(*net.UDPAddr).AddrPort()
 			r := start(t, b.backend, b.loops, clients, servers, serverAddr)
-			c := record(t, r, proxy.CaptureFilter{Client: netip.MustParsePrefix("127.0.0.0/8")})
+			c := record(t, r, relay.CaptureFilter{Client: netip.MustParsePrefix("127.0.0.0/8")})
 			client := dialUDP(t, clients, r.addr)
 			client.flush()
 			server.meet(servers)
@@ -170,7 +171,7 @@ func (p *udpPeer) meet(protocol codec.Protocol) {
 // it exists.
 func (c *recorder) check(t *testing.T, client, listener, server netip.AddrPort) {
 	t.Helper()
-	var session proxy.SessionID
+	var session relay.SessionID
 	for i := range c.got {
 		one := &c.got[i]
 		ours, peer := one.To, one.From
@@ -197,7 +198,7 @@ func (c *recorder) check(t *testing.T, client, listener, server netip.AddrPort) 
 // TestCaptureOfStreams asserts that a captured frame has its length before it.
 func TestCaptureOfStreams(t *testing.T) {
 	eachStreamWorld(t, func(w *streamWorld) {
-		c := record(t, w.running, proxy.CaptureFilter{Upstream: "arena"})
+		c := record(t, w.running, relay.CaptureFilter{Upstream: "arena"})
 		w.join()
 		await.Until(t, "captured on both sides and ways", func() bool {
 			return len(c.of(false, false)) > 0 && len(c.of(false, true)) > 0 && len(c.of(true, false)) > 0 &&
@@ -223,12 +224,12 @@ func TestCaptureEndsWithItsSession(t *testing.T) {
 	patient := riptide.New(riptide.Options{})
 	r := start(t, netio.Auto, 2, patient, patient, closedPort(t))
 	for _, c := range []struct {
-		filter proxy.CaptureFilter
+		filter relay.CaptureFilter
 		want   error
 	}{
-		{proxy.CaptureFilter{Session: 7}, proxy.ErrNoSession},
-		{proxy.CaptureFilter{Route: "nowhere"}, proxy.ErrNoRoute},
-		{proxy.CaptureFilter{Upstream: "none"}, proxy.ErrNoUpstream},
+		{relay.CaptureFilter{Session: 7}, relay.ErrNoSession},
+		{relay.CaptureFilter{Route: "nowhere"}, proxy.ErrNoRoute},
+		{relay.CaptureFilter{Upstream: "none"}, proxy.ErrNoUpstream},
 	} {
 		if err := r.server.Capture(t.Context(), c.filter, nil); !errors.Is(err, c.want) {
 			t.Errorf("%+v: %v, want %v", c.filter, err, c.want)
@@ -238,7 +239,7 @@ func TestCaptureEndsWithItsSession(t *testing.T) {
 	r = start(t, netio.Auto, 2, patient, bedrock(), server)
 	client := dialUDP(t, patient, r.addr)
 	client.await(codec.Connected)
-	c := record(t, r, proxy.CaptureFilter{Session: r.server.Snapshot().Sessions[0].ID})
+	c := record(t, r, relay.CaptureFilter{Session: r.server.Snapshot().Sessions[0].ID})
 	client.conn.Close(time.Now(), codec.Goodbye{Reason: codec.Closed})
 	client.flush()
 	c.wait(t)
@@ -253,14 +254,14 @@ func TestCapturesAreBounded(t *testing.T) {
 	r := start(t, netio.Auto, 2, bedrock(), bedrock(), closedPort(t))
 	var all []*recorder
 	for range 4 {
-		all = append(all, record(t, r, proxy.CaptureFilter{}))
+		all = append(all, record(t, r, relay.CaptureFilter{}))
 	}
-	if err := r.server.Capture(t.Context(), proxy.CaptureFilter{}, nil); !errors.Is(err, proxy.ErrCaptures) {
+	if err := r.server.Capture(t.Context(), relay.CaptureFilter{}, nil); !errors.Is(err, proxy.ErrCaptures) {
 		t.Errorf("the fifth: %v", err)
 	}
 	all[0].stop()
 	all[0].wait(t)
-	all[0] = record(t, r, proxy.CaptureFilter{})
+	all[0] = record(t, r, relay.CaptureFilter{})
 	r.end(t)
 	for _, c := range all {
 		c.wait(t)
@@ -277,7 +278,7 @@ func TestSlowCapture(t *testing.T) {
 	var kept, leftOut uint64
 	go func() {
 		first := true
-		ended <- r.server.Capture(ctx, proxy.CaptureFilter{}, func(c *proxy.Catch) error {
+		ended <- r.server.Capture(ctx, relay.CaptureFilter{}, func(c *relay.Catch) error {
 			if first {
 				first = false
 				close(begun)

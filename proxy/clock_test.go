@@ -2,18 +2,19 @@ package proxy
 
 import (
 	"bytes"
-	"net/netip"
 	"testing"
 	"time"
 
 	"tidegate/codec"
+	"tidegate/codec/riptide"
 	"tidegate/internal/netio"
 	"tidegate/internal/upstream"
+	"tidegate/proxy/relay"
 )
 
 // frozen is a poller in virtual time. The process can stand still at each point of a turn.
 type frozen struct {
-	*plainRelay
+	*crowd
 	loop    *loop
 	until   time.Time // the longest that a wait may last
 	waiting [][]byte  // the player's datagrams, in the listener's socket
@@ -23,11 +24,9 @@ type frozen struct {
 
 const aPause = 12 * time.Second // longer than any time-out
 
-func newFrozen(t *testing.T, clients codec.Protocol, change func(*Settings)) *frozen {
-	p := &frozen{plainRelay: newPlainRelay(t, clients, change)}
-	p.loop = newLoop(p.relay, p, nil)
-	p.loop.clock = newClock(func() time.Time { return p.now })
-	p.loop.clock.start()
+func newFrozen(t *testing.T, clients codec.Protocol, mode relay.Mode, change func(*relay.Settings)) *frozen {
+	p := &frozen{crowd: newVirtual(t, clients, mode, change)}
+	p.loop = p.run(p)
 	return p
 }
 
@@ -52,30 +51,19 @@ func (p *frozen) Receive(h netio.Handler) {
 	}
 	p.pass(&p.hand)
 	for _, d := range p.waiting {
-		h.Datagram(p.sockets[listenerAddr], playerAddr(0), d)
+		h.Datagram(p.listener, crowdAddr(0), d)
 	}
 	p.waiting = nil
 	h.(netio.DrainNotifier).InputDrained()
 }
 
-func (p *frozen) Flush()             { p.pass(&p.flush) }
-func (p *frozen) Wake()              {}
-func (p *frozen) Close() error       { return nil }
-func (p *frozen) Stats() netio.Stats { return netio.Stats{} }
-func (p *frozen) Listen(netip.AddrPort, netio.SocketOptions) (netio.Socket, error) {
-	panic("nothing listens")
-}
-func (p *frozen) ListenStream(netip.AddrPort, netio.StreamOptions) (netio.Socket, error) {
-	panic("nothing listens")
-}
+func (p *frozen) Flush() { p.pass(&p.flush) }
 
 // turns runs the loop for a duration.
 func (p *frozen) turns(d time.Duration) {
 	p.t.Helper()
 	for p.until = p.now.Add(d); p.now.Before(p.until); {
-		if err := p.loop.turn(); err != nil {
-			p.t.Fatal(err)
-		}
+		p.turn(p.loop)
 		p.now = p.now.Add(time.Millisecond)
 	}
 }
@@ -83,12 +71,14 @@ func (p *frozen) turns(d time.Duration) {
 // alive fails the test if the player's session has ended, or a server counts as failed.
 func (p *frozen) alive() {
 	p.t.Helper()
-	if p.relay.counters.Closed != 0 || p.relay.table.Len() != 1 {
-		p.t.Fatalf("%d sessions have ended, %d are there", p.relay.counters.Closed, p.relay.table.Len())
+	if closed := p.relay.Counters().Closed; closed != 0 || p.relay.Len() != 1 {
+		p.t.Fatalf("%d sessions have ended, %d are there", closed, p.relay.Len())
 	}
-	for _, s := range p.relay.listeners[0].route.pool.Status(p.now) {
-		if s.State != upstream.Up {
-			p.t.Fatalf("server %v is %v: %s", s.Addr, s.State, s.Cause)
+	for _, u := range p.server.Upstreams() {
+		for _, s := range u.Servers {
+			if s.State != upstream.Up {
+				p.t.Fatalf("server %v is %v: %s", s.Addr, s.State, s.Cause)
+			}
 		}
 	}
 }
@@ -104,30 +94,20 @@ var pauses = map[string]func(p *frozen) *time.Duration{
 // TestPauseSparesNewcomers reads a client's first datagram in a turn in which the process stands still. The client
 // still has all its time. So has the server that the proxy asks to admit it.
 func TestPauseSparesNewcomers(t *testing.T) {
-	terminated := func(s *Settings) {
-		s.Listeners[0].Route.Mode = ModeTerminate
-		s.Listeners[0].Route.Upstream.Protocol = raknet6()
-		s.Listeners[0].Route.Upstream.Servers = upstream.At(serverAddr)
-	}
 	for name, at := range pauses {
 		t.Run(name, func(t *testing.T) {
-			p := newFrozen(t, Any, unchanged)
+			p := newFrozen(t, relay.Any, relay.ModeRelay, func(*relay.Settings) {})
 			p.waiting = [][]byte{[]byte("hello")}
 			*at(p) = aPause
 			p.turns(time.Millisecond)
-			for e := range p.relay.table.All {
-				e.Value.spare(p.relay.stood)
-				if age := p.now.Sub(e.Value.opened); age > longPause {
-					t.Errorf("the newcomer counts as %v old", age)
-				}
-			}
-			p.turns(9 * time.Second)
+			p.turns(9 * time.Second) // of ten for its handshake
 			p.alive()
 		})
 		t.Run(name+", terminated", func(t *testing.T) {
-			p := newFrozen(t, riptide22(), terminated)
+			protocol := riptide.New(riptide.Options{})
+			p := newFrozen(t, protocol, relay.ModeTerminate, func(*relay.Settings) {})
 			var b [codec.MaxDatagram]byte
-			connect, _ := riptide22().Dial(p.now, listenerAddr, codec.Hello{}).Transmit(p.now, b[:0])
+			connect, _ := protocol.Dial(p.now, virtualListener, codec.Hello{}).Transmit(p.now, b[:0])
 			p.waiting = [][]byte{bytes.Clone(connect)}
 			*at(p) = 6 * time.Second // longer than the server's share of the handshake, shorter than the codecs' patience
 			p.turns(time.Millisecond)
@@ -142,23 +122,21 @@ func TestPauseSparesNewcomers(t *testing.T) {
 func TestPauseSparesPlayers(t *testing.T) {
 	for name, at := range pauses {
 		t.Run(name, func(t *testing.T) {
-			p := newFrozen(t, Any, func(s *Settings) { s.IdleTimeout = 5 * time.Second })
+			p := newFrozen(t, relay.Any, relay.ModeRelay, func(s *relay.Settings) { s.IdleTimeout = 5 * time.Second })
 			p.waiting = [][]byte{[]byte("hello")}
 			p.turns(time.Millisecond)
-			for e := range p.relay.table.All {
-				p.relay.passDown(p.now, e, []byte("welcome"))
+			for _, s := range p.sockets {
+				p.relay.Receive(p.now, s, s.peer, []byte("welcome"))
 			}
 			p.waiting = [][]byte{[]byte("thanks")}
 			p.turns(time.Millisecond)
 			*at(p) = aPause
-			if err := p.loop.turn(); err != nil { // this turn has not read the input of the pause
-				t.Fatal(err)
-			}
+			p.turn(p.loop) // this turn has not read the input of the pause
 			p.waiting = [][]byte{[]byte("still here")}
 			p.turns(4 * time.Second)
 			p.alive()
 			p.turns(3 * time.Second)
-			if p.relay.table.Len() != 0 {
+			if p.relay.Len() != 0 {
 				t.Error("nothing times out any more")
 			}
 		})

@@ -16,7 +16,7 @@ import (
 	"tidegate/internal/testkit/await"
 	"tidegate/internal/testkit/freeport"
 	"tidegate/internal/upstream"
-	"tidegate/proxy"
+	"tidegate/proxy/relay"
 )
 
 // crowd is a group of players that send a numbered message every 10 ms. They join again after a goodbye.
@@ -126,7 +126,7 @@ func TestRestartUnderLoad(t *testing.T) {
 			t.Run(game.name+" "+policy, func(t *testing.T) {
 				at, books := freeport.Loopback(t), newLedger()
 				first, second := startArcade(t, game.protocol, at, books), startArcade(t, game.protocol, anyPort, books)
-				r := startWith(t, netio.Auto, 2, game.protocol, game.protocol, at, func(s *proxy.Settings) {
+				r := startWith(t, netio.Auto, 2, game.protocol, game.protocol, at, func(s *relay.Settings) {
 					s.DrainTimeout = 100 * time.Millisecond // the games do not answer goodbyes
 					route := s.Listeners[0].Route
 					route.Upstream.Options.RetryAfter = 100 * time.Millisecond
@@ -166,7 +166,7 @@ func TestRestartUnderLoad(t *testing.T) {
 					t.Errorf("%d players had to come again; %d messages came twice", c.told.Load(), twice)
 				}
 				c.end()
-				if err := r.server.Transfer(context.Background(), 0, at); !errors.Is(err, proxy.ErrNoSession) {
+				if err := r.server.Transfer(context.Background(), 0, at); !errors.Is(err, relay.ErrNoSession) {
 					t.Errorf("transfer of nobody: %v", err)
 				}
 			})

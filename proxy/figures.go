@@ -5,16 +5,17 @@ import (
 	"time"
 
 	"tidegate/internal/netio"
+	"tidegate/proxy/relay"
 	"tidegate/proxy/stats"
 )
 
 // Figures returns the totals of all loops. It waits for each loop's turn, as long as ctx allows. An error means that
 // a loop has ended, or does not answer.
-func (s *Server) Figures(ctx context.Context) (Figures, error) {
-	all := Figures{Bans: s.options.Bans.Len()}
+func (s *Server) Figures(ctx context.Context) (relay.Figures, error) {
+	all := relay.Figures{Bans: s.options.Bans.Len()}
 	for _, l := range s.loops {
-		var one Figures
-		err := l.consult(ctx, stats.WorkFigures, func(r *Relay, now time.Time) {
+		var one relay.Figures
+		err := l.consult(ctx, stats.WorkFigures, func(r *relay.Relay, now time.Time) {
 			one = r.Figures()
 			one.Tables = r.Tables() // not in a Relay's own figures: a handover ends closing connections
 			one.Sockets = []netio.Stats{l.sockets()}
@@ -22,7 +23,7 @@ func (s *Server) Figures(ctx context.Context) (Figures, error) {
 			one.Longest = []stats.LongTurn{l.turns.Longest(now)}
 		})
 		if err != nil {
-			return Figures{}, err
+			return relay.Figures{}, err
 		}
 		all.Add(&one)
 	}

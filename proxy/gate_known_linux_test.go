@@ -13,6 +13,7 @@ import (
 
 	"tidegate/internal/kernel/shield"
 	"tidegate/internal/testkit/await"
+	"tidegate/proxy/relay"
 )
 
 // forge sends a datagram with a forged source address. It skips the test if the process lacks the right to do so.
@@ -87,7 +88,7 @@ func (b *besieged) dropped() uint64 {
 func TestWhoIsKickedIsAStranger(t *testing.T) {
 	b := besiege(t, 1, newGates(t, 1))
 	b.player()
-	all, err := b.Sessions(t.Context(), Query{Limit: 10})
+	all, err := b.Sessions(t.Context(), relay.Query{Limit: 10})
 	if err != nil || len(all) != 1 {
 		t.Fatalf("%d sessions, %v", len(all), err)
 	}

@@ -15,6 +15,7 @@ import (
 	"tidegate/internal/kernel/shield"
 	"tidegate/internal/testkit/await"
 	"tidegate/internal/upstream"
+	"tidegate/proxy/relay"
 	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
 	sessions "tidegate/session"
@@ -63,12 +64,14 @@ func besiegeBy(t *testing.T, server *Server) *besieged {
 	return &besieged{server, t, net.UDPAddrFromAddrPort(server.Addrs()[0])}
 }
 
-func besiegedSettings(to netip.AddrPort) *Settings {
-	route := plainRoute(Any)
-	route.Upstream.Servers = upstream.At(to)
-	return &Settings{
-		Listeners: []Listener{{Name: "play", Addr: netip.MustParseAddrPort("127.0.0.1:0"), Protocols: []codec.Protocol{Any},
-			Route: route}},
+func besiegedSettings(to netip.AddrPort) *relay.Settings {
+	route := &relay.Route{Name: "arena", Mode: relay.ModeRelay, Upstream: &relay.Upstream{
+		Name: "arena", Protocol: relay.Any, Servers: upstream.At(to), Options: upstream.Options{RetryAfter: 5 * time.Second},
+	}}
+	return &relay.Settings{
+		Listeners: []relay.Listener{{
+			Name: "play", Addr: netip.MustParseAddrPort("127.0.0.1:0"), Protocols: []codec.Protocol{relay.Any}, Route: route,
+		}},
 		Limits: sessions.Limits{Sessions: 100, HalfOpen: 50}, HandshakeTimeout: 10 * time.Second,
 		IdleTimeout: 30 * time.Second, DrainTimeout: time.Second,
 	}
@@ -154,7 +157,7 @@ func (b *besieged) blind() (see func()) {
 	sighted := make(chan struct{})
 	for _, l := range b.loops {
 		stands := make(chan struct{})
-		l.post(stats.WorkKernel, func(*Relay, time.Time) {
+		l.post(stats.WorkKernel, func(*relay.Relay, time.Time) {
 			close(stands)
 			<-sighted
 		})
@@ -279,8 +282,8 @@ func TestPlayersPassThinnedStrangers(t *testing.T) {
 	l := b.loops[0]
 	thin := func(times int) {
 		for range times {
-			l.ask(stats.WorkKernel, func(r *Relay, now time.Time) {
-				r.backlog = backlog{tells: true, read: someBacklog + 1}
+			l.ask(stats.WorkKernel, func(r *relay.Relay, now time.Time) {
+				fallBehind(r, now, r.ListenerSocket(0))
 				l.sampler.changed = time.Time{}
 				l.sampler.turn(now, r)
 			})
@@ -296,7 +299,7 @@ func TestPlayersPassThinnedStrangers(t *testing.T) {
 		if time.Now().After(deadline) {
 			t.Fatalf("one of %d strangers passes after all is calm", one)
 		}
-		l.ask(stats.WorkKernel, func(_ *Relay, now time.Time) {
+		l.ask(stats.WorkKernel, func(_ *relay.Relay, now time.Time) {
 			before := now.Add(-thinCalm)
 			l.sampler.changed, l.sampler.behind, l.sampler.looked = before, before, before
 			one = l.sampler.one

@@ -11,7 +11,7 @@ import (
 	"tidegate/codec"
 	"tidegate/codec/raknet"
 	"tidegate/internal/netio"
-	"tidegate/proxy"
+	"tidegate/proxy/relay"
 )
 
 // TestStrangersOfARelayHarmNoPlayer relays players to a go-raknet server with its defaults. It blocks the address of a
@@ -19,8 +19,8 @@ import (
 func TestStrangersOfARelayHarmNoPlayer(t *testing.T) {
 	server, _ := gorkServer(t)
 	servers := raknet.New(raknet.Options{Name: "bedrock", DialVersion: 11, SizedPong: true, Blocks: true, OnlyVersion: 11})
-	r := startWith(t, netio.Auto, 1, bedrock(), servers, server, func(s *proxy.Settings) {
-		s.Listeners[0].Route.Mode = proxy.ModeRelay
+	r := startWith(t, netio.Auto, 1, bedrock(), servers, server, func(s *relay.Settings) {
+		s.Listeners[0].Route.Mode = relay.ModeRelay
 	})
 	others := []*gork.Conn{dialGork(t, r.addr)}
 	const magic = "\x00\xff\xff\x00\xfe\xfe\xfe\xfe\xfd\xfd\xfd\xfd\x12\x34\x56\x78"

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tidegate/internal/netio"
+	"tidegate/proxy/relay"
 	"tidegate/proxy/stats"
 )
 
@@ -24,8 +25,8 @@ func (s *Server) Listening() (copies []int, err error) {
 	attended := make(map[place]bool)
 	for _, l := range s.loops {
 		var own []int
-		if !l.ask(stats.WorkHandover, func(r *Relay, _ time.Time) { own, err = l.copies(attended) }) {
-			err = ErrEnded
+		if !l.ask(stats.WorkHandover, func(r *relay.Relay, _ time.Time) { own, err = l.copies(attended) }) {
+			err = relay.ErrEnded
 		}
 		if copies = append(copies, own...); err != nil {
 			netio.CloseCopies(copies)
@@ -85,7 +86,7 @@ type Frozen struct {
 // frozenLoop is a loop that stands still.
 type frozenLoop struct {
 	*loop
-	exporter *Exporter
+	exporter *relay.Exporter
 	copied   bool      // the successor has the last pre-copy
 	leave    chan bool // true: the loop ends and leaves its sockets to the successor
 }
@@ -101,9 +102,9 @@ func (s *Server) Freeze() (*Frozen, error) {
 			return nil, ErrNoHandover
 		}
 		stopped := make(chan *frozenLoop)
-		if !l.post(stats.WorkHandover, func(r *Relay, now time.Time) { l.freeze(now, copied, stopped) }) {
+		if !l.post(stats.WorkHandover, func(r *relay.Relay, now time.Time) { l.freeze(now, copied, stopped) }) {
 			f.Thaw()
-			return nil, ErrEnded
+			return nil, relay.ErrEnded
 		}
 		select {
 		case frozen := <-stopped:
@@ -113,7 +114,7 @@ func (s *Server) Freeze() (*Frozen, error) {
 			}
 		case <-l.done:
 			f.Thaw()
-			return nil, ErrEnded
+			return nil, relay.ErrEnded
 		}
 	}
 	return f, nil
@@ -122,7 +123,7 @@ func (s *Server) Freeze() (*Frozen, error) {
 // freeze stands still until the Frozen Server thaws or leaves. It runs on the loop's goroutine. copied reports that the
 // successor has the last pre-copy.
 func (l *loop) freeze(now time.Time, copied bool, stopped chan<- *frozenLoop) {
-	x := BeginExport(l.relay, now, copied, l.poller.(netio.Handover))
+	x := relay.BeginExport(l.relay, now, copied, l.poller.(netio.Handover))
 	f := &frozenLoop{loop: l, exporter: x, copied: copied, leave: make(chan bool)}
 	l.poller.Flush()
 	stopped <- f
@@ -155,8 +156,8 @@ func (f *Frozen) end(leave bool) {
 }
 
 // Export returns the state of all loops. The descriptors stay the Server's.
-func (f *Frozen) Export() []LoopState {
-	states := make([]LoopState, len(f.loops))
+func (f *Frozen) Export() []relay.LoopState {
+	states := make([]relay.LoopState, len(f.loops))
 	var all sync.WaitGroup
 	for i, l := range f.loops {
 		all.Go(func() { states[i] = l.export(max(1, runtime.GOMAXPROCS(0)/len(f.loops))) })
@@ -166,7 +167,7 @@ func (f *Frozen) Export() []LoopState {
 }
 
 // export writes the loop's sessions in batches, with several workers at a time.
-func (l *frozenLoop) export(workers int) (s LoopState) {
+func (l *frozenLoop) export(workers int) (s relay.LoopState) {
 	s.Sockets, s.Descriptors = l.poller.(netio.Handover).Export(l.copied)
 	s.Shared = l.exporter.Shared()
 	batches := l.exporter.Batches(workers)

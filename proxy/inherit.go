@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tidegate/internal/netio"
+	"tidegate/proxy/relay"
 )
 
 // inherited is a listening socket that another process opened. If a service manager has it too, the Server keeps it: a
@@ -47,7 +48,7 @@ func isAt(addr, listener netip.AddrPort) bool {
 
 // spare closes the inherited sockets without a use. A socket that no loop reads, at the address of a listener, would
 // get a share of its clients. A service manager keeps the others open.
-func (s *Server) spare(settings *Settings, addrs []netip.AddrPort) {
+func (s *Server) spare(settings *relay.Settings, addrs []netip.AddrPort) {
 	if !s.options.Held {
 		s.disown()
 		return
@@ -89,11 +90,11 @@ var (
 
 // Import takes over the sessions of a predecessor, before Run. Their states are those of the time at. It owns the
 // descriptors, also after an error.
-func (s *Server) Import(states []LoopState, at time.Time) (all Imported, err error) {
+func (s *Server) Import(states []relay.LoopState, at time.Time) (all relay.Imported, err error) {
 	if len(states) != len(s.loops) {
 		return all, fmt.Errorf("%w: %d", ErrLoops, len(states))
 	}
-	results, errs := make([]Imported, len(states)), make([]error, len(states))
+	results, errs := make([]relay.Imported, len(states)), make([]error, len(states))
 	var work sync.WaitGroup
 	for i, l := range s.loops {
 		work.Go(func() { results[i], errs[i] = l.adopt(&states[i], at) })
@@ -106,7 +107,7 @@ func (s *Server) Import(states []LoopState, at time.Time) (all Imported, err err
 }
 
 // adopt takes over the state of a predecessor's loop, before the loop runs.
-func (l *loop) adopt(state *LoopState, at time.Time) (all Imported, err error) {
+func (l *loop) adopt(state *relay.LoopState, at time.Time) (all relay.Imported, err error) {
 	sockets, ok := l.poller.(netio.Handover)
 	if !ok {
 		return all, ErrNoHandover
@@ -160,7 +161,7 @@ func (s *Server) TakeCopies(b CopiedSessions) error {
 		return ErrNoHandover
 	}
 	if l.entering == nil {
-		l.entering = BeginImport(l.relay, b.At)
+		l.entering = relay.BeginImport(l.relay, b.At)
 	}
 	return l.entering.TakeCopies(b.At, b.Batch, from)
 }

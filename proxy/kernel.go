@@ -7,6 +7,7 @@ import (
 	"tidegate/internal/kernel/flow"
 	"tidegate/internal/kernel/shield"
 	"tidegate/internal/netio"
+	"tidegate/proxy/relay"
 )
 
 // Kernel has the features of the operating system's kernel that a Server uses. The zero value uses none.
@@ -20,7 +21,7 @@ type Kernel struct {
 }
 
 // forwarder returns the flows as a Forwarder, or nil.
-func (k *Kernel) forwarder() Forwarder {
+func (k *Kernel) forwarder() relay.Forwarder {
 	if k.Flows == nil {
 		return nil
 	}
@@ -36,7 +37,7 @@ func (k *Kernel) gate(loop int) *shield.Gate {
 }
 
 // load prepares guard.
-func (k *Kernel) load(l *Listener, gate *shield.Gate) error {
+func (k *Kernel) load(l *relay.Listener, gate *shield.Gate) error {
 	if k.Shield == nil || l.Shieldable() != nil {
 		return nil
 	}
@@ -44,7 +45,7 @@ func (k *Kernel) load(l *Listener, gate *shield.Gate) error {
 }
 
 // guard gives a socket its filter, or removes one that a predecessor has put on it.
-func (k *Kernel) guard(socket syscall.Conn, l *Listener, gate *shield.Gate) error {
+func (k *Kernel) guard(socket syscall.Conn, l *relay.Listener, gate *shield.Gate) error {
 	if l.Shieldable() == nil && k.Shield == nil && k.Plain {
 		return guardClassic(socket, l, nil)
 	}
@@ -56,7 +57,7 @@ func (k *Kernel) guard(socket syscall.Conn, l *Listener, gate *shield.Gate) erro
 }
 
 // guardClassic gives a socket a filter that needs no privilege.
-func guardClassic(socket syscall.Conn, l *Listener, clients *shield.ClientBitmap) error {
+func guardClassic(socket syscall.Conn, l *relay.Listener, clients *shield.ClientBitmap) error {
 	filters, err := shield.GuardClassic(socket, l.FirstBytes(), clients)
 	if err == nil {
 		tellFiltered(socket, filters)

@@ -11,6 +11,7 @@ import (
 
 	"tidegate/internal/kernel/shield"
 	"tidegate/internal/netio"
+	"tidegate/proxy/relay"
 	"tidegate/proxy/stats"
 )
 
@@ -141,7 +142,7 @@ func (s *Server) leaveInterfaces() {
 
 // targetsOf returns the addresses where datagrams reach listeners. A listener at all addresses of the host gets each
 // of them.
-func targetsOf(settings *Settings, addrs []netip.AddrPort) (targets []shield.Listener, err error) {
+func targetsOf(settings *relay.Settings, addrs []netip.AddrPort) (targets []shield.Listener, err error) {
 	local, err := localAddrs()
 	if err != nil {
 		return nil, err
@@ -227,7 +228,7 @@ func (s *Server) reloadFilters(l *loop) (err error) {
 		}
 	}
 	for first := 0; first < len(listeners) && err == nil; first += turnListeners {
-		l.ask(stats.WorkKernel, func(*Relay, time.Time) {
+		l.ask(stats.WorkKernel, func(*relay.Relay, time.Time) {
 			err = s.shieldSome(l, first, min(first+turnListeners, len(listeners)))
 		})
 	}

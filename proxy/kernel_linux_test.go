@@ -19,6 +19,7 @@ import (
 	"tidegate/internal/upstream"
 	"tidegate/proxy"
 	"tidegate/proxy/bridge"
+	"tidegate/proxy/relay"
 	"tidegate/ratelimit"
 	"tidegate/session"
 )
@@ -47,13 +48,13 @@ func startShielded(t *testing.T, loops int, protocols ...codec.Protocol) *shield
 func startWithKernel(t *testing.T, loops int, kernel proxy.Kernel, protocols ...codec.Protocol) *shielded {
 	t.Helper()
 	bans := ratelimit.NewBans(ratelimit.Terms{})
-	settings := &proxy.Settings{
-		Listeners: []proxy.Listener{{Name: "play", Addr: anyPort, Protocols: protocols, Route: &proxy.Route{
+	settings := &relay.Settings{
+		Listeners: []relay.Listener{{Name: "play", Addr: anyPort, Protocols: protocols, Route: &relay.Route{
 			Name: "arena",
 			Bridge: bridge.Options{
 				Ordered: bridge.OrderedFast, Reliable: bridge.ReliableResend, PacketID: 0x86, Queue: 1 << 20,
 			},
-			Upstream: &proxy.Upstream{Name: "arena", Protocol: bedrock(), Servers: upstream.At(closedPort(t))},
+			Upstream: &relay.Upstream{Name: "arena", Protocol: bedrock(), Servers: upstream.At(closedPort(t))},
 		}}},
 		Limits:           session.Limits{Sessions: 100, HalfOpen: 100},
 		HandshakeTimeout: 10 * time.Second, IdleTimeout: 30 * time.Second, DrainTimeout: time.Second,
@@ -117,7 +118,7 @@ func TestShield(t *testing.T) {
 		s.want("rate", before)
 
 		next := *s.settings
-		next.Listeners = []proxy.Listener{s.settings.Listeners[0]}
+		next.Listeners = []relay.Listener{s.settings.Listeners[0]}
 		next.Listeners[0].Protocols = []codec.Protocol{bedrock(), riptide.New(riptide.Options{})}
 		if err := s.server.Reload(&next); err != nil {
 			t.Fatal(err)
@@ -171,7 +172,7 @@ func TestPlainFilter(t *testing.T) {
 	s.send("127.1.0.1", 0x00, 0x7f, 0x01)
 	s.came(1)
 	next := *s.settings
-	next.Listeners = []proxy.Listener{s.settings.Listeners[0]}
+	next.Listeners = []relay.Listener{s.settings.Listeners[0]}
 	next.Listeners[0].Protocols = []codec.Protocol{bedrock(), riptide.New(riptide.Options{})}
 	if err := s.server.Reload(&next); err != nil {
 		t.Fatal(err)
@@ -193,7 +194,7 @@ func TestUnshielded(t *testing.T) {
 	s.send("127.1.0.1", 0x00)
 	s.want("with a filter", map[string]uint64{"first-byte": 1})
 	next := *s.settings
-	next.Listeners = []proxy.Listener{s.settings.Listeners[0]}
+	next.Listeners = []relay.Listener{s.settings.Listeners[0]}
 	next.Listeners[0].ProxiesFrom = []netip.Prefix{netip.MustParsePrefix("127.1.0.0/16")}
 	if err := s.server.Reload(&next); err != nil {
 		t.Fatal(err)

@@ -5,18 +5,19 @@ import (
 	"slices"
 
 	"tidegate/internal/netio"
+	"tidegate/proxy/relay"
 )
 
 // reserve makes room for the descriptors of all sessions and listeners in advance, since a loop should not wait for
 // that.
-func (s *Server) reserve(settings *Settings) {
+func (s *Server) reserve(settings *relay.Settings) {
 	netio.Reserve(s.options.Loops * (settings.Limits.Sessions + len(settings.Listeners)))
 }
 
 // open opens the socket of a listener for one loop. The first loop chooses the address, and the others open the same
 // one.
-func (s *Server) open(loop int, poller netio.Poller, l *Listener, addr netip.AddrPort,
-	settings *Settings) (netio.Socket, error) {
+func (s *Server) open(loop int, poller netio.Poller, l *relay.Listener, addr netip.AddrPort,
+	settings *relay.Settings) (netio.Socket, error) {
 	socket, err := s.adopt(loop, poller, l, addr, settings)
 	if socket != nil || err != nil {
 		return socket, err
@@ -38,8 +39,8 @@ func (s *Server) open(loop int, poller netio.Poller, l *Listener, addr netip.Add
 
 // adopt opens a listener of a loop on an inherited socket, or returns nil if there is none left for it. addr is the
 // listener's address as another loop has opened it. It is the zero AddrPort for the first loop.
-func (s *Server) adopt(loop int, poller netio.Poller, l *Listener, addr netip.AddrPort,
-	settings *Settings) (netio.Socket, error) {
+func (s *Server) adopt(loop int, poller netio.Poller, l *relay.Listener, addr netip.AddrPort,
+	settings *relay.Settings) (netio.Socket, error) {
 	i := slices.IndexFunc(s.inherited, func(from inherited) bool {
 		fits := from.loop < 0 && isAt(from.addr, l.Addr) || from.loop == loop && from.addr == l.Addr
 		return fits && from.stream == l.Transport.Stream && (!addr.IsValid() || from.addr == addr)
@@ -60,7 +61,7 @@ func (s *Server) adopt(loop int, poller netio.Poller, l *Listener, addr netip.Ad
 }
 
 // listenAt opens a listener's socket in one loop. s are the settings of the loop's Relay.
-func listenAt(poller netio.Poller, l *Listener, addr netip.AddrPort, shared bool, s *Settings,
+func listenAt(poller netio.Poller, l *relay.Listener, addr netip.AddrPort, shared bool, s *relay.Settings,
 	o *Options) (netio.Socket, error) {
 	if !l.Transport.Stream {
 		return poller.Listen(addr, netio.SocketOptions{ReusePort: shared, ReceiveBuffer: o.ReceiveBuffer})
@@ -70,7 +71,7 @@ func listenAt(poller netio.Poller, l *Listener, addr netip.AddrPort, shared bool
 
 // claim makes sure that no other process has the address of a listener, before the loops share it. A process that
 // shared the address too would get half of the clients. It returns the address with its port.
-func claim(poller netio.Poller, l *Listener, s *Settings, o *Options) (netip.AddrPort, error) {
+func claim(poller netio.Poller, l *relay.Listener, s *relay.Settings, o *Options) (netip.AddrPort, error) {
 	socket, err := listenAt(poller, l, l.Addr, false, s, o)
 	if err != nil {
 		return l.Addr, err
@@ -80,7 +81,7 @@ func claim(poller netio.Poller, l *Listener, s *Settings, o *Options) (netip.Add
 }
 
 // streamOptions returns the options of a TCP listener.
-func streamOptions(t Transport, shared bool, s *Settings) netio.StreamOptions {
+func streamOptions(t relay.Transport, shared bool, s *relay.Settings) netio.StreamOptions {
 	return netio.StreamOptions{
 		Prefix: t.Prefix, MaxFrame: t.MaxFrame, ReusePort: shared,
 		HelloTimeout: s.HandshakeTimeout,

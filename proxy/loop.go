@@ -7,12 +7,13 @@ import (
 	"tidegate/codec"
 	"tidegate/internal/kernel/shield"
 	"tidegate/internal/netio"
+	"tidegate/proxy/relay"
 	"tidegate/proxy/stats"
 )
 
 // loop gives one Relay its sockets and its clock. Only post, ask and consult are for other goroutines.
 type loop struct {
-	relay   *Relay
+	relay   *relay.Relay
 	poller  netio.Poller
 	gate    *shield.Gate // before the listeners' sockets; nil: none
 	clock   clock
@@ -24,16 +25,16 @@ type loop struct {
 	dropped uint64        // the last reported netio.Stats.KernelDrops
 	left    bool          // a successor has the sessions
 	// entering has the pre-copy of a predecessor; nil: none.
-	entering *Importer
+	entering *relay.Importer
 }
 
 // command is work that another goroutine asks of a loop.
 type command struct {
 	work stats.Work
-	do   func(*Relay, time.Time)
+	do   func(*relay.Relay, time.Time)
 }
 
-func newLoop(relay *Relay, poller netio.Poller, gate *shield.Gate) *loop {
+func newLoop(relay *relay.Relay, poller netio.Poller, gate *shield.Gate) *loop {
 	return &loop{
 		relay: relay, poller: poller, gate: gate, clock: newClock(time.Now),
 		mailbox: make(chan command, 16), done: make(chan struct{}),

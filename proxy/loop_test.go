@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tidegate/internal/netio"
+	"tidegate/proxy/relay"
 	"tidegate/proxy/stats"
 )
 
@@ -23,10 +24,10 @@ func TestLoopAnswersWithItsEnd(t *testing.T) {
 			f.do(nil, time.Time{})
 			close(l.done)
 		}()
-		if !l.ask(stats.WorkList, func(*Relay, time.Time) {}) {
+		if !l.ask(stats.WorkList, func(*relay.Relay, time.Time) {}) {
 			t.Fatal("the loop has not been asked")
 		}
-		if err := l.consult(t.Context(), stats.WorkList, func(*Relay, time.Time) {}); !errors.Is(err, ErrStopped) {
+		if err := l.consult(t.Context(), stats.WorkList, func(*relay.Relay, time.Time) {}); !errors.Is(err, ErrStopped) {
 			t.Fatalf("a loop that has ended says %v", err)
 		}
 	}

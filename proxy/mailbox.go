@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"tidegate/proxy/relay"
 	"tidegate/proxy/stats"
 )
 
@@ -14,7 +15,7 @@ var ErrStopped = errors.New("the proxy has stopped")
 
 // post makes the loop call f on its own goroutine, between batches. It returns false if the loop has ended. It is
 // safe for concurrent use.
-func (l *loop) post(w stats.Work, f func(*Relay, time.Time)) bool {
+func (l *loop) post(w stats.Work, f func(*relay.Relay, time.Time)) bool {
 	select {
 	case l.mailbox <- command{w, f}:
 		l.poller.Wake()
@@ -25,15 +26,15 @@ func (l *loop) post(w stats.Work, f func(*Relay, time.Time)) bool {
 }
 
 // ask posts f and waits until f has been called or the loop has ended. It reports whether f was called.
-func (l *loop) ask(w stats.Work, f func(*Relay, time.Time)) bool {
+func (l *loop) ask(w stats.Work, f func(*relay.Relay, time.Time)) bool {
 	return l.consult(context.Background(), w, f) == nil
 }
 
 // consult is ask with a limit: it waits until ctx is done. The caller must not use f after an error, since the loop
 // may call it later.
-func (l *loop) consult(ctx context.Context, w stats.Work, f func(*Relay, time.Time)) error {
+func (l *loop) consult(ctx context.Context, w stats.Work, f func(*relay.Relay, time.Time)) error {
 	called := make(chan struct{})
-	do := func(r *Relay, now time.Time) {
+	do := func(r *relay.Relay, now time.Time) {
 		f(r, now)
 		close(called)
 	}
@@ -65,9 +66,9 @@ func (l *loop) await(ctx context.Context, closes <-chan struct{}) error {
 
 // walk visits all sessions of the loop's Relay, and waits until the walk ends or ctx is done. After an error, the
 // caller must not use what v uses: the loop may still call it.
-func (l *loop) walk(ctx context.Context, w stats.Work, v Visit) error {
+func (l *loop) walk(ctx context.Context, w stats.Work, v relay.Visit) error {
 	ended := make(chan struct{})
-	err := l.consult(ctx, w, func(r *Relay, now time.Time) {
+	err := l.consult(ctx, w, func(r *relay.Relay, now time.Time) {
 		r.Walk(now, v, func() bool { return ctx.Err() == nil }, func() { close(ended) })
 	})
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"tidegate/internal/protocols"
 	"tidegate/internal/registry"
 	"tidegate/internal/testkit/oddplayer"
-	"tidegate/proxy"
+	"tidegate/proxy/relay"
 )
 
 // visits is how many odd players of each protocol come.
@@ -34,7 +34,7 @@ func TestOddPlayerHarmsNoOther(t *testing.T) {
 				odd = raknet.New(raknet.Options{Name: d.Name, DialVersion: 11, Bits: true, MaxMessage: 1 << 20})
 			}
 			server, _ := gorkServer(t)
-			r := startWith(t, netio.Auto, 1, bedrock(), bedrock(), server, func(s *proxy.Settings) {
+			r := startWith(t, netio.Auto, 1, bedrock(), bedrock(), server, func(s *relay.Settings) {
 				s.Listeners[0].Route.Bridge.AllowLossy = true
 				if d.Evidence != registry.ByMagic {
 					s.Listeners[0].Protocols = append([]codec.Protocol{bedrock()}, d.NewCalm(registry.Use{}))

@@ -13,26 +13,26 @@ import (
 	"tidegate/internal/netio"
 	"tidegate/internal/testkit/await"
 	"tidegate/internal/testkit/freeport"
-	"tidegate/proxy"
+	"tidegate/proxy/relay"
 )
 
 // TestGoRakNetServerIsListed asserts that a server list sees a go-raknet server's text through the proxy. It sees it
 // also during a restart, and then the new text. No session begins, in either mode.
 func TestGoRakNetServerIsListed(t *testing.T) {
 	for _, b := range backends {
-		t.Run(b.name, func(t *testing.T) { testListed(t, b.backend, b.loops, proxy.ModeTerminate) })
-		t.Run(b.name+", relayed", func(t *testing.T) { testListed(t, b.backend, b.loops, proxy.ModeRelay) })
+		t.Run(b.name, func(t *testing.T) { testListed(t, b.backend, b.loops, relay.ModeTerminate) })
+		t.Run(b.name+", relayed", func(t *testing.T) { testListed(t, b.backend, b.loops, relay.ModeRelay) })
 	}
 }
 
-func testListed(t *testing.T, backend netio.Backend, loops int, mode proxy.Mode) {
+func testListed(t *testing.T, backend netio.Backend, loops int, mode relay.Mode) {
 	addr := freeport.Loopback(t).String()
 	server := listedServer(t, addr, "MCPE;Arena;844;1.21.111;3;20;1;World;Survival;1;19132;19132;")
-	pong := new(proxy.Pong)
-	r := startWith(t, backend, loops, bedrock(), bedrock(), netip.MustParseAddrPort(addr), func(s *proxy.Settings) {
+	pong := new(relay.Pong)
+	r := startWith(t, backend, loops, bedrock(), bedrock(), netip.MustParseAddrPort(addr), func(s *relay.Settings) {
 		l := &s.Listeners[0]
 		l.Protocols = []codec.Protocol{raknet.New(raknet.Options{SizedPong: true, PongText: pong.Text})}
-		l.Pong, l.Route.Pings = pong, proxy.Pings{Refresh: 20 * time.Millisecond, Keep: time.Minute, Name: "Tide"}
+		l.Pong, l.Route.Pings = pong, relay.Pings{Refresh: 20 * time.Millisecond, Keep: time.Minute, Name: "Tide"}
 		l.Route.Mode = mode
 	})
 	port := r.addr.String()[len("127.0.0.1:"):]

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"tidegate/internal/netio"
+	"tidegate/proxy/relay"
 	"tidegate/proxy/stats"
 )
 
@@ -61,7 +62,7 @@ func (s *Server) Precopy(ctx context.Context, to Heir) (err error) {
 		if err := l.giveSockets(ctx, i, to); err != nil {
 			return err
 		}
-		err := l.consult(ctx, stats.WorkHandover, func(r *Relay, _ time.Time) { r.BeginCopies(l.poller) })
+		err := l.consult(ctx, stats.WorkHandover, func(r *relay.Relay, _ time.Time) { r.BeginCopies(l.poller) })
 		if err != nil {
 			return err
 		}
@@ -108,7 +109,7 @@ func (g *gains) end(copied, all int, took time.Duration) bool {
 // endPrecopy frees the memory of a pre-copy that has failed.
 func (s *Server) endPrecopy(ctx context.Context) {
 	for _, l := range s.loops {
-		_ = l.consult(ctx, stats.WorkHandover, func(r *Relay, _ time.Time) { r.EndCopies() }) // it may have ended
+		_ = l.consult(ctx, stats.WorkHandover, func(r *relay.Relay, _ time.Time) { r.EndCopies() }) // it may have ended
 	}
 }
 
@@ -120,7 +121,7 @@ func (l *loop) giveSockets(ctx context.Context, number int, to Heir) error {
 	}
 	for first, more := true, true; more; first = false {
 		b := GivenSockets{Loop: number}
-		err := l.consult(ctx, stats.WorkHandover, func(*Relay, time.Time) {
+		err := l.consult(ctx, stats.WorkHandover, func(*relay.Relay, time.Time) {
 			b.State, b.Descriptors, more = sockets.Give(first)
 		})
 		if err == nil {
@@ -149,7 +150,7 @@ func (p *pass) run(ctx context.Context, to Heir) error {
 	for first, more := true, true; more; first = false {
 		began, behind := time.Now(), false
 		b, n := CopiedSessions{Loop: p.number}, 0
-		err := p.consult(ctx, stats.WorkHandover, func(r *Relay, now time.Time) {
+		err := p.consult(ctx, stats.WorkHandover, func(r *relay.Relay, now time.Time) {
 			c := r.CopySome(now)
 			b.Batch, b.At, n = c.Batch, now, c.Count
 			more, p.all, behind = c.More, c.All, r.Behind()
@@ -168,7 +169,7 @@ func (p *pass) run(ctx context.Context, to Heir) error {
 			return err
 		}
 		if more && time.Now().After(p.until) {
-			return p.consult(ctx, stats.WorkHandover, func(r *Relay, _ time.Time) { r.EndCopyPass() })
+			return p.consult(ctx, stats.WorkHandover, func(r *relay.Relay, _ time.Time) { r.EndCopyPass() })
 		}
 	}
 	return nil
@@ -187,7 +188,7 @@ func (p *pass) rest(ctx context.Context, d time.Duration, behind bool) error {
 			return ctx.Err()
 		case <-wake.C:
 		}
-		err := p.consult(ctx, stats.WorkHandover, func(r *Relay, _ time.Time) { behind = r.Behind() })
+		err := p.consult(ctx, stats.WorkHandover, func(r *relay.Relay, _ time.Time) { behind = r.Behind() })
 		if err != nil || !behind || time.Now().After(p.until) {
 			return err
 		}

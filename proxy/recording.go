@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"errors"
+	"tidegate/proxy/relay"
 	"time"
 )
 
@@ -12,7 +13,7 @@ type Recording struct {
 	Last   time.Duration // age of the oldest datagram that is kept; 0: nothing is recorded
 	Memory int           // bytes, of all loops together; it may hold less than Last
 	// Ended is called by the loops when an established session has ended in an abnormal way. It must not block. Nil: none.
-	Ended func(Ended)
+	Ended func(relay.Ended)
 }
 
 // Errors of Recorded.
@@ -23,19 +24,19 @@ var (
 
 // Recorded passes the recorded datagrams that f selects to take, in the order of time. It reads memory only, so it
 // also works after Run has returned. A Catch is lent until take returns.
-func (s *Server) Recorded(ctx context.Context, f RecordFilter, take func(*Catch) error) error {
+func (s *Server) Recorded(ctx context.Context, f relay.RecordFilter, take func(*relay.Catch) error) error {
 	if len(s.boxes) == 0 {
 		return ErrNotRecording
 	}
 	if oldest := time.Now().Add(-s.options.Recording.Last); f.Since.Before(oldest) {
 		f.Since = oldest
 	}
-	var all []Found
+	var all []relay.Found
 	for _, b := range s.boxes {
 		all = append(all, b.Choose(&f)...)
 	}
 	if len(all) == 0 {
 		return ErrNothingRecorded
 	}
-	return ReadOut(all, func(c *Catch) error { return errors.Join(ctx.Err(), take(c)) })
+	return relay.ReadOut(all, func(c *relay.Catch) error { return errors.Join(ctx.Err(), take(c)) })
 }

@@ -8,7 +8,7 @@ import (
 	gork "github.com/sandertv/go-raknet"
 
 	"tidegate/internal/upstream"
-	"tidegate/proxy"
+	"tidegate/proxy/relay"
 )
 
 // TestRelayOverRealSockets lets go-raknet's client play on go-raknet's server through a route in ModeRelay. The first
@@ -17,9 +17,9 @@ func TestRelayOverRealSockets(t *testing.T) {
 	for _, b := range backends {
 		t.Run(b.name, func(t *testing.T) {
 			server, _ := gorkServer(t)
-			r := startWith(t, b.backend, b.loops, bedrock(), proxy.Any, server, func(s *proxy.Settings) {
+			r := startWith(t, b.backend, b.loops, bedrock(), relay.Any, server, func(s *relay.Settings) {
 				route := s.Listeners[0].Route
-				route.Mode = proxy.ModeRelay
+				route.Mode = relay.ModeRelay
 				route.Upstream.Servers = upstream.At(closedPort(t), server)
 			})
 			conn, err := gork.DialTimeout(r.addr.String(), patience)

@@ -11,6 +11,7 @@ import (
 
 	"tidegate/internal/filter"
 	"tidegate/internal/netio"
+	"tidegate/proxy/relay"
 	"tidegate/proxy/stats"
 )
 
@@ -26,7 +27,7 @@ var (
 // the same address and transport keeps its socket, even under another name. A removed listener takes no new clients,
 // and closes with its last session. Until then a further Reload can put it back. Servers, routes and Riptide's client
 // IDs are matched by name.
-func (s *Server) Reload(settings *Settings) error {
+func (s *Server) Reload(settings *relay.Settings) error {
 	s.reloading.Lock()
 	defer s.reloading.Unlock()
 	err := s.checkFraming(settings)
@@ -43,8 +44,8 @@ func (s *Server) Reload(settings *Settings) error {
 		}
 	}
 	for i, l := range s.loops {
-		if !l.ask(stats.WorkReload, func(r *Relay, now time.Time) { r.Reload(now, settings, sockets[i]) }) {
-			return ErrEnded
+		if !l.ask(stats.WorkReload, func(r *relay.Relay, now time.Time) { r.Reload(now, settings, sockets[i]) }) {
+			return relay.ErrEnded
 		}
 	}
 	s.spare(settings, addrs)
@@ -54,7 +55,7 @@ func (s *Server) Reload(settings *Settings) error {
 }
 
 // checkFraming refuses settings that change how a TCP listener cuts its stream into datagrams.
-func (s *Server) checkFraming(settings *Settings) error {
+func (s *Server) checkFraming(settings *relay.Settings) error {
 	for i := range settings.Listeners {
 		l := &settings.Listeners[i]
 		for j := range s.settings.Listeners {
@@ -75,17 +76,18 @@ const turnListeners = 8
 // openFresh opens, in one loop, the sockets of listeners that it does not have, and notes the addresses of all
 // listeners. Only Reload and closeDeserted close listeners, and both hold reloading. So a retired listener that
 // openFresh finds stays.
-func (s *Server) openFresh(loop int, settings *Settings, addrs []netip.AddrPort) (sockets []netio.Socket, err error) {
+func (s *Server) openFresh(loop int, settings *relay.Settings,
+	addrs []netip.AddrPort) (sockets []netio.Socket, err error) {
 	l := s.loops[loop]
 	var fresh []int
-	if !l.ask(stats.WorkListeners, func(r *Relay, _ time.Time) {
+	if !l.ask(stats.WorkListeners, func(r *relay.Relay, _ time.Time) {
 		fresh = r.Fresh(settings, addrs)
 	}) {
-		return nil, ErrEnded
+		return nil, relay.ErrEnded
 	}
 	sockets = make([]netio.Socket, len(addrs))
 	for some := range slices.Chunk(fresh, turnListeners) {
-		asked := l.ask(stats.WorkListeners, func(*Relay, time.Time) {
+		asked := l.ask(stats.WorkListeners, func(*relay.Relay, time.Time) {
 			for _, i := range some {
 				to := &settings.Listeners[i]
 				if sockets[i], err = s.open(loop, l.poller, to, addrs[i], settings); err != nil {
@@ -97,7 +99,7 @@ func (s *Server) openFresh(loop int, settings *Settings, addrs []netip.AddrPort)
 		})
 		switch {
 		case !asked:
-			return sockets, ErrEnded
+			return sockets, relay.ErrEnded
 		case err != nil:
 			return sockets, err
 		}
@@ -108,7 +110,7 @@ func (s *Server) openFresh(loop int, settings *Settings, addrs []netip.AddrPort)
 // Retired returns the addresses of removed UDP listeners with sessions, as their settings had them.
 func (s *Server) Retired() (addrs []netip.AddrPort) {
 	for _, l := range s.loops {
-		l.ask(stats.WorkListeners, func(r *Relay, _ time.Time) { addrs = append(addrs, r.Retired()...) })
+		l.ask(stats.WorkListeners, func(r *relay.Relay, _ time.Time) { addrs = append(addrs, r.Retired()...) })
 	}
 	slices.SortFunc(addrs, netip.AddrPort.Compare)
 	return slices.Compact(addrs)
@@ -119,7 +121,7 @@ func (s *Server) discard(sockets [][]netio.Socket) {
 	for i, l := range s.loops {
 		opened := slices.DeleteFunc(sockets[i], func(socket netio.Socket) bool { return socket == nil })
 		for some := range slices.Chunk(opened, turnListeners) {
-			l.ask(stats.WorkListeners, func(*Relay, time.Time) {
+			l.ask(stats.WorkListeners, func(*relay.Relay, time.Time) {
 				for _, socket := range some {
 					socket.Close()
 				}
@@ -154,7 +156,7 @@ func (s *Server) closeDeserted() {
 	defer s.reloading.Unlock()
 	var empty map[int]bool // indexes of retired listeners without sessions in all loops so far
 	for i, l := range s.loops {
-		l.ask(stats.WorkListeners, func(r *Relay, _ time.Time) {
+		l.ask(stats.WorkListeners, func(r *relay.Relay, _ time.Time) {
 			here := r.Deserted()
 			if i > 0 {
 				maps.DeleteFunc(here, func(index int, _ bool) bool { return !empty[index] })
@@ -165,7 +167,7 @@ func (s *Server) closeDeserted() {
 	for _, l := range s.loops {
 		for more := true; more; {
 			more = false
-			l.ask(stats.WorkListeners, func(r *Relay, _ time.Time) { more = r.CloseDeserted(empty, turnListeners) })
+			l.ask(stats.WorkListeners, func(r *relay.Relay, _ time.Time) { more = r.CloseDeserted(empty, turnListeners) })
 		}
 	}
 }
@@ -173,6 +175,6 @@ func (s *Server) closeDeserted() {
 // Filter replaces the rules in every loop. When it returns, they are in force. It is safe for concurrent use.
 func (s *Server) Filter(set *filter.Set) {
 	for _, l := range s.loops {
-		l.ask(stats.WorkRules, func(r *Relay, now time.Time) { r.Filter(now, set) })
+		l.ask(stats.WorkRules, func(r *relay.Relay, now time.Time) { r.Filter(now, set) })
 	}
 }

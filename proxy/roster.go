@@ -6,26 +6,27 @@ import (
 	"slices"
 	"time"
 
+	"tidegate/proxy/relay"
 	"tidegate/proxy/stats"
 )
 
 // Sessions returns the sessions that the query selects, oldest first. A loop looks at its sessions in some turns.
-func (s *Server) Sessions(ctx context.Context, q Query) ([]Session, error) {
-	var all []Session
+func (s *Server) Sessions(ctx context.Context, q relay.Query) ([]relay.Session, error) {
+	var all []relay.Session
 	for _, l := range s.loops {
-		var some Pages
+		var some relay.Pages
 		if err := l.walk(ctx, stats.WorkList, q.Listing(&some)); err != nil {
 			return nil, err
 		}
 		all = append(all, slices.Concat(some...)...)
 	}
-	slices.SortFunc(all, func(a, b Session) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortFunc(all, func(a, b relay.Session) int { return cmp.Compare(a.ID, b.ID) })
 	return all[:min(len(all), q.Limit)], nil
 }
 
 // Session returns one session, or ErrNoSession.
-func (s *Server) Session(ctx context.Context, id SessionID) (found Session, err error) {
-	err = s.atHome(ctx, id, func(r *Relay, now time.Time, e *entry) error {
+func (s *Server) Session(ctx context.Context, id relay.SessionID) (found relay.Session, err error) {
+	err = s.atHome(ctx, id, func(r *relay.Relay, now time.Time, e *relay.Entry) error {
 		found = r.Describe(now, e)
 		return nil
 	})
@@ -34,15 +35,17 @@ func (s *Server) Session(ctx context.Context, id SessionID) (found Session, err 
 
 // Kick ends a session. The client learns that it was kicked, and gets the text where its protocol can carry one. A
 // client of a route in ModeRelay learns nothing.
-func (s *Server) Kick(ctx context.Context, id SessionID, text string) error {
-	return s.atHome(ctx, id, func(r *Relay, now time.Time, e *entry) error { return r.Kick(now, e, text) })
+func (s *Server) Kick(ctx context.Context, id relay.SessionID, text string) error {
+	return s.atHome(ctx, id, func(r *relay.Relay, now time.Time, e *relay.Entry) error { return r.Kick(now, e, text) })
 }
 
 // atHome calls f with a session, on the loop that its ID belongs to. It returns ErrNoSession if there is none.
-func (s *Server) atHome(ctx context.Context, id SessionID, f func(*Relay, time.Time, *entry) error) error {
-	result := ErrNoSession
+func (s *Server) atHome(ctx context.Context, id relay.SessionID,
+	f func(*relay.Relay, time.Time, *relay.Entry) error) error {
+	result := relay.ErrNoSession
 	l := s.loops[id.Shard(len(s.loops))]
-	err := l.walk(ctx, stats.WorkList, id.Visit(func(r *Relay, now time.Time, e *entry) { result = f(r, now, e) }))
+	visit := id.Visit(func(r *relay.Relay, now time.Time, e *relay.Entry) { result = f(r, now, e) })
+	err := l.walk(ctx, stats.WorkList, visit)
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,7 @@ import (
 	"tidegate/internal/netio"
 	"tidegate/internal/testkit/await"
 	"tidegate/internal/upstream"
-	"tidegate/proxy"
+	"tidegate/proxy/relay"
 )
 
 // startRType runs an R-Type game that admits every client, until kill or mute is called.
@@ -81,7 +81,7 @@ func TestRTypeServerIsLost(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			first, kill, mute := startRType(t, game)
 			second, _, _ := startRType(t, game)
-			r := startWith(t, netio.Auto, 1, players, game, first, func(s *proxy.Settings) {
+			r := startWith(t, netio.Auto, 1, players, game, first, func(s *relay.Settings) {
 				route := s.Listeners[0].Route
 				route.Bridge.AllowLossy, route.Failover.Hold = true, test.hold
 				route.Upstream.Servers = upstream.At(first, second)

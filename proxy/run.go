@@ -10,13 +10,14 @@ import (
 
 	"tidegate/internal/kernel/shield"
 	"tidegate/internal/netio"
+	"tidegate/proxy/relay"
 	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
 	sessions "tidegate/session"
 )
 
 // Listen opens the sockets of all listeners. The settings must not change afterwards.
-func Listen(s *Settings, o Options) (*Server, error) {
+func Listen(s *relay.Settings, o Options) (*Server, error) {
 	o.Loops = max(o.Loops, 1)
 	if o.Bans == nil {
 		o.Bans = ratelimit.NewBans(ratelimit.Terms{})
@@ -24,7 +25,7 @@ func Listen(s *Settings, o Options) (*Server, error) {
 	server := &Server{
 		options: o, settings: s, addrs: make([]netip.AddrPort, len(s.Listeners)), deserted: make(chan struct{}, 1),
 	}
-	server.allowance, server.places = NewAllowance(time.Now(), rand.Uint64()), sessions.NewPlaces()
+	server.allowance, server.places = relay.NewAllowance(time.Now(), rand.Uint64()), sessions.NewPlaces()
 	server.keeper.modes = make(map[string]shield.Mode)
 	server.pools.Wake = server.wake
 	var err error
@@ -55,7 +56,7 @@ func (s *Server) addLoop(shard int) error {
 		return fmt.Errorf("open poller: %w", err)
 	}
 	o := &s.options
-	relay := NewRelay(s.settings, RelayOptions{
+	machine := relay.New(s.settings, relay.Options{
 		Shard: shard, Shards: o.Loops, Seed: rand.Uint64(), Log: o.Log, Access: o.Access,
 		HideAddresses: o.HideAddresses, Bans: o.Bans,
 		Pools: &s.pools, Presence: &s.presence, Arrivals: &s.arrivals, Players: &s.players,
@@ -63,11 +64,11 @@ func (s *Server) addLoop(shard int) error {
 		Forwarder: o.Kernel.forwarder(), Gate: o.Kernel.gate(shard), Deserted: s.tellDeserted, Abnormal: o.Recording.Ended,
 	}, poller, time.Now())
 	if o.Recording.Last > 0 {
-		box := NewBlackBox(o.Recording.Memory / o.Loops)
-		relay.Record(box)
+		box := relay.NewBlackBox(o.Recording.Memory / o.Loops)
+		machine.Record(box)
 		s.boxes = append(s.boxes, box)
 	}
-	loop := newLoop(relay, poller, o.Kernel.gate(shard))
+	loop := newLoop(machine, poller, o.Kernel.gate(shard))
 	if o.Kernel.Shield == nil && o.Kernel.Plain {
 		loop.sampler = new(strangerSampler)
 	}
@@ -79,7 +80,7 @@ func (s *Server) addLoop(shard int) error {
 			return fmt.Errorf("listener %s: %w", l.Name, err)
 		}
 		s.addrs[i] = socket.Addr()
-		relay.Attach(i, socket)
+		machine.Attach(i, socket)
 	}
 	return nil
 }
@@ -117,7 +118,7 @@ func (s *Server) enforceBans(ctx context.Context) {
 			return
 		case <-changed:
 			for _, l := range s.loops {
-				l.post(stats.WorkBans, (*Relay).EnforceBans)
+				l.post(stats.WorkBans, (*relay.Relay).EnforceBans)
 			}
 		}
 	}
@@ -125,6 +126,6 @@ func (s *Server) enforceBans(ctx context.Context) {
 
 func (s *Server) drain() {
 	for _, l := range s.loops {
-		l.post(stats.WorkDrain, func(r *Relay, now time.Time) { r.DrainBy(now, now.Add(r.Settings().DrainGrace)) })
+		l.post(stats.WorkDrain, func(r *relay.Relay, now time.Time) { r.DrainBy(now, now.Add(r.Settings().DrainGrace)) })
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"tidegate/internal/netio"
 	"tidegate/internal/upstream"
+	"tidegate/proxy/relay"
 	"tidegate/ratelimit"
 	sessions "tidegate/session"
 )
@@ -34,14 +35,14 @@ type Options struct {
 // Server runs a proxy: loops that share no session and no socket.
 type Server struct {
 	loops     []*loop
-	boxes     []*BlackBox // of the loops; none without a recording
+	boxes     []*relay.BlackBox // of the loops; none without a recording
 	options   Options
 	pools     upstream.Pools
-	presence  Presence
-	arrivals  Arrivals
-	players   Players
-	allowance *Allowance
-	holders   Holders
+	presence  relay.Presence
+	arrivals  relay.Arrivals
+	players   relay.Players
+	allowance *relay.Allowance
+	holders   relay.Holders
 	places    *sessions.Places
 	keeper    keeper
 	onDrain   atomic.Pointer[func(string, netip.AddrPort, bool) bool] // nil: none
@@ -53,12 +54,12 @@ type Server struct {
 	captures   atomic.Int32  // captures that run
 	precopied  atomic.Bool   // the next Freeze is for a successor that has the last pre-copy
 	mu         sync.Mutex    // guards the fields below
-	settings   *Settings
+	settings   *relay.Settings
 	addrs      []netip.AddrPort // of the settings' listeners
 }
 
 // keep stores the present settings.
-func (s *Server) keep(settings *Settings, addrs []netip.AddrPort) {
+func (s *Server) keep(settings *relay.Settings, addrs []netip.AddrPort) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.settings, s.addrs = settings, addrs

@@ -10,6 +10,7 @@ import (
 
 	"tidegate/internal/testkit/await"
 	"tidegate/proxy"
+	"tidegate/proxy/relay"
 )
 
 // heir gives copies to a successor in this process.
@@ -32,7 +33,7 @@ func (h *heir) GiveSessions(b proxy.CopiedSessions) error { return h.to.TakeCopi
 // socket of a new session before that is copied. The new session must go on with its own socket.
 func TestDescriptorUsedAgainDuringCopies(t *testing.T) {
 	echo := startEcho(t)
-	now := echo.behind(t, func(*proxy.Transport) {})
+	now := echo.behind(t, func(*relay.Transport) {})
 	stays, leaves := clientOf(t, now.addr), clientOf(t, now.addr)
 	at := echo.hears(t, stays)
 	echo.hears(t, stays) // established by now

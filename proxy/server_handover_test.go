@@ -19,6 +19,7 @@ import (
 	"tidegate/internal/netio"
 	"tidegate/internal/testkit/await"
 	"tidegate/proxy"
+	"tidegate/proxy/relay"
 )
 
 // TestHandOver lets a second proxy take over the first one's listeners and sessions while players talk. No session
@@ -99,7 +100,7 @@ func TestHandOverKeepsTheBooks(t *testing.T) {
 }
 
 // succeed starts a proxy that takes over the listeners and sessions of another, which then has ended.
-func succeed(t *testing.T, old *running, settings *proxy.Settings, loops int) *running {
+func succeed(t *testing.T, old *running, settings *relay.Settings, loops int) *running {
 	t.Helper()
 	return follow(t, old, successorOf(t, old.server, settings, proxy.Options{Loops: loops, Log: zerolog.Nop()}))
 }
@@ -122,13 +123,13 @@ func follow(t *testing.T, old *running, server *proxy.Server) *running {
 }
 
 // successorOf returns a server that has taken over the listeners and sessions of another.
-func successorOf(t *testing.T, old *proxy.Server, settings *proxy.Settings, o proxy.Options) *proxy.Server {
+func successorOf(t *testing.T, old *proxy.Server, settings *relay.Settings, o proxy.Options) *proxy.Server {
 	t.Helper()
 	return copiedTo(t, old, settings, o, func(*proxy.Server) {})
 }
 
 // copiedTo is successorOf with a step before the standstill, which may copy sessions to the successor.
-func copiedTo(t *testing.T, old *proxy.Server, settings *proxy.Settings, o proxy.Options,
+func copiedTo(t *testing.T, old *proxy.Server, settings *relay.Settings, o proxy.Options,
 	before func(successor *proxy.Server)) *proxy.Server {
 	t.Helper()
 	var err error
@@ -240,10 +241,10 @@ func TestNoHandOverWhileLeaving(t *testing.T) {
 
 // TestHandOverOfRelayedSessions asserts that relayed sessions keep their ports at the server.
 func TestHandOverOfRelayedSessions(t *testing.T) {
-	for name, change := range map[string]func(*proxy.Transport){
-		"connected": func(*proxy.Transport) {},
-		"shared":    func(t *proxy.Transport) { t.Pooled = true },
-		"prefix":    func(t *proxy.Transport) { t.Sources = netip.MustParsePrefix("127.8.0.0/16") },
+	for name, change := range map[string]func(*relay.Transport){
+		"connected": func(*relay.Transport) {},
+		"shared":    func(t *relay.Transport) { t.Pooled = true },
+		"prefix":    func(t *relay.Transport) { t.Sources = netip.MustParsePrefix("127.8.0.0/16") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			echo := startEcho(t)
@@ -294,10 +295,10 @@ func startEcho(t *testing.T) *echoServer {
 func (e *echoServer) addr() netip.AddrPort { return e.LocalAddr().(*net.UDPAddr).AddrPort() }
 
 // behind starts a proxy with one loop that relays datagrams to the server.
-func (e *echoServer) behind(t *testing.T, change func(*proxy.Transport)) *running {
+func (e *echoServer) behind(t *testing.T, change func(*relay.Transport)) *running {
 	t.Helper()
-	return startWith(t, netio.Auto, 1, proxy.Any, proxy.Any, e.addr(), func(s *proxy.Settings) {
-		s.Listeners[0].Route.Mode = proxy.ModeRelay
+	return startWith(t, netio.Auto, 1, relay.Any, relay.Any, e.addr(), func(s *relay.Settings) {
+		s.Listeners[0].Route.Mode = relay.ModeRelay
 		change(&s.Listeners[0].Route.Upstream.Transport)
 	})
 }

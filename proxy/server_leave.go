@@ -9,13 +9,14 @@ import (
 	"time"
 
 	"tidegate/internal/stray"
+	"tidegate/proxy/relay"
 	"tidegate/proxy/stats"
 )
 
 // Leave admits no new clients from now on, and lets the present ones play on until they move or Run's context ends.
 func (s *Server) Leave(ctx context.Context) error {
 	for _, l := range s.loops {
-		err := l.consult(ctx, stats.WorkDrain, func(r *Relay, now time.Time) {
+		err := l.consult(ctx, stats.WorkDrain, func(r *relay.Relay, now time.Time) {
 			r.Leave(now)
 		})
 		if err != nil {
@@ -28,17 +29,17 @@ func (s *Server) Leave(ctx context.Context) error {
 // CopyPlayers returns copies of sessions of one loop that can move to other nodes: at most a number, of clients that
 // choose accepts. Loops call the function.
 func (s *Server) CopyPlayers(most int, choose func(stray.Key) bool) ([]stray.Session, error) {
-	return s.eachPlayer(&Movers{Most: most, Choose: choose})
+	return s.eachPlayer(&relay.Movers{Most: most, Choose: choose})
 }
 
 // TakeOutPlayers takes sessions of one loop out for other nodes, as TakeOut does: at most a number of them, whose
 // clients choose accepts. gone is called for each one at once. Loops call both functions.
 func (s *Server) TakeOutPlayers(most int, choose func(stray.Key) bool, gone func(stray.Key)) ([]stray.Session, error) {
-	return s.eachPlayer(&Movers{Most: most, Choose: choose, Gone: gone})
+	return s.eachPlayer(&relay.Movers{Most: most, Choose: choose, Gone: gone})
 }
 
 // eachPlayer visits the sessions of one loop after another, until one has sessions that move.
-func (s *Server) eachPlayer(m *Movers) ([]stray.Session, error) {
+func (s *Server) eachPlayer(m *relay.Movers) ([]stray.Session, error) {
 	for _, l := range s.loops {
 		// The walk must end, also if a caller gives up: the sessions that it has taken out are nowhere else.
 		err := l.walk(context.Background(), stats.WorkMove, m.Visit)
@@ -52,7 +53,7 @@ func (s *Server) eachPlayer(m *Movers) ([]stray.Session, error) {
 // PlayersLeft returns the number of sessions.
 func (s *Server) PlayersLeft(ctx context.Context) (n int, err error) {
 	for _, l := range s.loops {
-		if err := l.consult(ctx, stats.WorkList, func(r *Relay, _ time.Time) { n += r.Len() }); err != nil {
+		if err := l.consult(ctx, stats.WorkList, func(r *relay.Relay, _ time.Time) { n += r.Len() }); err != nil {
 			return 0, err
 		}
 	}
@@ -63,7 +64,7 @@ func (s *Server) PlayersLeft(ctx context.Context) (n int, err error) {
 func (s *Server) CheckPlayers(ctx context.Context, records [][]byte) []error {
 	all, faults := readArrivals(time.Now(), records)
 	needs := make([]bool, len(all)) // the session is lost without its source address
-	err := s.loops[0].consult(ctx, stats.WorkMove, func(r *Relay, now time.Time) {
+	err := s.loops[0].consult(ctx, stats.WorkMove, func(r *relay.Relay, now time.Time) {
 		fit := 0
 		for i, a := range all {
 			if faults[i] == nil {
@@ -88,16 +89,16 @@ func (s *Server) CheckPlayers(ctx context.Context, records [][]byte) []error {
 		}
 		if !ours[source] {
 			faults[i] = fmt.Errorf("%w: its server knows it by the address %v, which this machine does not have, and its "+
-				"route holds no sessions", ErrTravel, source)
+				"route holds no sessions", relay.ErrTravel, source)
 		}
 	}
 	return faults
 }
 
-func readArrivals(now time.Time, records [][]byte) (all []*Arrival, faults []error) {
-	all, faults = make([]*Arrival, len(records)), make([]error, len(records))
+func readArrivals(now time.Time, records [][]byte) (all []*relay.Arrival, faults []error) {
+	all, faults = make([]*relay.Arrival, len(records)), make([]error, len(records))
 	for i, b := range records {
-		all[i], faults[i] = ReadArrival(now, b)
+		all[i], faults[i] = relay.ReadArrival(now, b)
 	}
 	return all, faults
 }
@@ -136,7 +137,7 @@ func (s *Server) putIn(moved []stray.Session, returns bool) (faults func(ctx con
 			continue
 		}
 		entered[n] = make(chan struct{})
-		s.loops[n].post(stats.WorkMove, func(r *Relay, now time.Time) { // a loop that has ended does not do it
+		s.loops[n].post(stats.WorkMove, func(r *relay.Relay, now time.Time) { // a loop that has ended does not do it
 			defer close(entered[n])
 			for _, i := range part {
 				errs[i] = all[i].PutIn(now, r, moved[i].At)

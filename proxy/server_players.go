@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"tidegate/internal/stray"
+	"tidegate/proxy/relay"
 	"tidegate/proxy/stats"
 )
 
@@ -12,7 +13,7 @@ import (
 func (s *Server) JoinFleet(ctx context.Context, carrier stray.Carrier, secret stray.Secret) error {
 	s.players.Join(carrier, secret)
 	for _, l := range s.loops {
-		if err := l.walk(ctx, stats.WorkList, TellPlayer); err != nil {
+		if err := l.walk(ctx, stats.WorkList, relay.TellPlayer); err != nil {
 			return err
 		}
 	}
@@ -33,16 +34,18 @@ func (s *Server) PlayerChanges(whole bool) (opened, closed []stray.Key, isWhole 
 // TakeStrays takes datagrams of this Server's clients that have arrived at another node; an empty node is this one. It
 // owns their bytes.
 func (s *Server) TakeStrays(node string, all []stray.Datagram) {
-	s.eachLoop(all, func(r *Relay, now time.Time, key stray.Key, d *stray.Datagram) { r.FromFleet(now, node, key, d) })
+	s.eachLoop(all, func(r *relay.Relay, now time.Time, key stray.Key, d *stray.Datagram) {
+		r.FromFleet(now, node, key, d)
+	})
 }
 
 // SendAnswers sends another node's datagrams to clients whose datagrams arrive here. It owns their bytes.
 func (s *Server) SendAnswers(node string, all []stray.Datagram) {
-	s.eachLoop(all, func(r *Relay, _ time.Time, key stray.Key, d *stray.Datagram) { r.SendAnswer(node, key, d) })
+	s.eachLoop(all, func(r *relay.Relay, _ time.Time, key stray.Key, d *stray.Datagram) { r.SendAnswer(node, key, d) })
 }
 
 // eachLoop gives each datagram to the loop that has the client's session or should have it.
-func (s *Server) eachLoop(all []stray.Datagram, do func(*Relay, time.Time, stray.Key, *stray.Datagram)) {
+func (s *Server) eachLoop(all []stray.Datagram, do func(*relay.Relay, time.Time, stray.Key, *stray.Datagram)) {
 	type keyed struct {
 		key stray.Key
 		*stray.Datagram
@@ -54,7 +57,7 @@ func (s *Server) eachLoop(all []stray.Datagram, do func(*Relay, time.Time, stray
 	}
 	for i, part := range parts {
 		if len(part) > 0 {
-			s.loops[i].post(stats.WorkReceive, func(r *Relay, now time.Time) {
+			s.loops[i].post(stats.WorkReceive, func(r *relay.Relay, now time.Time) {
 				for _, d := range part {
 					do(r, now, d.key, d.Datagram)
 				}

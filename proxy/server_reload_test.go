@@ -16,7 +16,7 @@ import (
 	"tidegate/internal/netio"
 	"tidegate/internal/testkit/await"
 	"tidegate/internal/testkit/freeport"
-	"tidegate/proxy"
+	"tidegate/proxy/relay"
 )
 
 // TestReloadUnderLoad reloads a hundred times while players of an independent client talk. Every second reload adds a
@@ -162,7 +162,7 @@ func TestReloadOfManyPortsUnderLoad(t *testing.T) {
 		more.Addr = netip.AddrPortFrom(netip.MustParseAddr("127.9.0.1"), uint16(20_000+i))
 		many.Listeners = append(many.Listeners, more)
 	}
-	for _, s := range []*proxy.Settings{&many, r.settings} {
+	for _, s := range []*relay.Settings{&many, r.settings} {
 		began := time.Now()
 		if err := r.server.Reload(s); err != nil {
 			t.Fatal(err)

@@ -8,7 +8,7 @@ import (
 	"tidegate/internal/netio"
 	"tidegate/internal/testkit/await"
 	"tidegate/internal/testkit/freeport"
-	"tidegate/proxy"
+	"tidegate/proxy/relay"
 )
 
 // TestListenersComeBackAfterHandOver removes a listener and restores it, with an upgrade before, between or after.
@@ -30,7 +30,7 @@ func TestListenersComeBackAfterHandOver(t *testing.T) {
 				t.Parallel()
 				server, _ := gorkServer(t)
 				spare := freeport.Loopback(t)
-				first := startWith(t, netio.Auto, loops, bedrock(), bedrock(), server, func(s *proxy.Settings) {
+				first := startWith(t, netio.Auto, loops, bedrock(), bedrock(), server, func(s *relay.Settings) {
 					s.Listeners[0].Addr = freeport.Loopback(t)
 					l := s.Listeners[0]
 					l.Name, l.Addr = "second", spare
@@ -38,7 +38,7 @@ func TestListenersComeBackAfterHandOver(t *testing.T) {
 				})
 				with, without := *first.settings, *first.settings
 				without.Listeners = with.Listeners[:1]
-				settings := map[string]*proxy.Settings{"with": &with, "without": &without}
+				settings := map[string]*relay.Settings{"with": &with, "without": &without}
 
 				var players []*regular
 				for range 4 {

@@ -13,7 +13,7 @@ import (
 	"tidegate/internal/netio"
 	"tidegate/internal/testkit/await"
 	"tidegate/internal/testkit/freeport"
-	"tidegate/proxy"
+	"tidegate/proxy/relay"
 )
 
 // regular is a player that stays when its listener is removed.
@@ -65,7 +65,7 @@ func TestListenersComeBack(t *testing.T) {
 		t.Run(b.name, func(t *testing.T) {
 			t.Parallel()
 			server, _ := gorkServer(t)
-			r := startWith(t, b.backend, b.loops, bedrock(), bedrock(), server, func(s *proxy.Settings) {
+			r := startWith(t, b.backend, b.loops, bedrock(), bedrock(), server, func(s *relay.Settings) {
 				for i := range 2 { // one name, as for a range of ports
 					l := s.Listeners[0]
 					l.Name, l.Addr = "range", freeport.Loopback(t)

@@ -14,6 +14,7 @@ import (
 	"tidegate/internal/netio"
 	"tidegate/internal/testkit/await"
 	"tidegate/proxy"
+	"tidegate/proxy/relay"
 )
 
 // TestOperatorsSeeAllLoops lists, counts and kicks the players of two loops.
@@ -39,14 +40,14 @@ func TestOperatorsSeeAllLoops(t *testing.T) {
 		f.Counters.Clients.In.Messages < 6 {
 		t.Errorf("%v: %+v", err, f)
 	}
-	all, err := r.server.Sessions(t.Context(), proxy.Query{Limit: 100})
+	all, err := r.server.Sessions(t.Context(), relay.Query{Limit: 100})
 	if err != nil || len(all) != 6 {
 		t.Fatalf("%d sessions, %v", len(all), err)
 	}
-	if !slices.IsSortedFunc(all, func(a, b proxy.Session) int { return int(a.ID) - int(b.ID) }) {
+	if !slices.IsSortedFunc(all, func(a, b relay.Session) int { return int(a.ID) - int(b.ID) }) {
 		t.Error("the list is not by ID")
 	}
-	if page, err := r.server.Sessions(t.Context(), proxy.Query{After: all[1].ID, Limit: 3}); err != nil ||
+	if page, err := r.server.Sessions(t.Context(), relay.Query{After: all[1].ID, Limit: 3}); err != nil ||
 		len(page) != 3 || page[0].ID != all[2].ID {
 		t.Errorf("the page after two is %v, %v", page, err)
 	}
@@ -79,7 +80,7 @@ func TestOperatorsSeeAllLoops(t *testing.T) {
 
 // TestLoopsThatDoNotAnswer asserts that a request to a loop that does not run ends with its context.
 func TestLoopsThatDoNotAnswer(t *testing.T) {
-	server, err := proxy.Listen(&proxy.Settings{}, proxy.Options{Loops: 1})
+	server, err := proxy.Listen(&relay.Settings{}, proxy.Options{Loops: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,16 +99,16 @@ func TestLoopsThatDoNotAnswer(t *testing.T) {
 }
 
 // checkTop sorts and searches the sessions of two loops.
-func checkTop(t *testing.T, r *running, all []proxy.Session) {
+func checkTop(t *testing.T, r *running, all []relay.Session) {
 	t.Helper()
-	top := func(q proxy.TopQuery) proxy.Top {
+	top := func(q relay.TopQuery) relay.Top {
 		found, err := r.server.Top(t.Context(), q)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return found
 	}
-	page := top(proxy.TopQuery{Sort: proxy.ByClient, Offset: 1, Limit: 3})
+	page := top(relay.TopQuery{Sort: relay.ByClient, Offset: 1, Limit: 3})
 	clients := make([]string, len(page.Sessions))
 	for i := range page.Sessions {
 		clients[i] = page.Sessions[i].Client.String()
@@ -116,14 +117,14 @@ func checkTop(t *testing.T, r *running, all []proxy.Session) {
 		t.Errorf("a page by client: %d of %d, %v", len(clients), page.Total, clients)
 	}
 	// The first sessions of both loops may be equally old.
-	if oldest := top(proxy.TopQuery{Descending: true, Limit: 1}); oldest.Sessions[0].ID > all[1].ID {
+	if oldest := top(relay.TopQuery{Descending: true, Limit: 1}); oldest.Sessions[0].ID > all[1].ID {
 		t.Errorf("the oldest is %v, want %v", oldest.Sessions[0].ID, all[0].ID)
 	}
 	search := strings.ToUpper(all[2].Client.String())
-	if found := top(proxy.TopQuery{Search: search, Limit: 10}); found.Total != 1 || found.Sessions[0].ID != all[2].ID {
+	if found := top(relay.TopQuery{Search: search, Limit: 10}); found.Total != 1 || found.Sessions[0].ID != all[2].ID {
 		t.Errorf("%s finds %d", search, found.Total)
 	}
-	if past := top(proxy.TopQuery{Offset: 100, Limit: 10}); past.Total != len(all) || len(past.Sessions) != 0 {
+	if past := top(relay.TopQuery{Offset: 100, Limit: 10}); past.Total != len(all) || len(past.Sessions) != 0 {
 		t.Errorf("beyond the end: %+v", past)
 	}
 	watched, err := r.server.Watch(t.Context(), all[3].ID)
@@ -131,7 +132,7 @@ func checkTop(t *testing.T, r *running, all []proxy.Session) {
 		t.Errorf("watched %+v, %v", watched.Session, err)
 	}
 	r.server.Unwatch(all[3].ID)
-	if _, err := r.server.Watch(t.Context(), 999_999); !errors.Is(err, proxy.ErrNoSession) {
+	if _, err := r.server.Watch(t.Context(), 999_999); !errors.Is(err, relay.ErrNoSession) {
 		t.Errorf("a session that never was: %v", err)
 	}
 	if _, err := r.server.Refused(t.Context(), 10); err != nil {

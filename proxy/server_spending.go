@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"tidegate/proxy/relay"
 	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
 )
@@ -12,7 +13,7 @@ import (
 // as those of several nodes. It does not wait for the loops.
 func (s *Server) ChargeSpending(reports []ratelimit.Spending, p ratelimit.Peers) {
 	for _, l := range s.loops {
-		l.post(stats.WorkLimits, func(r *Relay, now time.Time) { r.Charge(now, reports, p) })
+		l.post(stats.WorkLimits, func(r *relay.Relay, now time.Time) { r.Charge(now, reports, p) })
 	}
 }
 
@@ -22,14 +23,11 @@ func (s *Server) TakeSpending(ctx context.Context, most int, p ratelimit.Peers) 
 	var all []ratelimit.Spending
 	for _, l := range s.loops {
 		var part []ratelimit.Spending
-		err := l.consult(ctx, stats.WorkLimits, func(r *Relay, _ time.Time) {
+		err := l.consult(ctx, stats.WorkLimits, func(r *relay.Relay, _ time.Time) {
 			part = r.Spending(p)
 		})
 		if err != nil {
 			return nil, err
-		}
-		for i := range part {
-			part[i].Used /= time.Duration(len(s.loops)) // a loop has its share of the rate
 		}
 		all = append(all, part...)
 	}

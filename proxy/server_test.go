@@ -23,6 +23,7 @@ import (
 	"tidegate/internal/upstream"
 	"tidegate/proxy"
 	"tidegate/proxy/bridge"
+	"tidegate/proxy/relay"
 	"tidegate/session"
 )
 
@@ -31,7 +32,7 @@ var anyPort = netip.MustParseAddrPort("127.0.0.1:0")
 // running is a proxy on real sockets.
 type running struct {
 	addr     netip.AddrPort
-	settings *proxy.Settings
+	settings *relay.Settings
 	server   *proxy.Server
 	stop     context.CancelFunc
 	ended    chan error
@@ -41,22 +42,22 @@ type running struct {
 func start(t *testing.T, backend netio.Backend, loops int, clients, upstreams codec.Protocol,
 	to netip.AddrPort) *running {
 	t.Helper()
-	return startWith(t, backend, loops, clients, upstreams, to, func(*proxy.Settings) {})
+	return startWith(t, backend, loops, clients, upstreams, to, func(*relay.Settings) {})
 }
 
 // startWith is start with a function that changes the settings first.
 func startWith(t *testing.T, backend netio.Backend, loops int, clients, upstreams codec.Protocol, to netip.AddrPort,
-	change func(*proxy.Settings)) *running {
+	change func(*relay.Settings)) *running {
 	t.Helper()
-	route := &proxy.Route{
+	route := &relay.Route{
 		Name: "arena", Bridge: bridge.Options{Ordered: bridge.OrderedFast, PacketID: 0x86, Queue: 8 << 20},
-		Upstream: &proxy.Upstream{
+		Upstream: &relay.Upstream{
 			Name: "arena", Protocol: upstreams, Servers: upstream.At(to),
 			Options: upstream.Options{RetryAfter: time.Second},
 		},
 	}
-	settings := &proxy.Settings{
-		Listeners: []proxy.Listener{{
+	settings := &relay.Settings{
+		Listeners: []relay.Listener{{
 			Name: "play", Addr: freeport.Loopback(t), Protocols: []codec.Protocol{clients}, Route: route,
 		}},
 		Limits:           session.Limits{Sessions: 100, HalfOpen: 100},
@@ -255,9 +256,9 @@ func closedPort(t *testing.T) netip.AddrPort {
 func TestListenSaysWhatItCouldNotBind(t *testing.T) {
 	for _, loops := range []int{1, 2} {
 		r := start(t, netio.Auto, loops, bedrock(), bedrock(), anyPort)
-		route := &proxy.Route{Upstream: &proxy.Upstream{Protocol: bedrock(), Servers: upstream.At(anyPort)}}
-		_, err := proxy.Listen(&proxy.Settings{
-			Listeners: []proxy.Listener{
+		route := &relay.Route{Upstream: &relay.Upstream{Protocol: bedrock(), Servers: upstream.At(anyPort)}}
+		_, err := proxy.Listen(&relay.Settings{
+			Listeners: []relay.Listener{
 				{Name: "second", Addr: r.addr, Protocols: []codec.Protocol{bedrock()}, Route: route},
 			},
 		}, proxy.Options{Loops: loops})

@@ -12,6 +12,7 @@ import (
 	"tidegate/internal/netio"
 	"tidegate/internal/testkit/udppath"
 	"tidegate/proxy"
+	"tidegate/proxy/relay"
 )
 
 // TestTravelBetweenServers moves players from one Server to another and back while they talk. Each message arrives
@@ -59,7 +60,7 @@ func travel(t *testing.T, from *proxy.Server, to *running, paths []*udppath.Path
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	for moved := 0; moved < len(paths); {
-		all, err := from.Sessions(ctx, proxy.Query{Limit: 100})
+		all, err := from.Sessions(ctx, relay.Query{Limit: 100})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -69,7 +70,7 @@ func travel(t *testing.T, from *proxy.Server, to *running, paths []*udppath.Path
 				t.Errorf("the state of %v is %v, %v", one.ID, state, err)
 			}
 			b, err := from.TakeOut(ctx, one.ID)
-			if errors.Is(err, proxy.ErrNotMovable) {
+			if errors.Is(err, relay.ErrNotMovable) {
 				continue // it has just joined: again
 			}
 			if err == nil {
@@ -101,7 +102,7 @@ func TestTakenOutAndBack(t *testing.T) {
 	defer cancel()
 	for range 3 {
 		for back := false; !back; {
-			all, err := now.server.Sessions(ctx, proxy.Query{Limit: 1})
+			all, err := now.server.Sessions(ctx, relay.Query{Limit: 1})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -109,13 +110,13 @@ func TestTakenOutAndBack(t *testing.T) {
 				continue // it waits for its client
 			}
 			b, err := now.server.TakeOut(ctx, all[0].ID)
-			if errors.Is(err, proxy.ErrNotMovable) {
+			if errors.Is(err, relay.ErrNotMovable) {
 				continue
 			}
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := now.server.TakeOut(ctx, all[0].ID); !errors.Is(err, proxy.ErrNoSession) {
+			if _, err := now.server.TakeOut(ctx, all[0].ID); !errors.Is(err, relay.ErrNoSession) {
 				t.Errorf("taken out twice: %v", err)
 			}
 			if err := now.server.PutIn(ctx, b); err != nil {

@@ -7,14 +7,15 @@ import (
 	"time"
 
 	"tidegate/internal/netio"
+	"tidegate/proxy/relay"
 	"tidegate/proxy/stats"
 )
 
 // Snapshot is the state of a proxy at one moment.
 type Snapshot struct {
 	Counters stats.Counters
-	Sockets  []netio.Stats // of each loop
-	Sessions []Session     // by Relay, each oldest first
+	Sockets  []netio.Stats   // of each loop
+	Sessions []relay.Session // by Relay, each oldest first
 	Kernel   stats.KernelFigures
 }
 
@@ -22,11 +23,11 @@ type Snapshot struct {
 func (s *Server) Snapshot() Snapshot {
 	var all Snapshot
 	for _, l := range s.loops {
-		var list Pages
-		if l.walk(context.Background(), stats.WorkList, Query{Limit: math.MaxInt}.Listing(&list)) == nil {
+		var list relay.Pages
+		if l.walk(context.Background(), stats.WorkList, relay.Query{Limit: math.MaxInt}.Listing(&list)) == nil {
 			all.Sessions = append(all.Sessions, slices.Concat(list...)...)
 		}
-		l.ask(stats.WorkList, func(r *Relay, _ time.Time) { // last, so that each session not listed counts as closed
+		l.ask(stats.WorkList, func(r *relay.Relay, _ time.Time) { // last, so that each session not listed counts as closed
 			all.Counters.Add(r.Counters())
 			all.Sockets = append(all.Sockets, l.sockets())
 		})

@@ -17,7 +17,7 @@ import (
 	"tidegate/internal/testkit/await"
 	"tidegate/internal/testkit/rakserver"
 	"tidegate/internal/upstream"
-	"tidegate/proxy"
+	"tidegate/proxy/relay"
 )
 
 // TestSourcesOfSessions asserts that each session gets its own answers, in each mode and with each way to share
@@ -27,15 +27,15 @@ func TestSourcesOfSessions(t *testing.T) {
 		t.Skip("only Linux has them")
 	}
 	prefix := netip.MustParsePrefix("127.64.0.0/10")
-	for _, mode := range []proxy.Mode{proxy.ModeTerminate, proxy.ModeRelay} {
-		for _, carrier := range []proxy.Transport{{Sources: prefix}, {Sources: prefix, Probes: true}, {Pooled: true}} {
+	for _, mode := range []relay.Mode{relay.ModeTerminate, relay.ModeRelay} {
+		for _, carrier := range []relay.Transport{{Sources: prefix}, {Sources: prefix, Probes: true}, {Pooled: true}} {
 			t.Run(fmt.Sprintf("mode %d, %+v", mode, carrier), func(t *testing.T) {
 				seen := make(chan netip.AddrPort, 10)
 				server := rakserver.Start(t, func(conn *gork.Conn) {
 					seen <- netip.MustParseAddrPort(conn.RemoteAddr().String())
 					_ = echo(conn)
 				})
-				r := startWith(t, netio.Auto, 2, bedrock(), bedrock(), server, func(s *proxy.Settings) {
+				r := startWith(t, netio.Auto, 2, bedrock(), bedrock(), server, func(s *relay.Settings) {
 					s.Listeners[0].Route.Mode = mode
 					s.Listeners[0].Route.Upstream.Transport = carrier
 				})
@@ -84,9 +84,9 @@ func TestPlayersKeepTheirSource(t *testing.T) {
 	}
 	defer func() { _ = server.Close() }()
 	to := server.LocalAddr().(*net.UDPAddr).AddrPort()
-	r := startWith(t, netio.Auto, 1, proxy.Any, proxy.Any, to, func(s *proxy.Settings) {
+	r := startWith(t, netio.Auto, 1, relay.Any, relay.Any, to, func(s *relay.Settings) {
 		route := s.Listeners[0].Route
-		route.Mode = proxy.ModeRelay
+		route.Mode = relay.ModeRelay
 		route.Upstream.Transport.Sources = netip.MustParsePrefix("127.64.0.0/10")
 		route.Upstream.Servers = upstream.At(to)
 		s.HandshakeTimeout = 500 * time.Millisecond
@@ -127,13 +127,13 @@ func TestLostSecondReply(t *testing.T) {
 	prefix := netip.MustParsePrefix("127.65.0.0/16")
 	for _, way := range []struct {
 		backend netio.Backend
-		carrier proxy.Transport
+		carrier relay.Transport
 	}{
-		{netio.Auto, proxy.Transport{}}, {netio.Auto, proxy.Transport{Probes: true}}, {netio.Portable, proxy.Transport{}},
-		{netio.Auto, proxy.Transport{Sources: prefix}}, {netio.Auto, proxy.Transport{Pooled: true}},
+		{netio.Auto, relay.Transport{}}, {netio.Auto, relay.Transport{Probes: true}}, {netio.Portable, relay.Transport{}},
+		{netio.Auto, relay.Transport{Sources: prefix}}, {netio.Auto, relay.Transport{Pooled: true}},
 	} {
 		t.Run(fmt.Sprintf("backend %d, %+v", way.backend, way.carrier), func(t *testing.T) {
-			if runtime.GOOS != "linux" && (way.carrier != proxy.Transport{}) {
+			if runtime.GOOS != "linux" && (way.carrier != relay.Transport{}) {
 				t.Skip("only Linux has them")
 			}
 			seen := make(chan netip.AddrPort, 10)
@@ -156,7 +156,7 @@ func TestLostSecondReply(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer path.Stop()
-			r := startWith(t, way.backend, 1, bedrock(), bedrock(), path.Addr(), func(s *proxy.Settings) {
+			r := startWith(t, way.backend, 1, bedrock(), bedrock(), path.Addr(), func(s *relay.Settings) {
 				s.Listeners[0].Route.Upstream.Transport = way.carrier
 			})
 			play(t, r.addr, 0)

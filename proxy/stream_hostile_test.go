@@ -6,7 +6,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/internal/netio"
-	"tidegate/proxy"
+	"tidegate/proxy/relay"
 	"tidegate/proxy/stats"
 )
 
@@ -80,7 +80,7 @@ func TestClientThatDoesNotRead(t *testing.T) {
 // stream ends.
 func TestFullProxyRefusesStreams(t *testing.T) {
 	server := newStreamServer(t, riptide22.protocol, true)
-	r := startWith(t, netio.Auto, 1, riptide22.protocol, riptide22.protocol, server.addr(), func(s *proxy.Settings) {
+	r := startWith(t, netio.Auto, 1, riptide22.protocol, riptide22.protocol, server.addr(), func(s *relay.Settings) {
 		s.Listeners[0].Transport = riptide22.transport()
 		s.Listeners[0].Route.Upstream.Transport = riptide22.transport()
 		s.Limits.Sessions = 1

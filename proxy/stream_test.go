@@ -8,7 +8,7 @@ import (
 	"tidegate/codec/riptide"
 	"tidegate/internal/netio"
 	"tidegate/internal/testkit/await"
-	"tidegate/proxy"
+	"tidegate/proxy/relay"
 )
 
 // dialect is a Riptide version over TCP.
@@ -18,12 +18,12 @@ type dialect struct {
 	wide     bool
 }
 
-func (d dialect) transport() proxy.Transport {
+func (d dialect) transport() relay.Transport {
 	prefix := netio.LengthU16LE
 	if d.wide {
 		prefix = netio.LengthI32LE
 	}
-	return proxy.Transport{Stream: true, Prefix: prefix, MaxFrame: 1231}
+	return relay.Transport{Stream: true, Prefix: prefix, MaxFrame: 1231}
 }
 
 var (
@@ -46,7 +46,7 @@ func eachStreamWorld(t *testing.T, test func(w *streamWorld)) {
 			t.Run(b.name+", "+d.name, func(t *testing.T) {
 				t.Parallel()
 				server := newStreamServer(t, d.protocol, d.wide)
-				r := startWith(t, b.backend, b.loops, d.protocol, d.protocol, server.addr(), func(s *proxy.Settings) {
+				r := startWith(t, b.backend, b.loops, d.protocol, d.protocol, server.addr(), func(s *relay.Settings) {
 					s.Listeners[0].Transport = d.transport()
 					s.Listeners[0].Route.Upstream.Transport = d.transport()
 					s.HandshakeTimeout = time.Second

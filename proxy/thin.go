@@ -7,6 +7,7 @@ import (
 	"tidegate/codec"
 	"tidegate/internal/kernel/shield"
 	"tidegate/internal/netio"
+	"tidegate/proxy/relay"
 )
 
 // Without the right to use eBPF, the kernel has no gate for strangers. Then a classic filter lets fewer strangers
@@ -42,7 +43,7 @@ type strangerSampler struct {
 }
 
 // turn is called at the end of each of the loop's turns.
-func (t *strangerSampler) turn(now time.Time, r *Relay) {
+func (t *strangerSampler) turn(now time.Time, r *relay.Relay) {
 	if r.Draining() || len(r.Settings().Listeners) > maxThinned {
 		t.one = 0 // a successor may have its own filters there
 		return
@@ -92,14 +93,14 @@ func (t *strangerSampler) calm() time.Time {
 }
 
 // bears reports whether the loop could read one in so many of the strangers that have come since the last look.
-func (t *strangerSampler) bears(now time.Time, r *Relay, one int) bool {
+func (t *strangerSampler) bears(now time.Time, r *relay.Relay, one int) bool {
 	dropped, took := t.dropped, now.Sub(t.looked)
 	t.look(now, r)
 	return float64(t.dropped-dropped) <= float64(thinBear*max(one, 1))*took.Seconds()
 }
 
 // look reads how many datagrams the kernel has dropped at all listeners.
-func (t *strangerSampler) look(now time.Time, r *Relay) {
+func (t *strangerSampler) look(now time.Time, r *relay.Relay) {
 	t.looked, t.dropped = now, 0
 	for i := range r.Settings().Listeners {
 		if s, ok := netio.ListenerOf(r.ListenerSocket(i)).(netio.KernelDropCounter); ok {
@@ -108,7 +109,7 @@ func (t *strangerSampler) look(now time.Time, r *Relay) {
 	}
 }
 
-func (t *strangerSampler) change(now time.Time, r *Relay, one int) {
+func (t *strangerSampler) change(now time.Time, r *relay.Relay, one int) {
 	t.one, t.changed, t.turned = one, now, now
 	t.clients = nil
 	if one > 1 {
@@ -120,7 +121,7 @@ func (t *strangerSampler) change(now time.Time, r *Relay, one int) {
 
 // renew begins to give the filters the Relay's known clients. When all strangers may pass, it begins to remove the
 // filters.
-func (t *strangerSampler) renew(now time.Time, r *Relay) {
+func (t *strangerSampler) renew(now time.Time, r *relay.Relay) {
 	count, changes := r.KnownClients()
 	t.renewed, t.known = now, changes
 	clients := t.clients
@@ -133,7 +134,7 @@ func (t *strangerSampler) renew(now time.Time, r *Relay) {
 	t.renewing++
 	mine := t.renewing
 	stays := func() bool { return mine == t.renewing } // else another renewal has begun
-	r.Walk(now, EachKnownClient(clients.Know), stays, func() {
+	r.Walk(now, relay.EachKnownClient(clients.Know), stays, func() {
 		if stays() {
 			t.told = 0
 			t.tell(r)
@@ -143,7 +144,7 @@ func (t *strangerSampler) renew(now time.Time, r *Relay) {
 
 // tell renews the next filters: one per turn, or several small ones. A renewal takes up to 2 ms, in which nothing is
 // read.
-func (t *strangerSampler) tell(r *Relay) {
+func (t *strangerSampler) tell(r *relay.Relay) {
 	last := min(t.told+t.clients.Batch(), len(r.Settings().Listeners)) // there may be fewer since a reload
 	for ; t.told < last; t.told++ {
 		t.tellListener(r, t.told)
@@ -151,7 +152,7 @@ func (t *strangerSampler) tell(r *Relay) {
 	t.telling = last < len(r.Settings().Listeners)
 }
 
-func (t *strangerSampler) tellListener(r *Relay, i int) {
+func (t *strangerSampler) tellListener(r *relay.Relay, i int) {
 	l := &r.Settings().Listeners[i]
 	if socket, ok := netio.ListenerOf(r.ListenerSocket(i)).(syscall.Conn); ok && l.Shieldable() == nil {
 		_ = guardClassic(socket, l, t.clients) // without the filter the buffer may overflow, as on other systems

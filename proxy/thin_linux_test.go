@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"testing"
+	"tidegate/proxy/relay"
 	"tidegate/proxy/stats"
 	"time"
 )
@@ -11,7 +12,7 @@ import (
 func TestStrangersAreThinnedAsLongAsAFloodLasts(t *testing.T) {
 	b := besiege(t, 1, Kernel{Plain: true})
 	l := b.loops[0]
-	l.ask(stats.WorkKernel, func(r *Relay, now time.Time) {
+	l.ask(stats.WorkKernel, func(r *relay.Relay, now time.Time) {
 		thin := l.sampler
 		at := func(what string, later time.Duration, one int) {
 			thin.turn(now.Add(later), r)
@@ -19,9 +20,9 @@ func TestStrangersAreThinnedAsLongAsAFloodLasts(t *testing.T) {
 				t.Errorf("%s: one of %d strangers passes, want of %d", what, thin.one, one)
 			}
 		}
-		r.backlog = backlog{tells: true, read: someBacklog + 1}
+		fallBehind(r, now, r.ListenerSocket(0))
 		at("behind", 0, thinFirst)
-		r.backlog.read = 0
+		r.InputDrained()
 		thin.dropped -= 2 * thinBear * thinFirst / thinFactor // as if the kernel had dropped so many since
 		at("while the flood lasts", thinCalm, thinFirst)
 		if turned := thin.turned.Sub(now); turned != thinCalm {

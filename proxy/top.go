@@ -7,27 +7,28 @@ import (
 	"slices"
 	"time"
 
+	"tidegate/proxy/relay"
 	"tidegate/proxy/stats"
 )
 
 // Top returns one page of the sessions in an order. A loop only looks at its sessions, in several turns. The caller's
 // goroutine sorts. The page's sessions are copied by a second walk: one of them may have ended meanwhile.
-func (s *Server) Top(ctx context.Context, q TopQuery) (Top, error) {
-	var all Ranks
+func (s *Server) Top(ctx context.Context, q relay.TopQuery) (relay.Top, error) {
+	var all relay.Ranks
 	for _, l := range s.loops {
-		var some Ranks
+		var some relay.Ranks
 		if err := l.walk(ctx, stats.WorkList, q.Ranking(&some)); err != nil {
-			return Top{}, err
+			return relay.Top{}, err
 		}
 		all = append(all, some...)
 	}
 	page := q.Page(all)
 	for _, l := range s.loops {
 		if err := l.walk(ctx, stats.WorkList, page.Visit); err != nil {
-			return Top{}, err
+			return relay.Top{}, err
 		}
 	}
-	return Top{page.Sessions(), len(all)}, nil
+	return relay.Top{Sessions: page.Sessions(), Total: len(all)}, nil
 }
 
 // Refused returns the last drops that the loops remember, of at most the given number of sources. Sources with the
@@ -36,7 +37,7 @@ func (s *Server) Refused(ctx context.Context, sources int) ([]stats.RecentDrop, 
 	var all []stats.RecentDrop
 	for _, l := range s.loops {
 		var some []stats.RecentDrop
-		err := l.consult(ctx, stats.WorkWhy, func(r *Relay, _ time.Time) { some = r.RecentDrops() })
+		err := l.consult(ctx, stats.WorkWhy, func(r *relay.Relay, _ time.Time) { some = r.RecentDrops() })
 		if err != nil {
 			return nil, err
 		}

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"time"
 
+	"tidegate/proxy/relay"
 	"tidegate/proxy/stats"
 )
 
@@ -13,8 +14,8 @@ import (
 // Until it has accepted, reliable messages of the client wait. The old server keeps the messages that it has
 // acknowledged, and the new server gets the later ones. A server that refuses the session counts as lost, and the
 // Relay tries others.
-func (s *Server) Transfer(ctx context.Context, id SessionID, to netip.AddrPort) error {
-	return s.atHome(ctx, id, func(r *Relay, now time.Time, e *entry) error { return r.Move(now, e, to) })
+func (s *Server) Transfer(ctx context.Context, id relay.SessionID, to netip.AddrPort) error {
+	return s.atHome(ctx, id, func(r *relay.Relay, now time.Time, e *relay.Entry) error { return r.Move(now, e, to) })
 }
 
 // TransferServer moves all sessions of a server to other servers, as the upstream balances new sessions. It drains
@@ -29,7 +30,7 @@ func (s *Server) TransferServer(ctx context.Context, upstreamName string, from n
 	}
 	for _, l := range s.loops {
 		n := 0
-		if failed := l.walk(ctx, stats.WorkMove, Moving(pool, from, &n)); failed != nil {
+		if failed := l.walk(ctx, stats.WorkMove, relay.Moving(pool, from, &n)); failed != nil {
 			err = errors.Join(err, failed)
 			continue // the loop may still count
 		}

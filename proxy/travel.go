@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"tidegate/proxy/relay"
 	"tidegate/proxy/stats"
 )
 
@@ -14,11 +15,11 @@ import (
 
 // TakeOut removes an established session without a goodbye, and returns it for PutIn. The session is gone from this
 // Server then: after a failure elsewhere, PutIn can give it back. ErrNotMovable names the reason why a session stays.
-func (s *Server) TakeOut(ctx context.Context, id SessionID) ([]byte, error) {
+func (s *Server) TakeOut(ctx context.Context, id relay.SessionID) ([]byte, error) {
 	var claimed atomic.Bool // by the loop, or by this function if ctx ends first
 	var taken []byte
 	done := make(chan struct{})
-	err := s.atHome(ctx, id, func(r *Relay, now time.Time, e *entry) (err error) {
+	err := s.atHome(ctx, id, func(r *relay.Relay, now time.Time, e *relay.Entry) (err error) {
 		if !claimed.CompareAndSwap(false, true) {
 			return ErrStopped // nothing would receive the session
 		}
@@ -38,27 +39,27 @@ func (s *Server) TakeOut(ctx context.Context, id SessionID) ([]byte, error) {
 }
 
 // Record returns the whole state of a session as values for JSON, without secrets and payloads.
-func (s *Server) Record(ctx context.Context, id SessionID) (state map[string]any, err error) {
+func (s *Server) Record(ctx context.Context, id relay.SessionID) (state map[string]any, err error) {
 	var b []byte
-	err = s.atHome(ctx, id, func(r *Relay, now time.Time, e *entry) (err error) {
+	err = s.atHome(ctx, id, func(r *relay.Relay, now time.Time, e *relay.Entry) (err error) {
 		b, err = r.WriteDown(now, e)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	return DescribeRecord(b)
+	return relay.DescribeRecord(b)
 }
 
 // PutIn takes in a session from TakeOut of this or another Server. The session goes on with the next datagram of its
 // client. If that does not come within ArrivalTime, the session is lost.
 func (s *Server) PutIn(ctx context.Context, b []byte) error {
-	a, err := ReadArrival(time.Now(), b)
+	a, err := relay.ReadArrival(time.Now(), b)
 	if err != nil {
 		return err
 	}
 	var fault error
-	err = s.loops[0].consult(ctx, stats.WorkMove, func(r *Relay, now time.Time) {
+	err = s.loops[0].consult(ctx, stats.WorkMove, func(r *relay.Relay, now time.Time) {
 		fault = a.Fits(now, r)
 	})
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tidegate/internal/upstream"
+	"tidegate/proxy/relay"
 )
 
 // ErrNoUpstream reports a name that no route's upstream has.
@@ -114,10 +115,10 @@ func (s *Server) pool(name string) (*upstream.Pool, error) {
 }
 
 // upstreams returns the upstreams of the routes in force, by listener.
-func (s *Server) upstreams() []*Upstream {
+func (s *Server) upstreams() []*relay.Upstream {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all := make([]*Upstream, len(s.settings.Listeners))
+	all := make([]*relay.Upstream, len(s.settings.Listeners))
 	for i := range s.settings.Listeners {
 		all[i] = s.settings.Listeners[i].Route.Upstream
 	}

@@ -13,6 +13,7 @@ import (
 	"tidegate/internal/netio"
 	"tidegate/internal/upstream"
 	"tidegate/proxy"
+	"tidegate/proxy/relay"
 )
 
 // joins connects a player until the test ends.
@@ -39,7 +40,7 @@ func (r *running) sessions() []int {
 func TestLoopsCountTogether(t *testing.T) {
 	first, _ := gorkServer(t)
 	second, _ := gorkServer(t)
-	r := startWith(t, netio.Auto, 2, bedrock(), bedrock(), first, func(s *proxy.Settings) {
+	r := startWith(t, netio.Auto, 2, bedrock(), bedrock(), first, func(s *relay.Settings) {
 		s.Listeners[0].Route.Upstream.Servers = []upstream.Target{{Addr: first, MaxSessions: 3}, {Addr: second}}
 	})
 	for range 6 {
@@ -74,7 +75,7 @@ func TestLoopsCountTogether(t *testing.T) {
 // TestDiscoveredServers asserts that servers may appear and disappear while the proxy runs.
 func TestDiscoveredServers(t *testing.T) {
 	first, _ := gorkServer(t)
-	r := startWith(t, netio.Auto, 1, bedrock(), bedrock(), first, func(s *proxy.Settings) {
+	r := startWith(t, netio.Auto, 1, bedrock(), bedrock(), first, func(s *relay.Settings) {
 		s.Listeners[0].Route.Upstream.Servers = nil
 	})
 	if _, err := gork.DialTimeout(r.addr.String(), 2*time.Second); err == nil {
@@ -92,7 +93,7 @@ func TestDiscoveredServers(t *testing.T) {
 // a server that only other nodes list.
 func TestOnDrain(t *testing.T) {
 	first, _ := gorkServer(t)
-	r := startWith(t, netio.Auto, 1, bedrock(), bedrock(), first, func(*proxy.Settings) {})
+	r := startWith(t, netio.Auto, 1, bedrock(), bedrock(), first, func(*relay.Settings) {})
 	var told []string
 	r.server.OnDrain(func(name string, server netip.AddrPort, drain bool) bool {
 		told = append(told, fmt.Sprint(name, server == first, drain))

@@ -21,6 +21,7 @@ import (
 
 	"tidegate/internal/door"
 	"tidegate/proxy"
+	"tidegate/proxy/relay"
 	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
 )
@@ -28,25 +29,25 @@ import (
 // Proxy is the part of a proxy that the admin server uses; *proxy.Server implements it. It must be safe for concurrent
 // use.
 type Proxy interface {
-	Figures(ctx context.Context) (proxy.Figures, error)
-	Sessions(ctx context.Context, q proxy.Query) ([]proxy.Session, error)
-	Session(ctx context.Context, id proxy.SessionID) (proxy.Session, error)
-	Kick(ctx context.Context, id proxy.SessionID, text string) error
-	Why(ctx context.Context, a netip.Addr) (proxy.Why, error)
-	Capture(ctx context.Context, f proxy.CaptureFilter, take func(*proxy.Catch) error) error
-	Recorded(ctx context.Context, f proxy.RecordFilter, take func(*proxy.Catch) error) error
-	Transfer(ctx context.Context, id proxy.SessionID, to netip.AddrPort) error
-	Record(ctx context.Context, id proxy.SessionID) (map[string]any, error)
-	TakeOut(ctx context.Context, id proxy.SessionID) ([]byte, error)
+	Figures(ctx context.Context) (relay.Figures, error)
+	Sessions(ctx context.Context, q relay.Query) ([]relay.Session, error)
+	Session(ctx context.Context, id relay.SessionID) (relay.Session, error)
+	Kick(ctx context.Context, id relay.SessionID, text string) error
+	Why(ctx context.Context, a netip.Addr) (relay.Why, error)
+	Capture(ctx context.Context, f relay.CaptureFilter, take func(*relay.Catch) error) error
+	Recorded(ctx context.Context, f relay.RecordFilter, take func(*relay.Catch) error) error
+	Transfer(ctx context.Context, id relay.SessionID, to netip.AddrPort) error
+	Record(ctx context.Context, id relay.SessionID) (map[string]any, error)
+	TakeOut(ctx context.Context, id relay.SessionID) ([]byte, error)
 	PutIn(ctx context.Context, b []byte) error
 	Upstreams() []proxy.UpstreamStatus
 	TransferServer(ctx context.Context, upstream string, from netip.AddrPort) (moved int, err error)
 	DrainServer(upstream string, server netip.AddrPort) error
 	UndrainServer(upstream string, server netip.AddrPort) error
-	Top(ctx context.Context, q proxy.TopQuery) (proxy.Top, error)
+	Top(ctx context.Context, q relay.TopQuery) (relay.Top, error)
 	Refused(ctx context.Context, sources int) ([]stats.RecentDrop, error)
-	Watch(ctx context.Context, id proxy.SessionID) (proxy.Watched, error)
-	Unwatch(id proxy.SessionID)
+	Watch(ctx context.Context, id relay.SessionID) (relay.Watched, error)
+	Unwatch(id relay.SessionID)
 }
 
 // Options configure a Server.

@@ -4,8 +4,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-
-	"tidegate/proxy"
+	"tidegate/proxy/relay"
 )
 
 // TestBans adds, lists and removes a ban.
@@ -33,7 +32,7 @@ func TestTop(t *testing.T) {
 	f := newFake("")
 	want(t, f.ask(http.MethodGet, "/api/v1/top?search=arena&sort=client_rtt&order=ascending&offset=100&limit=20", ""), 200,
 		`"id":"c"`, `"total":50000`)
-	asked := proxy.TopQuery{Search: "arena", Sort: proxy.ByClientRTT, Offset: 100, Limit: 20}
+	asked := relay.TopQuery{Search: "arena", Sort: relay.ByClientRTT, Offset: 100, Limit: 20}
 	if f.proxy.top != asked {
 		t.Errorf("asked for %+v, want %+v", f.proxy.top, asked)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"tidegate/internal/capture"
 	"tidegate/proxy"
+	"tidegate/proxy/relay"
 )
 
 func TestCaptureRefuses(t *testing.T) {
@@ -36,7 +37,7 @@ func TestCaptureRefuses(t *testing.T) {
 func TestCapture(t *testing.T) {
 	f := newFake("")
 	w := f.ask("GET", "/api/v1/capture?session=c&client=192.0.2.0/24&route=arena&upstream=pool", "")
-	asked := proxy.CaptureFilter{
+	asked := relay.CaptureFilter{
 		Session:  12,
 		Client:   netip.MustParsePrefix("192.0.2.0/24"),
 		Route:    "arena",

@@ -13,6 +13,7 @@ import (
 
 	"tidegate/internal/upstream"
 	"tidegate/proxy"
+	"tidegate/proxy/relay"
 )
 
 // endpoint is one method of one path of the API.
@@ -125,11 +126,11 @@ func statusOf(err error) int {
 		return http.StatusBadRequest
 	case errors.As(err, &faulty):
 		return http.StatusUnprocessableEntity
-	case errors.Is(err, proxy.ErrNoSession), errors.Is(err, proxy.ErrNoUpstream), errors.Is(err, proxy.ErrNoRoute),
+	case errors.Is(err, relay.ErrNoSession), errors.Is(err, proxy.ErrNoUpstream), errors.Is(err, proxy.ErrNoRoute),
 		errors.Is(err, upstream.ErrUnknown), errors.Is(err, proxy.ErrNothingRecorded), errors.Is(err, errNoBan):
 		return http.StatusNotFound
-	case errors.Is(err, proxy.ErrEnding), errors.Is(err, proxy.ErrNotMovable), errors.Is(err, proxy.ErrCaptures),
-		errors.Is(err, proxy.ErrTravel), errors.Is(err, proxy.ErrEnded),
+	case errors.Is(err, relay.ErrEnding), errors.Is(err, relay.ErrNotMovable), errors.Is(err, proxy.ErrCaptures),
+		errors.Is(err, relay.ErrTravel), errors.Is(err, relay.ErrEnded),
 		errors.Is(err, ErrNoUpgrade), errors.Is(err, ErrNoFleet), errors.Is(err, proxy.ErrNotRecording):
 		return http.StatusConflict
 	case errors.Is(err, proxy.ErrStopped), errors.Is(err, context.DeadlineExceeded):

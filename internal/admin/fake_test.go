@@ -17,27 +17,28 @@ import (
 	"tidegate/internal/filter"
 	"tidegate/internal/upstream"
 	"tidegate/proxy"
+	"tidegate/proxy/relay"
 	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
 )
 
 // fakeProxy is a proxy with one session, 12, that records its calls.
 type fakeProxy struct {
-	figures  proxy.Figures
+	figures  relay.Figures
 	err      error // of Figures, and at the end of Capture
-	query    proxy.Query
+	query    relay.Query
 	kicked   string
 	movedTo  []netip.AddrPort
-	captured proxy.CaptureFilter
-	recorded proxy.RecordFilter
-	top      proxy.TopQuery
+	captured relay.CaptureFilter
+	recorded relay.RecordFilter
+	top      relay.TopQuery
 	watched  atomic.Bool
 	asked    atomic.Int64 // calls of Figures
 
 	upstreams []proxy.UpstreamStatus
 }
 
-var fakeSession = proxy.Session{
+var fakeSession = relay.Session{
 	ID: 12, Listener: "play", Route: "arena", Client: netip.MustParseAddrPort("192.0.2.1:5000"),
 	Server: netip.MustParseAddrPort("10.0.0.5:19132"), ClientProtocol: "riptide-2.2", UpstreamProtocol: "raknet",
 	Age: 90 * time.Second, Established: true, FromClient: stats.Traffic{Messages: 7, Bytes: 700},
@@ -52,25 +53,25 @@ var fakeSession = proxy.Session{
 	},
 }
 
-func (p *fakeProxy) Figures(context.Context) (proxy.Figures, error) {
+func (p *fakeProxy) Figures(context.Context) (relay.Figures, error) {
 	p.asked.Add(1)
 	return p.figures, p.err
 }
 
-func (p *fakeProxy) Sessions(_ context.Context, q proxy.Query) ([]proxy.Session, error) {
+func (p *fakeProxy) Sessions(_ context.Context, q relay.Query) ([]relay.Session, error) {
 	p.query = q
-	return []proxy.Session{fakeSession}, nil
+	return []relay.Session{fakeSession}, nil
 }
 
-func (p *fakeProxy) Session(_ context.Context, id proxy.SessionID) (proxy.Session, error) {
+func (p *fakeProxy) Session(_ context.Context, id relay.SessionID) (relay.Session, error) {
 	if id != fakeSession.ID {
-		return proxy.Session{}, proxy.ErrNoSession
+		return relay.Session{}, relay.ErrNoSession
 	}
 	return fakeSession, nil
 }
 
-func (p *fakeProxy) Why(_ context.Context, a netip.Addr) (proxy.Why, error) {
-	return proxy.Why{
+func (p *fakeProxy) Why(_ context.Context, a netip.Addr) (relay.Why, error) {
+	return relay.Why{
 		Address: a, Place: filter.Place{Country: "XA", Network: 64500, Holder: "Example"},
 		Ban: &ratelimit.Ban{
 			Prefix: netip.PrefixFrom(a, 24).Masked(),
@@ -79,9 +80,9 @@ func (p *fakeProxy) Why(_ context.Context, a netip.Addr) (proxy.Why, error) {
 			Since:  time.Now(),
 			Until:  time.Now(),
 		},
-		Sources:  []proxy.SourceWhy{{Listener: "play", Rule: "crowd", Verdict: ratelimit.Drop, Observed: []string{"all"}}},
-		Limits:   []proxy.LimitWhy{{Limit: "packets per address", Verdict: ratelimit.Drop, Session: 12}},
-		Sessions: []proxy.Session{fakeSession},
+		Sources:  []relay.SourceWhy{{Listener: "play", Rule: "crowd", Verdict: ratelimit.Drop, Observed: []string{"all"}}},
+		Limits:   []relay.LimitWhy{{Limit: "packets per address", Verdict: ratelimit.Drop, Session: 12}},
+		Sessions: []relay.Session{fakeSession},
 		Drops: []stats.RecentDrop{
 			{At: time.Now(), Listener: "play", From: fakeSession.Client, Cause: errors.New("rule crowd"), Times: 3},
 		},
@@ -89,21 +90,21 @@ func (p *fakeProxy) Why(_ context.Context, a netip.Addr) (proxy.Why, error) {
 }
 
 // Capture captures one datagram and misses two, for any filter.
-func (p *fakeProxy) Capture(_ context.Context, f proxy.CaptureFilter, take func(*proxy.Catch) error) error {
+func (p *fakeProxy) Capture(_ context.Context, f relay.CaptureFilter, take func(*relay.Catch) error) error {
 	p.captured = f
 	if f.Session != 0 && f.Session != fakeSession.ID {
-		return proxy.ErrNoSession
+		return relay.ErrNoSession
 	}
-	catch := &proxy.Catch{Captured: []proxy.Captured{{
+	catch := &relay.Catch{Captured: []relay.Captured{{
 		At: time.Now(), From: fakeSession.Client, To: netip.MustParseAddrPort("192.0.2.9:7777"),
 		Session: 12, Bytes: []byte("hello"),
 	}}}
 	catch.LeftOut.Upstreams = 2
-	return errors.Join(take(new(proxy.Catch)), take(catch), p.err)
+	return errors.Join(take(new(relay.Catch)), take(catch), p.err)
 }
 
 // Recorded has one datagram of session 12.
-func (p *fakeProxy) Recorded(_ context.Context, f proxy.RecordFilter, take func(*proxy.Catch) error) error {
+func (p *fakeProxy) Recorded(_ context.Context, f relay.RecordFilter, take func(*relay.Catch) error) error {
 	p.recorded = f
 	switch {
 	case p.err != nil:
@@ -111,7 +112,7 @@ func (p *fakeProxy) Recorded(_ context.Context, f proxy.RecordFilter, take func(
 	case f.Session != 0 && f.Session != fakeSession.ID:
 		return proxy.ErrNothingRecorded
 	}
-	return take(&proxy.Catch{Captured: []proxy.Captured{{
+	return take(&relay.Catch{Captured: []relay.Captured{{
 		At: time.Now(), From: fakeSession.Client, To: netip.MustParseAddrPort("192.0.2.9:7777"),
 		Session: 12, Bytes: []byte("earlier"),
 	}}})
@@ -119,31 +120,31 @@ func (p *fakeProxy) Recorded(_ context.Context, f proxy.RecordFilter, take func(
 
 func (p *fakeProxy) Upstreams() []proxy.UpstreamStatus { return p.upstreams }
 
-func (p *fakeProxy) Transfer(_ context.Context, id proxy.SessionID, to netip.AddrPort) error {
+func (p *fakeProxy) Transfer(_ context.Context, id relay.SessionID, to netip.AddrPort) error {
 	switch {
 	case id != fakeSession.ID:
-		return proxy.ErrNoSession
+		return relay.ErrNoSession
 	case to == fakeSession.Server:
-		return proxy.ErrNotMovable
+		return relay.ErrNotMovable
 	}
 	p.movedTo = append(p.movedTo, to)
 	return nil
 }
 
-func (p *fakeProxy) Record(_ context.Context, id proxy.SessionID) (map[string]any, error) {
+func (p *fakeProxy) Record(_ context.Context, id relay.SessionID) (map[string]any, error) {
 	return map[string]any{"serial": id.String()}, nil
 }
 
-func (p *fakeProxy) TakeOut(_ context.Context, id proxy.SessionID) ([]byte, error) {
+func (p *fakeProxy) TakeOut(_ context.Context, id relay.SessionID) ([]byte, error) {
 	if id != fakeSession.ID {
-		return nil, proxy.ErrNoSession
+		return nil, relay.ErrNoSession
 	}
 	return []byte("record"), nil
 }
 
 func (p *fakeProxy) PutIn(_ context.Context, b []byte) error {
 	if string(b) != "record" {
-		return proxy.ErrTravel
+		return relay.ErrTravel
 	}
 	return nil
 }
@@ -171,9 +172,9 @@ func (p *fakeProxy) change(name string, server netip.AddrPort, to upstream.State
 	return nil
 }
 
-func (p *fakeProxy) Top(_ context.Context, q proxy.TopQuery) (proxy.Top, error) {
+func (p *fakeProxy) Top(_ context.Context, q relay.TopQuery) (relay.Top, error) {
 	p.top = q
-	return proxy.Top{Sessions: []proxy.Session{fakeSession}, Total: 50_000}, nil
+	return relay.Top{Sessions: []relay.Session{fakeSession}, Total: 50_000}, nil
 }
 
 func (p *fakeProxy) Refused(context.Context, int) ([]stats.RecentDrop, error) {
@@ -184,19 +185,19 @@ func (p *fakeProxy) Refused(context.Context, int) ([]stats.RecentDrop, error) {
 	}, nil
 }
 
-func (p *fakeProxy) Watch(_ context.Context, id proxy.SessionID) (proxy.Watched, error) {
+func (p *fakeProxy) Watch(_ context.Context, id relay.SessionID) (relay.Watched, error) {
 	if id != fakeSession.ID {
-		return proxy.Watched{}, proxy.ErrNoSession
+		return relay.Watched{}, relay.ErrNoSession
 	}
 	p.watched.Store(true)
-	return proxy.Watched{Session: fakeSession}, nil
+	return relay.Watched{Session: fakeSession}, nil
 }
 
-func (p *fakeProxy) Unwatch(proxy.SessionID) { p.watched.Store(false) }
+func (p *fakeProxy) Unwatch(relay.SessionID) { p.watched.Store(false) }
 
-func (p *fakeProxy) Kick(_ context.Context, id proxy.SessionID, text string) error {
+func (p *fakeProxy) Kick(_ context.Context, id relay.SessionID, text string) error {
 	if id != fakeSession.ID {
-		return proxy.ErrNoSession
+		return relay.ErrNoSession
 	}
 	p.kicked = text
 	return nil

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tidegate/proxy"
+	"tidegate/proxy/relay"
 )
 
 // patience is the longest wait for a loop: a loop turns every few milliseconds even under a flood.
@@ -41,7 +42,7 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	writeHealth(w, loops, admission, s.checkUpstreams(), s.checkConfiguration())
 }
 
-func (s *Server) checkLoops(ctx context.Context) (Check, proxy.Figures) {
+func (s *Server) checkLoops(ctx context.Context) (Check, relay.Figures) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	figures, err := s.Proxy.Figures(ctx)

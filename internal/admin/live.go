@@ -7,9 +7,8 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+	"tidegate/proxy/relay"
 	"time"
-
-	"tidegate/proxy"
 )
 
 // Bounds of the live stream.
@@ -35,7 +34,7 @@ type live struct {
 
 // stream is one reader of the live figures. A slow reader misses events; no event waits for it.
 type stream struct {
-	session proxy.SessionID // 0: none
+	session relay.SessionID // 0: none
 	events  chan []byte     // holds the newest event
 }
 
@@ -48,7 +47,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
 	}
 	one := &stream{events: make(chan []byte, 1)}
 	if text := r.URL.Query().Get("session"); text != "" {
-		id, err := proxy.ParseSessionID(text)
+		id, err := relay.ParseSessionID(text)
 		if err != nil {
 			refuse(w, http.StatusBadRequest, err.Error())
 			return
@@ -108,7 +107,7 @@ func (l *live) close(one *stream) {
 	}
 }
 
-func (l *live) watches(id proxy.SessionID) bool {
+func (l *live) watches(id relay.SessionID) bool {
 	for one := range l.streams {
 		if one.session == id {
 			return true
@@ -143,7 +142,7 @@ func (l *live) collect(ctx context.Context, m *meter) {
 		return // the next round tries again; readers see that no event comes
 	}
 	common := event("live", m.read(now, &figures))
-	sessions := make(map[proxy.SessionID][]byte)
+	sessions := make(map[relay.SessionID][]byte)
 	for _, one := range l.present() {
 		text := common
 		if one.session != 0 {
@@ -168,7 +167,7 @@ func (l *live) present() []*stream {
 }
 
 // session returns the event of a session, or that it has ended.
-func (l *live) session(ctx context.Context, id proxy.SessionID) []byte {
+func (l *live) session(ctx context.Context, id relay.SessionID) []byte {
 	found, err := l.server.Proxy.Watch(ctx, id)
 	if err != nil {
 		return event("ended", refusal{fmt.Sprintf("session %s: %v", id, err)})

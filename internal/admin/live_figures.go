@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"tidegate/proxy"
+	"tidegate/proxy/relay"
 	"tidegate/proxy/stats"
 )
 
@@ -100,14 +100,14 @@ const floodRate = 200
 // meter turns totals into rates. It keeps the totals of the event before.
 type meter struct {
 	at      time.Time
-	before  proxy.Figures
+	before  relay.Figures
 	rtt     [2]float64 // of the last interval with samples: medians, clients and servers
 	rtt90   [2]float64
 	servers map[serverKey][2]float64
 }
 
 // read returns the figures since the last call.
-func (m *meter) read(now time.Time, f *proxy.Figures) Live {
+func (m *meter) read(now time.Time, f *relay.Figures) Live {
 	before, over := &m.before, now.Sub(m.at).Seconds()
 	if m.at.IsZero() {
 		before, over = f, 0
@@ -166,7 +166,7 @@ func (m *meter) leg(i int, rate rates, now, before *stats.Samples) LiveLeg {
 	}
 }
 
-func (m *meter) sessions(l *Live, rate rates, f, before *proxy.Figures) {
+func (m *meter) sessions(l *Live, rate rates, f, before *relay.Figures) {
 	var now, was [3]uint64
 	for _, t := range f.Sessions {
 		l.Sessions += t.Open() - t.HalfOpen()
@@ -184,7 +184,7 @@ func (m *meter) sessions(l *Live, rate rates, f, before *proxy.Figures) {
 }
 
 // drops sets the rates of drops, and the floods.
-func (m *meter) drops(l *Live, rate rates, f, before *proxy.Figures) {
+func (m *meter) drops(l *Live, rate rates, f, before *relay.Figures) {
 	l.Drops, l.Floods = []LiveRate{}, []LiveFlood{}
 	var all [stats.DropCount]float64
 	for _, t := range f.Drops {
@@ -215,7 +215,7 @@ func (m *meter) drops(l *Live, rate rates, f, before *proxy.Figures) {
 	slices.SortStableFunc(l.Drops, func(a, b LiveRate) int { return cmp.Compare(b.Rate, a.Rate) })
 }
 
-func (m *meter) kernel(l *Live, rate rates, f, before *proxy.Figures) {
+func (m *meter) kernel(l *Live, rate rates, f, before *relay.Figures) {
 	l.Kernel = []LiveRate{}
 	for i, k := range f.Kernel.Filtered[:min(len(f.Kernel.Filtered), maxKernel)] {
 		was := k.Datagrams
@@ -235,7 +235,7 @@ func (m *meter) kernel(l *Live, rate rates, f, before *proxy.Figures) {
 }
 
 // perServer sets the figures of each server. An interval without samples shows the round trips of the one before.
-func (m *meter) perServer(l *Live, rate rates, f, before *proxy.Figures) {
+func (m *meter) perServer(l *Live, rate rates, f, before *relay.Figures) {
 	l.Servers = []LiveServer{}
 	if m.servers == nil {
 		m.servers = make(map[serverKey][2]float64)

@@ -12,7 +12,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/internal/testkit/await"
-	"tidegate/proxy"
+	"tidegate/proxy/relay"
 	"tidegate/proxy/stats"
 )
 
@@ -109,7 +109,7 @@ func TestLiveIsBounded(t *testing.T) {
 }
 
 // manyFigures are the figures of a proxy with far more listeners and servers than usual, each with every drop.
-func manyFigures(round uint64) *proxy.Figures {
+func manyFigures(round uint64) *relay.Figures {
 	f := busyFigures()
 	f.Sessions, f.Drops, f.Servers = nil, nil, nil
 	for i := range 500 {
@@ -148,7 +148,7 @@ func TestEventSizeIsBounded(t *testing.T) {
 func TestLiveRates(t *testing.T) {
 	var m meter
 	now := time.Unix(1e9, 0)
-	figures := func(n uint64) *proxy.Figures {
+	figures := func(n uint64) *relay.Figures {
 		f := busyFigures()
 		f.Sessions[0].Opened, f.Sessions[0].Established = 10+n, 9+n
 		f.Counters.FromClients = stats.Traffic{Messages: 100 * n, Bytes: 1000 * n}

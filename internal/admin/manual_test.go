@@ -10,7 +10,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/internal/netio"
-	"tidegate/proxy"
+	"tidegate/proxy/relay"
 	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
 )
@@ -19,7 +19,7 @@ import (
 const configuredServer = "10.0.0.5:19132"
 
 // busyFigures are the figures of a proxy in which every counter has a value.
-func busyFigures() proxy.Figures {
+func busyFigures() relay.Figures {
 	tally := &stats.Tally{Listener: "play", Protocol: "raknet", Opened: 3, Established: 2, Unestablished: 1}
 	for mode := range tally.FromClients {
 		tally.FromClients[mode] = stats.Traffic{Messages: 1, Bytes: 2}
@@ -34,11 +34,11 @@ func busyFigures() proxy.Figures {
 	samples.Observe(new(stats.Sampled), codec.Stats{RTT: time.Millisecond}, &server.ToServer)
 	var counters stats.Counters
 	counters.Limits[ratelimit.Handshakes][ratelimit.PerAddress] = stats.Breaches{Observed: 2, Enforced: 3}
-	return proxy.Figures{
+	return relay.Figures{
 		Counters: counters, ToClients: samples, Servers: []*stats.ServerTally{server},
 		Sessions: []*stats.Tally{tally}, Drops: []*stats.DropTally{{Listener: "play"}}, Sockets: make([]netio.Stats, 1),
 		Longest: []stats.LongTurn{{Took: time.Millisecond, Work: stats.WorkReload}},
-		Rules:   []proxy.RuleCount{{Kind: "source", Name: "friends", Matches: 4}},
+		Rules:   []relay.RuleCount{{Kind: "source", Name: "friends", Matches: 4}},
 		Kernel:  stats.KernelFigures{Filtered: []stats.Filtered{{Hook: "socket", Verdict: "passed", Datagrams: 1}}},
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"tidegate/codec"
-	"tidegate/proxy"
+	"tidegate/proxy/relay"
 	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
 )
@@ -187,7 +187,7 @@ var (
 	passed     = counter("messages_passed_total", "Messages passed without translation, for lack of declared types.")
 )
 
-func (out metricsOf) traffic(f *proxy.Figures) {
+func (out metricsOf) traffic(f *relay.Figures) {
 	out.wire("client", &f.Counters.Clients, &f.Counters.RelayedDown)
 	out.wire("server", &f.Counters.Upstreams, &f.Counters.RelayedUp)
 	out.set(queued, float64(f.ToClients.Queued), "client")
@@ -262,13 +262,13 @@ func (out metricsOf) limits(c *stats.Counters) {
 	}
 }
 
-func (out metricsOf) rules(counts []proxy.RuleCount) {
+func (out metricsOf) rules(counts []relay.RuleCount) {
 	for _, r := range counts {
 		out.count(ruleMatches, r.Matches, r.Kind, r.Name)
 	}
 }
 
-func (out metricsOf) sockets(f *proxy.Figures) {
+func (out metricsOf) sockets(f *relay.Figures) {
 	var accepted, dialed, over, bad, silent, slow, refused uint64
 	for i := range f.Sockets {
 		s, loop := &f.Sockets[i], strconv.Itoa(i)

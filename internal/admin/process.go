@@ -5,11 +5,10 @@ import (
 	"net/http"
 	"net/netip"
 	"runtime"
+	"tidegate/proxy/relay"
 	"time"
 
 	"github.com/rs/zerolog"
-
-	"tidegate/proxy"
 )
 
 // Version describes the running program.
@@ -89,7 +88,7 @@ func (s *Server) reloads(*http.Request) (Reloads, error) { return s.Reloads(), n
 
 func (s *Server) reload(*http.Request, nothing) (Reloads, error) {
 	switch err := s.Reload("operator"); {
-	case errors.Is(err, proxy.ErrEnded): // the file may be right
+	case errors.Is(err, relay.ErrEnded): // the file may be right
 		return Reloads{}, err
 	case err != nil:
 		return Reloads{}, notReloaded{err}

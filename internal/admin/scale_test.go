@@ -13,14 +13,14 @@ import (
 	"tidegate/internal/netio"
 	"tidegate/internal/testkit/allocs"
 	"tidegate/internal/upstream"
-	"tidegate/proxy"
+	"tidegate/proxy/relay"
 	"tidegate/session"
 )
 
 // manySessions is a Relay with many sessions and no loop. Its datagrams are lost.
 type manySessions struct {
 	*fakeProxy
-	relay    *proxy.Relay
+	relay    *relay.Relay
 	listener *socket
 	last     *socket // last dialed
 	now      time.Time
@@ -48,7 +48,7 @@ func (c *manySessions) DialStream(netip.AddrPort, netio.StreamOptions) (netio.So
 func (c *manySessions) Buffer() []byte                                 { return nil }
 func (c *manySessions) Send(netio.Socket, netip.AddrPort, []byte)      {}
 func (c *manySessions) Forward(netio.Socket, netip.AddrPort, []byte)   {}
-func (c *manySessions) Figures(context.Context) (proxy.Figures, error) { return c.relay.Figures(), nil }
+func (c *manySessions) Figures(context.Context) (relay.Figures, error) { return c.relay.Figures(), nil }
 
 // newManySessions establishes the given number of sessions.
 func newManySessions(sessions int) *manySessions {
@@ -58,16 +58,16 @@ func newManySessions(sessions int) *manySessions {
 		listener:  &socket{addr: netip.MustParseAddrPort("10.0.0.1:7777")},
 		now:       time.Unix(1e9, 0),
 	}
-	c.relay = proxy.NewRelay(&proxy.Settings{
-		Listeners: []proxy.Listener{{
-			Name: "play", Addr: c.listener.addr, Protocols: []codec.Protocol{proxy.Any},
-			Route: &proxy.Route{Name: "arena", Mode: proxy.ModeRelay, Upstream: &proxy.Upstream{
-				Name: "arena", Protocol: proxy.Any, Servers: upstream.At(server),
+	c.relay = relay.New(&relay.Settings{
+		Listeners: []relay.Listener{{
+			Name: "play", Addr: c.listener.addr, Protocols: []codec.Protocol{relay.Any},
+			Route: &relay.Route{Name: "arena", Mode: relay.ModeRelay, Upstream: &relay.Upstream{
+				Name: "arena", Protocol: relay.Any, Servers: upstream.At(server),
 			}},
 		}},
 		Limits:           session.Limits{Sessions: sessions, HalfOpen: sessions},
 		HandshakeTimeout: time.Hour, IdleTimeout: time.Hour,
-	}, proxy.RelayOptions{Log: zerolog.Nop()}, c, c.now)
+	}, relay.Options{Log: zerolog.Nop()}, c, c.now)
 	c.relay.Attach(0, c.listener)
 	for i := range sessions {
 		client := netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 2, byte(i >> 8), byte(i)}), uint16(5000+i>>16))

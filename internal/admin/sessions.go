@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/proxy"
+	"tidegate/proxy/relay"
 	"tidegate/proxy/stats"
 )
 
@@ -53,10 +53,10 @@ const (
 
 func (s *Server) listSessions(r *http.Request) (Sessions, error) {
 	ask := r.URL.Query()
-	q := proxy.Query{Listener: ask.Get("listener"), Route: ask.Get("route"), Limit: defaultPage}
+	q := relay.Query{Listener: ask.Get("listener"), Route: ask.Get("route"), Limit: defaultPage}
 	var err error
 	if text := ask.Get("after"); text != "" {
-		if q.After, err = proxy.ParseSessionID(text); err != nil {
+		if q.After, err = relay.ParseSessionID(text); err != nil {
 			return Sessions{}, badRequest{err}
 		}
 	}
@@ -80,7 +80,7 @@ func (s *Server) listSessions(r *http.Request) (Sessions, error) {
 }
 
 func (s *Server) showSession(r *http.Request) (Session, error) {
-	id, err := proxy.ParseSessionID(r.PathValue("id"))
+	id, err := relay.ParseSessionID(r.PathValue("id"))
 	if err != nil {
 		return Session{}, badRequest{err}
 	}
@@ -97,7 +97,7 @@ type Kick struct {
 }
 
 func (s *Server) kickSession(r *http.Request, k Kick) (nothing, error) {
-	id, err := proxy.ParseSessionID(r.PathValue("id"))
+	id, err := relay.ParseSessionID(r.PathValue("id"))
 	if err != nil {
 		return nothing{}, badRequest{err}
 	}
@@ -109,7 +109,7 @@ func (s *Server) kickSession(r *http.Request, k Kick) (nothing, error) {
 }
 
 // sessionOf returns the JSON of a session.
-func sessionOf(s *proxy.Session) Session {
+func sessionOf(s *relay.Session) Session {
 	state := "half-open"
 	switch {
 	case s.Ending:

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"tidegate/codec"
-	"tidegate/proxy"
+	"tidegate/proxy/relay"
 	"tidegate/proxy/stats"
 )
 
@@ -57,7 +57,7 @@ func TestSessions(t *testing.T) {
 		t.Errorf("moved to %v, want %v", f.proxy.movedTo, want)
 	}
 	f.ask("GET", "/api/v1/sessions?after=c&limit=7&listener=play&route=arena", "")
-	if want := (proxy.Query{Listener: "play", Route: "arena", After: 12, Limit: 7}); f.proxy.query != want {
+	if want := (relay.Query{Listener: "play", Route: "arena", After: 12, Limit: 7}); f.proxy.query != want {
 		t.Errorf("asked for %+v, want %+v", f.proxy.query, want)
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"net/netip"
 
-	"tidegate/proxy"
+	"tidegate/proxy/relay"
 	"tidegate/proxy/stats"
 )
 
@@ -15,7 +15,7 @@ type Transfer struct {
 }
 
 func (s *Server) transferSession(r *http.Request, to Transfer) (nothing, error) {
-	id, err := proxy.ParseSessionID(r.PathValue("id"))
+	id, err := relay.ParseSessionID(r.PathValue("id"))
 	if err != nil {
 		return nothing{}, badRequest{err}
 	}

@@ -4,8 +4,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"net/http"
-
-	"tidegate/proxy"
+	"tidegate/proxy/relay"
 )
 
 // Record is the whole state of a session, without secrets and payloads.
@@ -24,7 +23,7 @@ func (s *Server) recordSession(r *http.Request) (Record, error) {
 	if err != nil {
 		return Record{}, err
 	}
-	id, err := proxy.ParseSessionID(shown.ID)
+	id, err := relay.ParseSessionID(shown.ID)
 	if err != nil {
 		return Record{}, err
 	}
@@ -36,7 +35,7 @@ func (s *Server) recordSession(r *http.Request) (Record, error) {
 }
 
 func (s *Server) takeOutSession(r *http.Request, _ nothing) (Travel, error) {
-	id, err := proxy.ParseSessionID(r.PathValue("id"))
+	id, err := relay.ParseSessionID(r.PathValue("id"))
 	if err != nil {
 		return Travel{}, badRequest{err}
 	}

@@ -4,7 +4,7 @@ import (
 	"net/http"
 
 	"tidegate/internal/filter"
-	"tidegate/proxy"
+	"tidegate/proxy/relay"
 )
 
 // Top is the JSON of one page of the sorted sessions.
@@ -23,7 +23,7 @@ const (
 
 func (s *Server) top(r *http.Request) (Top, error) {
 	ask := r.URL.Query()
-	q := proxy.TopQuery{Search: ask.Get("search"), Descending: ask.Get("order") != "ascending"}
+	q := relay.TopQuery{Search: ask.Get("search"), Descending: ask.Get("order") != "ascending"}
 	var err error
 	if q.Limit, err = number(ask.Get("limit"), defaultTop, 1, maxTop); err != nil {
 		return Top{}, err
@@ -32,7 +32,7 @@ func (s *Server) top(r *http.Request) (Top, error) {
 		return Top{}, err
 	}
 	if name := ask.Get("sort"); name != "" {
-		if q.Sort, err = proxy.ParseSortKey(name); err != nil {
+		if q.Sort, err = relay.ParseSortKey(name); err != nil {
 			return Top{}, badRequest{err}
 		}
 	}
@@ -65,7 +65,7 @@ type WatchedKind struct {
 	Bytes    uint64 `json:"bytes"`
 }
 
-func watchedOf(w *proxy.Watched) Watched {
+func watchedOf(w *relay.Watched) Watched {
 	all := Watched{sessionOf(&w.Session), []WatchedKind{}, limitsOf(w.Limits), []WhyDrop{}}
 	for _, m := range w.Messages {
 		from := "client"

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"tidegate/proxy"
+	"tidegate/proxy/relay"
 	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
 )
@@ -83,7 +83,7 @@ func (s *Server) why(r *http.Request) (Why, error) {
 }
 
 // Explain returns the JSON of the answer of a proxy, or of its configuration alone.
-func Explain(of *proxy.Why) Why {
+func Explain(of *relay.Why) Why {
 	w := Why{
 		Address: of.Address.String(),
 		Country: of.Place.Country, Network: int(of.Place.Network), Holder: of.Place.Holder,
@@ -109,7 +109,7 @@ func Explain(of *proxy.Why) Why {
 	return w
 }
 
-func limitsOf(limits []proxy.LimitWhy) []WhyLimit {
+func limitsOf(limits []relay.LimitWhy) []WhyLimit {
 	all := make([]WhyLimit, len(limits))
 	for i, l := range limits {
 		all[i] = WhyLimit{Limit: l.Limit, Verdict: l.Verdict.String()}
@@ -134,7 +134,7 @@ func dropOf(d *stats.RecentDrop) WhyDrop {
 }
 
 // observers returns the names of the rules that match and only observe.
-func observers(sources []proxy.SourceWhy) (names []string) {
+func observers(sources []relay.SourceWhy) (names []string) {
 	for i := range sources {
 		for _, name := range sources[i].Observed {
 			if !slices.Contains(names, name) {
@@ -146,7 +146,7 @@ func observers(sources []proxy.SourceWhy) (names []string) {
 }
 
 // decide returns the decision about the next new session of an address, in the order of the proxy's own checks.
-func decide(of *proxy.Why) (decision, because string) {
+func decide(of *relay.Why) (decision, because string) {
 	if of.Ban != nil {
 		return "drop", "ban of " + of.Ban.Prefix.String()
 	}

@@ -4,40 +4,40 @@ import (
 	"net/netip"
 	"testing"
 
-	"tidegate/proxy"
+	"tidegate/proxy/relay"
 	"tidegate/ratelimit"
 )
 
 // TestWhyDecides has a row for each deciding cause, in the order of the proxy's own checks.
 func TestWhyDecides(t *testing.T) {
-	crowd := proxy.SourceWhy{Listener: "play", Rule: "crowd", Verdict: ratelimit.Drop}
-	staff := proxy.SourceWhy{Listener: "staff", Rule: "office", Verdict: ratelimit.Pass}
-	unruled := proxy.SourceWhy{Listener: "other"}
+	crowd := relay.SourceWhy{Listener: "play", Rule: "crowd", Verdict: ratelimit.Drop}
+	staff := relay.SourceWhy{Listener: "staff", Rule: "office", Verdict: ratelimit.Pass}
+	unruled := relay.SourceWhy{Listener: "other"}
 	const none = "no ban, limit or rule applies"
-	watched := proxy.SourceWhy{Listener: "play", Observed: []string{"watch", "look"}}
-	again := proxy.SourceWhy{Listener: "other", Observed: []string{"watch"}}
-	full := proxy.LimitWhy{Limit: "packets per address", Verdict: ratelimit.Drop}
+	watched := relay.SourceWhy{Listener: "play", Observed: []string{"watch", "look"}}
+	again := relay.SourceWhy{Listener: "other", Observed: []string{"watch"}}
+	full := relay.LimitWhy{Limit: "packets per address", Verdict: ratelimit.Drop}
 	for _, row := range []struct {
-		why               proxy.Why
+		why               relay.Why
 		decision, because string
 	}{
-		{proxy.Why{Sources: []proxy.SourceWhy{unruled}}, "allow", none},
+		{relay.Why{Sources: []relay.SourceWhy{unruled}}, "allow", none},
 		{
-			proxy.Why{Sources: []proxy.SourceWhy{watched, again}},
+			relay.Why{Sources: []relay.SourceWhy{watched, again}},
 			"allow", "no ban or limit applies, and rules that only observe: watch, look",
 		},
-		{proxy.Why{Sources: []proxy.SourceWhy{again, crowd}}, "depends", "rule crowd, not at every listener"},
-		{proxy.Why{Sources: []proxy.SourceWhy{staff, unruled}}, "allow", "rule office"},
-		{proxy.Why{Sources: []proxy.SourceWhy{crowd}}, "drop", "rule crowd"},
-		{proxy.Why{Sources: []proxy.SourceWhy{staff, crowd}}, "depends", "rule crowd, not at every listener"},
-		{proxy.Why{Sources: []proxy.SourceWhy{crowd, staff}}, "depends", "rule crowd, not at every listener"},
+		{relay.Why{Sources: []relay.SourceWhy{again, crowd}}, "depends", "rule crowd, not at every listener"},
+		{relay.Why{Sources: []relay.SourceWhy{staff, unruled}}, "allow", "rule office"},
+		{relay.Why{Sources: []relay.SourceWhy{crowd}}, "drop", "rule crowd"},
+		{relay.Why{Sources: []relay.SourceWhy{staff, crowd}}, "depends", "rule crowd, not at every listener"},
+		{relay.Why{Sources: []relay.SourceWhy{crowd, staff}}, "depends", "rule crowd, not at every listener"},
 		{
-			proxy.Why{Sources: []proxy.SourceWhy{crowd}, Limits: []proxy.LimitWhy{full}},
+			relay.Why{Sources: []relay.SourceWhy{crowd}, Limits: []relay.LimitWhy{full}},
 			"drop", "limit of packets per address",
 		},
-		{proxy.Why{Limits: []proxy.LimitWhy{{Limit: "x", Verdict: ratelimit.Drop, Session: 3}}}, "allow", none},
-		{proxy.Why{Limits: []proxy.LimitWhy{{Limit: "x", Verdict: ratelimit.Observe}}}, "allow", none},
-		{proxy.Why{Ban: &ratelimit.Ban{Prefix: netip.MustParsePrefix("192.0.2.0/24")}, Limits: []proxy.LimitWhy{full}},
+		{relay.Why{Limits: []relay.LimitWhy{{Limit: "x", Verdict: ratelimit.Drop, Session: 3}}}, "allow", none},
+		{relay.Why{Limits: []relay.LimitWhy{{Limit: "x", Verdict: ratelimit.Observe}}}, "allow", none},
+		{relay.Why{Ban: &ratelimit.Ban{Prefix: netip.MustParsePrefix("192.0.2.0/24")}, Limits: []relay.LimitWhy{full}},
 			"drop", "ban of 192.0.2.0/24"},
 	} {
 		if decision, because := decide(&row.why); decision != row.decision || because != row.because {
@@ -47,7 +47,7 @@ func TestWhyDecides(t *testing.T) {
 }
 
 func TestWhyTellsSessionsOfANetworkBehindAnAddress(t *testing.T) {
-	many := proxy.Why{Sessions: make([]proxy.Session, maxWhySessions+1)}
+	many := relay.Why{Sessions: make([]relay.Session, maxWhySessions+1)}
 	if got := len(Explain(&many).Sessions); got != maxWhySessions {
 		t.Errorf("%d sessions are told, want %d", got, maxWhySessions)
 	}

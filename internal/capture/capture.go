@@ -8,13 +8,12 @@ package capture
 import (
 	"io"
 	"runtime"
+	"tidegate/proxy/relay"
 	"time"
 
 	"github.com/gopacket/gopacket"
 	"github.com/gopacket/gopacket/layers"
 	"github.com/gopacket/gopacket/pcapgo"
-
-	"tidegate/proxy"
 )
 
 // MediaType is the media type of a file.
@@ -51,7 +50,7 @@ func side(name, about string) pcapgo.NgInterface {
 }
 
 // Write writes everything in a catch, and flushes it.
-func (w *Writer) Write(c *proxy.Catch) error {
+func (w *Writer) Write(c *relay.Catch) error {
 	for i := range c.Captured {
 		if err := w.packet(&c.Captured[i]); err != nil {
 			return err
@@ -65,7 +64,7 @@ func (w *Writer) Write(c *proxy.Catch) error {
 	return w.file.Flush()
 }
 
-func (w *Writer) packet(c *proxy.Captured) error {
+func (w *Writer) packet(c *relay.Captured) error {
 	packet, err := w.headers.wrap(c)
 	if err != nil {
 		return err

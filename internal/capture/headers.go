@@ -2,11 +2,10 @@ package capture
 
 import (
 	"net/netip"
+	"tidegate/proxy/relay"
 
 	"github.com/gopacket/gopacket"
 	"github.com/gopacket/gopacket/layers"
-
-	"tidegate/proxy"
 )
 
 // maxFlows bounds the directions of TCP streams whose bytes are counted. Beyond it, counting starts anew.
@@ -33,7 +32,7 @@ func newHeaders() headers {
 }
 
 // wrap returns a datagram's packet, valid until the next call.
-func (h *headers) wrap(c *proxy.Captured) ([]byte, error) {
+func (h *headers) wrap(c *relay.Captured) ([]byte, error) {
 	f := flow{alike(c.From, c.To), alike(c.To, c.From)}
 	if c.Stream {
 		segment := h.segment(f, len(c.Bytes))

@@ -15,8 +15,8 @@ import (
 	"tidegate/internal/config"
 	"tidegate/internal/netio"
 	"tidegate/internal/setup"
-	"tidegate/proxy"
 	"tidegate/proxy/bridge"
+	"tidegate/proxy/relay"
 )
 
 func checkCommand() *cli.Command {
@@ -151,7 +151,7 @@ func shortfalls(settled *config.Config) []string {
 }
 
 // explain describes, for each listener and protocol, how messages cross to the upstream and back.
-func explain(s *proxy.Settings) string {
+func explain(s *relay.Settings) string {
 	var text strings.Builder
 	for i := range s.Listeners {
 		l := &s.Listeners[i]
@@ -162,7 +162,7 @@ func explain(s *proxy.Settings) string {
 		for _, p := range l.Protocols {
 			fmt.Fprintf(&text, "%s (%s) %s -> %s (%s)\n", l.Name, place(l, lastPort(s.Listeners[i:])), p.Spec().Name, u.Name,
 				u.Protocol.Spec().Name)
-			if l.Route.Mode == proxy.ModeRelay {
+			if l.Route.Mode == relay.ModeRelay {
 				fmt.Fprintf(&text, "  datagrams pass unchanged; only the first one is inspected\n")
 				continue
 			}
@@ -178,7 +178,7 @@ func explainRecord(r *config.Record) string {
 	if r.Last == 0 {
 		return ""
 	}
-	held := float64(r.Memory) / (typicalDatagram + proxy.RecordOverhead)
+	held := float64(r.Memory) / (typicalDatagram + relay.RecordOverhead)
 	text := fmt.Sprintf("record: %s of memory; holds %s of %.0f datagrams of %d bytes a second\n", r.Memory, r.Last,
 		held/time.Duration(r.Last).Seconds(), typicalDatagram)
 	if r.Directory != "" {
@@ -192,7 +192,7 @@ func explainRecord(r *config.Record) string {
 const typicalDatagram = 200
 
 // lastPort returns the last port of the listeners at the front that share a name.
-func lastPort(listeners []proxy.Listener) uint16 {
+func lastPort(listeners []relay.Listener) uint16 {
 	last := 0
 	for last+1 < len(listeners) && listeners[last+1].Name == listeners[0].Name {
 		last++
@@ -201,7 +201,7 @@ func lastPort(listeners []proxy.Listener) uint16 {
 }
 
 // place returns the address of a listener's clients, with its own port and the ports up to last.
-func place(l *proxy.Listener, last uint16) string {
+func place(l *relay.Listener, last uint16) string {
 	text := l.Addr.String()
 	if last != l.Addr.Port() {
 		text += fmt.Sprintf("-%d", last)
@@ -212,7 +212,7 @@ func place(l *proxy.Listener, last uint16) string {
 	return text
 }
 
-func explainWay(text *strings.Builder, title string, near, far codec.Protocol, r *proxy.Route) {
+func explainWay(text *strings.Builder, title string, near, far codec.Protocol, r *relay.Route) {
 	fmt.Fprintf(text, "  %s: %s\n", title, bridge.Framing(near, far, &r.Bridge))
 	for _, c := range bridge.Crossings(near, far, &r.Bridge) {
 		fmt.Fprintf(text, "    %-20s as %s\n", c.From, c)

@@ -16,7 +16,7 @@ import (
 	"tidegate/internal/config"
 	"tidegate/internal/demo"
 	"tidegate/internal/setup"
-	"tidegate/proxy"
+	"tidegate/proxy/relay"
 )
 
 func demoCommand(exampleConfig []byte) *cli.Command {
@@ -135,8 +135,8 @@ func keys(c *cli.Context) io.Reader {
 
 // demoSettings returns a function that makes the settings for a pair. For the main job they come from the example
 // configuration with other addresses, for other pairs from the configuration of --show-config.
-func demoSettings(exampleConfig []byte, pair demo.Pair) func(listen, server netip.AddrPort) (*proxy.Settings, error) {
-	return func(listen, server netip.AddrPort) (*proxy.Settings, error) {
+func demoSettings(exampleConfig []byte, pair demo.Pair) func(listen, server netip.AddrPort) (*relay.Settings, error) {
+	return func(listen, server netip.AddrPort) (*relay.Settings, error) {
 		name, text := "demo.toml", []byte(pair.Configuration(listen, server))
 		if pair.IsMain() {
 			name, text = "config.example.toml", exampleConfig

@@ -8,11 +8,12 @@ import (
 	"tidegate/internal/daemon"
 	"tidegate/internal/kernel/shield"
 	"tidegate/proxy"
+	"tidegate/proxy/relay"
 )
 
 // explainKernel describes, for each listener, which datagrams the kernel would handle on this machine, and why not
 // more. It asks the kernel about everything but the interfaces, which only a proxy uses.
-func explainKernel(c *config.Config, s *proxy.Settings) string {
+func explainKernel(c *config.Config, s *relay.Settings) string {
 	k := daemon.NewKernel(c, 1)
 	defer func() { _ = daemon.CloseKernel(&k) }() // nothing was attached
 	var text strings.Builder
@@ -31,7 +32,7 @@ func explainKernel(c *config.Config, s *proxy.Settings) string {
 	return text.String()
 }
 
-func explainDrops(c *config.Config, k *proxy.Kernel, l *proxy.Listener) string {
+func explainDrops(c *config.Config, k *proxy.Kernel, l *relay.Listener) string {
 	var firsts string
 	if n := possible(l.FirstBytes()); n < 256 {
 		firsts = fmt.Sprintf("first bytes, of which %d of 256 are possible", n)
@@ -68,7 +69,7 @@ func possible(f shield.FirstBytes) (n int) {
 	return n
 }
 
-func explainForwarding(c *config.Config, k *proxy.Kernel, s *proxy.Settings, l *proxy.Listener) string {
+func explainForwarding(c *config.Config, k *proxy.Kernel, s *relay.Settings, l *relay.Listener) string {
 	switch why := s.Forwardable(l); {
 	case why == nil && c.Record.Last > 0:
 		return "user space: [record] needs every datagram"

@@ -30,7 +30,7 @@ var laterSources = map[string][2]string{
 	"internal/record/record.go": {
 		"type Head struct {\n", "type Head struct {\n\tLater [2]int `cbor:\"63,keyasint\"`\n",
 	},
-	"proxy/save.go": {
+	"proxy/relay/save.go": {
 		"type savedTerminated struct {\n", "type savedTerminated struct {\n\tLater []string `cbor:\"62,keyasint\"`\n",
 	},
 	"codec/internal/prints/save.go": {

@@ -17,7 +17,7 @@ import (
 	"tidegate/internal/banfile"
 	"tidegate/internal/config"
 	"tidegate/internal/setup"
-	"tidegate/proxy"
+	"tidegate/proxy/relay"
 	"tidegate/ratelimit"
 )
 
@@ -92,9 +92,9 @@ func whyOffline(path string, address netip.Addr) (admin.Why, error) {
 		return admin.Why{}, faulty(err)
 	}
 	address = address.Unmap().WithZone("")
-	found := proxy.Why{
+	found := relay.Why{
 		Address: address, Place: set.Place(address), Ban: ban,
-		Sources: proxy.JudgeSources(setup.Settings(settled, 1, setup.NewSecrets()), set, address),
+		Sources: relay.JudgeSources(setup.Settings(settled, 1, setup.NewSecrets()), set, address),
 	}
 	return admin.Explain(&found), nil
 }

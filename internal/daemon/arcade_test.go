@@ -22,6 +22,7 @@ import (
 	"tidegate/internal/upstream"
 	"tidegate/proxy"
 	crossing "tidegate/proxy/bridge"
+	"tidegate/proxy/relay"
 	"tidegate/ratelimit"
 	"tidegate/session"
 )
@@ -54,12 +55,12 @@ type gate struct {
 
 // newGate starts a node. All nodes of a test have the same settings.
 func newGate(t testing.TB, name, nats string, p codec.Protocol, game netip.AddrPort, loops int,
-	change func(*proxy.Settings)) *gate {
+	change func(*relay.Settings)) *gate {
 	t.Helper()
-	settings := &proxy.Settings{
-		Listeners: []proxy.Listener{{Name: "play", Addr: loopback, Protocols: []codec.Protocol{p}, Route: &proxy.Route{
+	settings := &relay.Settings{
+		Listeners: []relay.Listener{{Name: "play", Addr: loopback, Protocols: []codec.Protocol{p}, Route: &relay.Route{
 			Name: "arena", Bridge: crossing.Options{Ordered: crossing.OrderedFast, PacketID: 0x86, Queue: 8 << 20},
-			Upstream: &proxy.Upstream{
+			Upstream: &relay.Upstream{
 				Name: "arena", Protocol: p, Servers: upstream.At(game), Options: upstream.Options{RetryAfter: time.Second},
 			},
 		}}},
@@ -95,7 +96,7 @@ func (g *gate) sessions(t *testing.T) int {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), await.Patience)
 	defer cancel()
-	all, err := g.Sessions(ctx, proxy.Query{Limit: 1 << 20})
+	all, err := g.Sessions(ctx, relay.Query{Limit: 1 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"tidegate/internal/upstream"
 	"tidegate/proxy"
 	crossing "tidegate/proxy/bridge"
+	"tidegate/proxy/relay"
 	"tidegate/ratelimit"
 	"tidegate/session"
 )
@@ -21,11 +22,11 @@ import (
 // newLimitedGate starts a node by a configuration. An address may send burst datagrams, and hardly more afterwards.
 func newLimitedGate(t *testing.T, name, nats string, a *arcade, burst int, shared bool) *gate {
 	t.Helper()
-	s, err := proxy.Listen(&proxy.Settings{
-		Listeners: []proxy.Listener{{
-			Name: "play", Addr: loopback, Protocols: []codec.Protocol{a.protocol}, Route: &proxy.Route{
+	s, err := proxy.Listen(&relay.Settings{
+		Listeners: []relay.Listener{{
+			Name: "play", Addr: loopback, Protocols: []codec.Protocol{a.protocol}, Route: &relay.Route{
 				Name: "arena", Bridge: crossing.Options{Ordered: crossing.OrderedFast, PacketID: 0x86, Queue: 8 << 20},
-				Upstream: &proxy.Upstream{Name: "arena", Protocol: a.protocol, Servers: upstream.At(a.game)},
+				Upstream: &relay.Upstream{Name: "arena", Protocol: a.protocol, Servers: upstream.At(a.game)},
 			},
 		}},
 		Limits: session.Limits{Sessions: 1000, HalfOpen: 1000},

@@ -17,7 +17,7 @@ import (
 	"tidegate/internal/fleet"
 	"tidegate/internal/stray"
 	"tidegate/internal/testkit/await"
-	"tidegate/proxy"
+	"tidegate/proxy/relay"
 )
 
 // TestPlayersAreFollowed moves the paths of players in mid-game to another node and back, twice. Only the node at which
@@ -28,9 +28,9 @@ func TestPlayersAreFollowed(t *testing.T) {
 		for _, relays := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, relay %v", name, relays), func(t *testing.T) {
 				a, nats := newArcade(t, name), natsServer(t)
-				change := func(s *proxy.Settings) {
+				change := func(s *relay.Settings) {
 					if relays {
-						s.Listeners[0].Route.Mode = proxy.ModeRelay
+						s.Listeners[0].Route.Mode = relay.ModeRelay
 					}
 				}
 				one := newGate(t, "one", nats, a.protocol, a.game, 2, change)
@@ -66,7 +66,7 @@ func TestForgedDatagramsMoveNoPlayer(t *testing.T) {
 	for _, name := range []string{"raknet", "riptide-2.2", "rudp", "enet"} {
 		t.Run(name, func(t *testing.T) {
 			a, nats := newArcade(t, name), natsServer(t)
-			keep := func(*proxy.Settings) {}
+			keep := func(*relay.Settings) {}
 			one := newGate(t, "one", nats, a.protocol, a.game, 1, keep)
 			two := newGate(t, "two", nats, a.protocol, a.game, 1, keep)
 			a.join(2, one.addr)
@@ -91,7 +91,7 @@ func TestForgedDatagramsMoveNoPlayer(t *testing.T) {
 // TestStrangersCauseNoMessages floods a node from addresses of no player. Nothing is passed on.
 func TestStrangersCauseNoMessages(t *testing.T) {
 	a, nats := newArcade(t, "raknet"), natsServer(t)
-	keep := func(*proxy.Settings) {}
+	keep := func(*relay.Settings) {}
 	one := newGate(t, "one", nats, a.protocol, a.game, 1, keep)
 	two := newGate(t, "two", nats, a.protocol, a.game, 1, keep)
 	a.join(1, one.addr)
@@ -121,7 +121,7 @@ func TestStrangersCauseNoMessages(t *testing.T) {
 // effect.
 func TestHostileFleetMessages(t *testing.T) {
 	a, nats := newArcade(t, "raknet"), natsServer(t)
-	one := newGate(t, "one", nats, a.protocol, a.game, 1, func(*proxy.Settings) {})
+	one := newGate(t, "one", nats, a.protocol, a.game, 1, func(*relay.Settings) {})
 	a.join(1, one.addr)
 	c, err := client.Connect(nats)
 	if err != nil {
@@ -156,7 +156,7 @@ func BenchmarkFollowed(b *testing.B) {
 	for _, far := range []bool{false, true} {
 		b.Run(fmt.Sprintf("by another node %v", far), func(b *testing.B) {
 			a, nats := newArcade(b, "riptide-2.2"), natsServer(b)
-			keep := func(*proxy.Settings) {}
+			keep := func(*relay.Settings) {}
 			one := newGate(b, "one", nats, a.protocol, a.game, 1, keep)
 			two := newGate(b, "two", nats, a.protocol, a.game, 1, keep)
 			a.join(1, one.addr)
@@ -215,9 +215,9 @@ func TestDrainToFleet(t *testing.T) {
 				test.players = *crowd
 			}
 			a, nats := newArcade(t, test.name), natsServer(t)
-			change := func(s *proxy.Settings) {
+			change := func(s *relay.Settings) {
 				if test.relays {
-					s.Listeners[0].Route.Mode = proxy.ModeRelay
+					s.Listeners[0].Route.Mode = relay.ModeRelay
 				}
 			}
 			var gates [3]*gate
@@ -288,8 +288,8 @@ func TestDrainToFleet(t *testing.T) {
 // and the node that has them does not take them twice.
 func TestCopiesChangeNothing(t *testing.T) {
 	a, nats := newArcade(t, "raknet"), natsServer(t)
-	one := newGate(t, "one", nats, a.protocol, a.game, 1, func(*proxy.Settings) {})
-	two := newGate(t, "two", nats, a.protocol, a.game, 1, func(*proxy.Settings) {})
+	one := newGate(t, "one", nats, a.protocol, a.game, 1, func(*relay.Settings) {})
+	two := newGate(t, "two", nats, a.protocol, a.game, 1, func(*relay.Settings) {})
 	a.join(3, one.addr)
 	a.until("known", func() bool { return two.fleet.Status().Players.Known == 3 })
 	a.plays(5)
@@ -308,7 +308,7 @@ func TestCopiesChangeNothing(t *testing.T) {
 			}
 		}
 		for i, err := range one.PutInPlayers(copies)(t.Context()) {
-			if !errors.Is(err, proxy.ErrTravel) {
+			if !errors.Is(err, relay.ErrTravel) {
 				t.Errorf("copy %d is taken in beside its session: %v", i, err)
 			}
 		}
@@ -323,13 +323,13 @@ func TestCopiesChangeNothing(t *testing.T) {
 // TestNoNodeTakes drains a node whose fleet cannot take its sessions: the other node has another listener, or none at
 // all. The players play on until the operator's time.
 func TestNoNodeTakes(t *testing.T) {
-	for name, change := range map[string]func(*proxy.Settings){
-		"another listener": func(s *proxy.Settings) { s.Listeners[0].Name = "other" },
-		"no room":          func(s *proxy.Settings) { s.Limits.Sessions = 0 },
+	for name, change := range map[string]func(*relay.Settings){
+		"another listener": func(s *relay.Settings) { s.Listeners[0].Name = "other" },
+		"no room":          func(s *relay.Settings) { s.Limits.Sessions = 0 },
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, nats := newArcade(t, "raknet"), natsServer(t)
-			one := newGate(t, "one", nats, a.protocol, a.game, 1, func(*proxy.Settings) {})
+			one := newGate(t, "one", nats, a.protocol, a.game, 1, func(*relay.Settings) {})
 			newGate(t, "two", nats, a.protocol, a.game, 1, change)
 			a.join(3, one.addr)
 			a.until("known", func() bool { return one.fleet.Status().Players.Nodes == 1 })
@@ -356,7 +356,7 @@ func TestNoNodeTakes(t *testing.T) {
 // players play on.
 func TestTargetDies(t *testing.T) {
 	a, nats := newArcade(t, "raknet"), natsServer(t)
-	one := newGate(t, "one", nats, a.protocol, a.game, 1, func(*proxy.Settings) {})
+	one := newGate(t, "one", nats, a.protocol, a.game, 1, func(*relay.Settings) {})
 	c, err := client.Connect(nats)
 	if err != nil {
 		t.Fatal(err)

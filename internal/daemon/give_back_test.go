@@ -9,7 +9,7 @@ import (
 	"github.com/fxamacker/cbor/v2"
 
 	"tidegate/internal/stray"
-	"tidegate/proxy"
+	"tidegate/proxy/relay"
 )
 
 // TestTakenPort gives sessions to a node where another program has the port by which their server knows them. Without a
@@ -17,9 +17,9 @@ import (
 func TestTakenPort(t *testing.T) {
 	for _, relays := range []bool{false, true} {
 		a, nats := newArcade(t, "raknet"), natsServer(t)
-		change := func(s *proxy.Settings) {
+		change := func(s *relay.Settings) {
 			if relays {
-				s.Listeners[0].Route.Mode = proxy.ModeRelay
+				s.Listeners[0].Route.Mode = relay.ModeRelay
 			}
 		}
 		one := newGate(t, "one", nats, a.protocol, a.game, 1, change)
@@ -43,7 +43,7 @@ func TestTakenPort(t *testing.T) {
 		}
 		faults := two.PutInPlayers(all[:1])(t.Context())
 		_ = other.Close() // it was never used
-		if !errors.Is(faults[0], proxy.ErrTravel) {
+		if !errors.Is(faults[0], relay.ErrTravel) {
 			t.Errorf("relayed %v: the node takes the session: %v", relays, faults[0])
 		}
 		for i, err := range one.PutBackPlayers(all)(t.Context()) {

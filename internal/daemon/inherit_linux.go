@@ -11,6 +11,7 @@ import (
 
 	"tidegate/internal/record"
 	"tidegate/proxy"
+	"tidegate/proxy/relay"
 )
 
 // predecessorEnv is the environment variable that a successor has. Its value is predecessorFD.
@@ -76,7 +77,7 @@ func (p *predecessor) refuse(why error) {
 
 // takeOver takes over the sessions. When it returns, this process must serve them. An error means that the predecessor
 // goes on.
-func (p *predecessor) takeOver(server *proxy.Server) (all proxy.Imported, err error) {
+func (p *predecessor) takeOver(server *proxy.Server) (all relay.Imported, err error) {
 	AtStep("successor is ready")
 	if err := p.send(message{Kind: wordReady, Keeps: true, body: []byte(Version())}); err != nil {
 		return all, p.alone(err)
@@ -113,7 +114,7 @@ func (p *predecessor) alone(err error) error {
 
 // estate is the state of all loops of a predecessor.
 type estate struct {
-	loops    []proxy.LoopState
+	loops    []relay.LoopState
 	at       time.Time // of the export
 	messages []message // with the memory of loops
 }
@@ -121,7 +122,7 @@ type estate struct {
 // receiveStates receives the states of all loops. The caller owns the descriptors, and releases the rest.
 func (p *predecessor) receiveStates(server *proxy.Server) (*estate, error) {
 	p.within(successorTime)
-	all := &estate{loops: make([]proxy.LoopState, p.Loops)}
+	all := &estate{loops: make([]relay.LoopState, p.Loops)}
 	for all.at.IsZero() {
 		m, err := p.receiveAny()
 		switch {

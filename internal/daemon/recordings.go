@@ -13,7 +13,7 @@ import (
 
 	"tidegate/internal/capture"
 	"tidegate/internal/config"
-	"tidegate/proxy"
+	"tidegate/proxy/relay"
 	"tidegate/ratelimit"
 )
 
@@ -33,10 +33,10 @@ type recordings struct {
 	directory string
 	files     int
 	size      int64 // of all files together, in bytes
-	recorded  func(context.Context, proxy.RecordFilter, func(*proxy.Catch) error) error
+	recorded  func(context.Context, relay.RecordFilter, func(*relay.Catch) error) error
 	log       zerolog.Logger
 
-	queue   chan proxy.Ended
+	queue   chan relay.Ended
 	limiter ratelimit.Limiter // of files; guarded by mu
 	mu      sync.Mutex
 	skipped uint64 // sessions without a file since the last one; guarded by mu
@@ -58,12 +58,12 @@ func openRecordings(c *config.Config, log zerolog.Logger) (*recordings, error) {
 	}
 	return &recordings{
 		directory: directory, files: c.Record.Files, size: int64(c.Record.FilesSize), log: log,
-		queue: make(chan proxy.Ended, maxEnded), limiter: ratelimit.Limiter{Every: fileEvery, Burst: fileBurst},
+		queue: make(chan relay.Ended, maxEnded), limiter: ratelimit.Limiter{Every: fileEvery, Burst: fileBurst},
 	}, nil
 }
 
 // ended puts a session into the queue, unless too many have ended. Loops call it.
-func (r *recordings) ended(e proxy.Ended) {
+func (r *recordings) ended(e relay.Ended) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.limiter.Allow(e.At) {
@@ -110,7 +110,7 @@ func (r *recordings) start() (end func()) {
 }
 
 // save writes the file of a session, and deletes the oldest files beyond the bounds.
-func (r *recordings) save(ctx context.Context, e *proxy.Ended) {
+func (r *recordings) save(ctx context.Context, e *relay.Ended) {
 	r.mu.Lock()
 	skipped := r.skipped
 	r.skipped = 0
@@ -131,7 +131,7 @@ func (r *recordings) save(ctx context.Context, e *proxy.Ended) {
 const filePattern = "tidegate-*.pcapng"
 
 // write writes the file of a session. It gets its name once it is whole.
-func (r *recordings) write(ctx context.Context, e *proxy.Ended) (name string, datagrams uint64, err error) {
+func (r *recordings) write(ctx context.Context, e *relay.Ended) (name string, datagrams uint64, err error) {
 	file, err := os.CreateTemp(r.directory, ".tidegate-*") // mode 0600
 	if err != nil {
 		return "", 0, err
@@ -162,12 +162,12 @@ func (r *recordings) write(ctx context.Context, e *proxy.Ended) (name string, da
 }
 
 // fill writes the datagrams of a session.
-func (r *recordings) fill(ctx context.Context, file *os.File, e *proxy.Ended, about string) (uint64, error) {
+func (r *recordings) fill(ctx context.Context, file *os.File, e *relay.Ended, about string) (uint64, error) {
 	w, err := capture.NewWriter(file, Version(), about)
 	if err != nil {
 		return 0, err
 	}
-	err = r.recorded(ctx, proxy.RecordFilter{Session: e.Session, Peer: e.Client}, w.Write)
+	err = r.recorded(ctx, relay.RecordFilter{Session: e.Session, Peer: e.Client}, w.Write)
 	datagrams, _ := w.Totals()
 	return datagrams, err
 }

@@ -18,6 +18,7 @@ import (
 	"tidegate/internal/fleet"
 	"tidegate/internal/setup"
 	"tidegate/proxy"
+	"tidegate/proxy/relay"
 	"tidegate/ratelimit"
 )
 
@@ -47,13 +48,13 @@ func (r *reloader) reload(cause string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.stopped {
-		return proxy.ErrEnded
+		return relay.ErrEnded
 	}
 	manager.reloading()
 	defer manager.ready()
 	began := time.Now()
 	fixed, err := r.apply()
-	if errors.Is(err, proxy.ErrEnded) {
+	if errors.Is(err, relay.ErrEnded) {
 		return err // after an upgrade, the new process has read the file
 	}
 	r.status.Last = began

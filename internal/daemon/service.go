@@ -20,6 +20,7 @@ import (
 	"tidegate/internal/netio"
 	"tidegate/internal/setup"
 	"tidegate/proxy"
+	"tidegate/proxy/relay"
 )
 
 // service is a proxy and its surroundings in a process: configuration file, bans, rule files, discovery, reloads,
@@ -265,7 +266,7 @@ func (s *service) inherit() (err error) {
 }
 
 // addRetired adds the removed listeners where a predecessor has sessions. A later reload removes them again.
-func (s *service) addRetired(to *proxy.Settings) {
+func (s *service) addRetired(to *relay.Settings) {
 	if s.from.predecessor == nil {
 		return
 	}

@@ -7,12 +7,13 @@ import (
 	"tidegate/internal/banfile"
 	"tidegate/internal/fleet"
 	"tidegate/proxy"
+	"tidegate/proxy/relay"
 )
 
 // TestSlowLeaveKeepsThePlayers tells a successor of the players of other nodes although its predecessor needs long to
 // leave the fleet, and does not know them any more.
 func TestSlowLeaveKeepsThePlayers(t *testing.T) {
-	server, err := proxy.Listen(&proxy.Settings{}, proxy.Options{Loops: 1})
+	server, err := proxy.Listen(&relay.Settings{}, proxy.Options{Loops: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

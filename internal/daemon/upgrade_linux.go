@@ -15,6 +15,7 @@ import (
 	"tidegate/internal/admin"
 	"tidegate/internal/record"
 	"tidegate/proxy"
+	"tidegate/proxy/relay"
 )
 
 const (
@@ -245,7 +246,7 @@ func (u *upgrader) handOver(s *successor) error {
 
 // freeze returns how long the process stands still for these states at most. The successor answers twice, and enters
 // the sessions as it has entered the copies.
-func (s *successor) freeze(states []proxy.LoopState) time.Duration {
+func (s *successor) freeze(states []relay.LoopState) time.Duration {
 	if !s.keeps {
 		return freezeTime
 	}
@@ -284,7 +285,7 @@ func (s *successor) giveBefore(m message) error {
 }
 
 // give sends the states of all loops as they were at a time, and waits until the successor runs.
-func (s *successor) give(at int64, states []proxy.LoopState) error {
+func (s *successor) give(at int64, states []relay.LoopState) error {
 	for i := range states {
 		state := &states[i]
 		err := s.send(message{Kind: wordSockets, Loop: i, body: state.Sockets, descriptors: state.Descriptors})

@@ -22,7 +22,7 @@ import (
 
 	"tidegate/internal/table"
 	"tidegate/internal/words"
-	"tidegate/proxy"
+	"tidegate/proxy/relay"
 )
 
 // Bounds and defaults of Options.
@@ -44,7 +44,7 @@ type Options struct {
 	Delay   time.Duration // of each datagram between clients and proxy, each way, 0 to 2 s
 	Rate    int           // reliable messages a second of each client, and as many unreliable ones; 1 to 1000, 20 if zero
 	// Settings returns the proxy's settings, with one listener at listen and one upstream server.
-	Settings func(listen, server netip.AddrPort) (*proxy.Settings, error)
+	Settings func(listen, server netip.AddrPort) (*relay.Settings, error)
 	Out      io.Writer      // receives the table and the summary
 	In       io.Reader      // keys; nil: none
 	Terminal bool           // Out is a terminal: the players are shown live; else each second adds a line

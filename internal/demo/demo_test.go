@@ -8,11 +8,10 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"tidegate/proxy/relay"
 	"time"
 
 	"github.com/rs/zerolog"
-
-	"tidegate/proxy"
 )
 
 func TestRun(t *testing.T) {
@@ -108,6 +107,6 @@ func TestRunRefuses(t *testing.T) {
 	}
 }
 
-func noSettings(_, _ netip.AddrPort) (*proxy.Settings, error) {
+func noSettings(_, _ netip.AddrPort) (*relay.Settings, error) {
 	return nil, errors.New("no such route")
 }

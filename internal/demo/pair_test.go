@@ -8,16 +8,16 @@ import (
 
 	"tidegate/codec"
 	"tidegate/internal/upstream"
-	"tidegate/proxy"
 	"tidegate/proxy/bridge"
+	"tidegate/proxy/relay"
 	"tidegate/session"
 )
 
 // settings returns the settings of the pair's configuration.
-func settings(p Pair) func(listen, server netip.AddrPort) (*proxy.Settings, error) {
-	route := &proxy.Route{
+func settings(p Pair) func(listen, server netip.AddrPort) (*relay.Settings, error) {
+	route := &relay.Route{
 		Name:     "game",
-		Upstream: &proxy.Upstream{Name: "game", Protocol: p.to},
+		Upstream: &relay.Upstream{Name: "game", Protocol: p.to},
 		Bridge:   bridge.Options{PacketID: packetByte, Queue: 4 << 20},
 	}
 	for _, s := range p.crossing() {
@@ -34,10 +34,10 @@ func settings(p Pair) func(listen, server netip.AddrPort) (*proxy.Settings, erro
 			route.Bridge.Envelope = bridge.EnvelopeRaw
 		}
 	}
-	return func(listen, server netip.AddrPort) (*proxy.Settings, error) {
+	return func(listen, server netip.AddrPort) (*relay.Settings, error) {
 		route.Upstream.Servers = upstream.At(server)
-		return &proxy.Settings{
-			Listeners: []proxy.Listener{{
+		return &relay.Settings{
+			Listeners: []relay.Listener{{
 				Name: "players", Addr: listen, Protocols: []codec.Protocol{p.from}, Route: route,
 			}},
 			Limits:           session.Limits{Sessions: 100, HalfOpen: 100},

@@ -17,6 +17,7 @@ import (
 	"tidegate/internal/top"
 	"tidegate/internal/words"
 	"tidegate/proxy"
+	"tidegate/proxy/relay"
 )
 
 const (
@@ -247,7 +248,7 @@ type running struct {
 	ended  chan error
 }
 
-func startProxy(settings *proxy.Settings, log zerolog.Logger) (*running, error) {
+func startProxy(settings *relay.Settings, log zerolog.Logger) (*running, error) {
 	server, err := proxy.Listen(settings, proxy.Options{Loops: 1, IO: netio.Options{}, Log: log})
 	if err != nil {
 		return nil, err

@@ -6,7 +6,7 @@ import (
 
 	"tidegate/codec/raknet"
 	"tidegate/internal/config"
-	"tidegate/proxy"
+	"tidegate/proxy/relay"
 	"tidegate/ratelimit"
 )
 
@@ -61,11 +61,11 @@ func TestBanTerms(t *testing.T) {
 func TestHeldBounds(t *testing.T) {
 	for _, test := range []struct {
 		loops int
-		want  proxy.HeldBounds
+		want  relay.HeldBounds
 	}{
-		{1, proxy.HeldBounds{Session: 16 << 20, Address: 32 << 20, Overall: 256 << 20}},
-		{8, proxy.HeldBounds{Session: 16 << 20, Address: 32 << 20, Overall: 32 << 20}},
-		{64, proxy.HeldBounds{Session: 4 << 20, Address: 32 << 20, Overall: 4 << 20}},
+		{1, relay.HeldBounds{Session: 16 << 20, Address: 32 << 20, Overall: 256 << 20}},
+		{8, relay.HeldBounds{Session: 16 << 20, Address: 32 << 20, Overall: 32 << 20}},
+		{64, relay.HeldBounds{Session: 4 << 20, Address: 32 << 20, Overall: 4 << 20}},
 	} {
 		c := config.Default()
 		if got := heldBounds(c, test.loops); got != test.want {

@@ -6,16 +6,16 @@ import (
 
 	"tidegate/internal/config"
 	"tidegate/internal/upstream"
-	"tidegate/proxy"
+	"tidegate/proxy/relay"
 )
 
 // portListeners makes one listener of each port of a configured one. They share its name. If its servers have as many
 // ports, the n-th port leads to the servers' n-th ports. These are separate game servers with their own route and
 // upstream.
 func portListeners(
-	c *config.Config, l *config.Listener, route *proxy.Route, secrets *Secrets,
-) []proxy.Listener {
-	var all []proxy.Listener
+	c *config.Config, l *config.Listener, route *relay.Route, secrets *Secrets,
+) []relay.Listener {
+	var all []relay.Listener
 	for n := range l.Address.Ports() {
 		one := *l
 		one.Address = config.AddressOf(l.Address.Nth(n))
@@ -26,7 +26,7 @@ func portListeners(
 
 // routeOfPort returns the route of a listener's n-th port. The proxy identifies routes by name, so the name includes
 // the port.
-func routeOfPort(c *config.Config, name string, route *proxy.Route, n int) *proxy.Route {
+func routeOfPort(c *config.Config, name string, route *relay.Route, n int) *relay.Route {
 	servers := serversOf(c, name)
 	if n == 0 || len(servers) == 0 || servers[0].Address.Ports() == 1 {
 		return route

@@ -11,7 +11,7 @@ import (
 	"tidegate/internal/config"
 	"tidegate/internal/protocols"
 	"tidegate/internal/registry"
-	"tidegate/proxy"
+	"tidegate/proxy/relay"
 )
 
 // Opaque is the name of the protocol that stands for any other. It can be relayed, but not terminated.
@@ -22,7 +22,7 @@ var opaque = registry.Descriptor{
 	Name:     Opaque,
 	Evidence: registry.ByNothing,
 	Options:  func() any { return nil },
-	New:      func(any, registry.Use) codec.Protocol { return proxy.Any },
+	New:      func(any, registry.Use) codec.Protocol { return relay.Any },
 }
 
 // known returns all protocols that a listener or an upstream may name.

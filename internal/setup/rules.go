@@ -13,7 +13,7 @@ import (
 	"tidegate/internal/config"
 	"tidegate/internal/filter"
 	"tidegate/internal/regular"
-	"tidegate/proxy"
+	"tidegate/proxy/relay"
 	"tidegate/ratelimit"
 )
 
@@ -22,7 +22,7 @@ const maxDatabase = 512 << 20
 
 // SettingsWithRules returns Settings plus the compiled filter rules. It reads the lists and databases that the
 // configuration names.
-func SettingsWithRules(c *config.Config, loops int, secrets Secrets) (*proxy.Settings, error) {
+func SettingsWithRules(c *config.Config, loops int, secrets Secrets) (*relay.Settings, error) {
 	set, err := Rules(c)
 	if err != nil {
 		return nil, err

@@ -7,16 +7,16 @@ import (
 
 	"tidegate/internal/config"
 	"tidegate/internal/registry"
-	"tidegate/proxy"
 	"tidegate/proxy/bridge"
+	"tidegate/proxy/relay"
 	"tidegate/ratelimit"
 	"tidegate/session"
 )
 
 // Settings turns a checked configuration into the settings of a proxy with a number of loops. The secrets are the
 // process's, the same for each reload.
-func Settings(c *config.Config, loops int, secrets Secrets) *proxy.Settings {
-	s := &proxy.Settings{
+func Settings(c *config.Config, loops int, secrets Secrets) *relay.Settings {
+	s := &relay.Settings{
 		Limits: session.Limits{
 			Sessions: share(c.Limits.Sessions, loops),
 			HalfOpen: share(c.Limits.HalfOpen, loops),
@@ -38,7 +38,7 @@ func Settings(c *config.Config, loops int, secrets Secrets) *proxy.Settings {
 			Network: share(c.Limits.PingAnswersPerNetwork, loops),
 		},
 	}
-	s.Unproved = proxy.Unproved{ // shared by the loops
+	s.Unproved = relay.Unproved{ // shared by the loops
 		Session: int(c.Limits.UnprovedBytesPerSession),
 		Network: int(c.Limits.UnprovedBytesPerNetwork),
 		Overall: int(c.Limits.UnprovedBytes),
@@ -46,13 +46,13 @@ func Settings(c *config.Config, loops int, secrets Secrets) *proxy.Settings {
 	}
 	s.Bounds, s.Held = rateLimits(c, loops), heldBounds(c, loops)
 	s.Networks = ratelimit.Networks{V4: c.Limits.NetworkIPv4, V6: c.Limits.NetworkIPv6}
-	upstreams := make(map[string]*proxy.Upstream)
+	upstreams := make(map[string]*relay.Upstream)
 	for i := range c.Upstreams {
 		u := &c.Upstreams[i]
 		upstreams[u.Name] = newUpstream(c, u, &secrets)
 		upstreams[u.Name].Pace = pace(u, loops)
 	}
-	routes := make(map[string]*proxy.Route)
+	routes := make(map[string]*relay.Route)
 	for i := range c.Routes {
 		r := &c.Routes[i]
 		routes[r.Name] = newRoute(r, upstreams[r.Upstream])
@@ -64,14 +64,14 @@ func Settings(c *config.Config, loops int, secrets Secrets) *proxy.Settings {
 	return s
 }
 
-func newListener(c *config.Config, l *config.Listener, route *proxy.Route, secrets *Secrets) proxy.Listener {
-	listener := proxy.Listener{
+func newListener(c *config.Config, l *config.Listener, route *relay.Route, secrets *Secrets) relay.Listener {
+	listener := relay.Listener{
 		Name: l.Name, Addr: l.Address.AddrPort, Transport: transport(l.Transport, l.Protocols[0], c), Route: route,
 		ProxiesFrom: config.Networks(l.ProxyProtocolFrom),
 	}
 	use := secrets.in(registry.Use{Queue: route.Bridge.Queue, Stream: listener.Transport.Stream})
 	if route.Pings.Refresh > 0 {
-		listener.Pong = new(proxy.Pong)
+		listener.Pong = new(relay.Pong)
 		use.Pong = listener.Pong.Text
 	}
 	for _, name := range byEvidence(l.Protocols) {
@@ -80,12 +80,12 @@ func newListener(c *config.Config, l *config.Listener, route *proxy.Route, secre
 	return listener
 }
 
-func newRoute(r *config.Route, u *proxy.Upstream) *proxy.Route {
-	return &proxy.Route{
+func newRoute(r *config.Route, u *relay.Upstream) *relay.Route {
+	return &relay.Route{
 		Name:     r.Name,
 		Upstream: u,
-		Mode:     parseWord[proxy.Mode](r.Mode),
-		Admit:    parseWord[proxy.Admit](r.Admit),
+		Mode:     parseWord[relay.Mode](r.Mode),
+		Admit:    parseWord[relay.Admit](r.Admit),
 		Failover: failover(r),
 		Pings:    pings(r),
 		Bridge: bridge.Options{
@@ -102,8 +102,8 @@ func newRoute(r *config.Route, u *proxy.Upstream) *proxy.Route {
 }
 
 // failover returns the settings for sessions of a route that lose their server.
-func failover(r *config.Route) proxy.Failover {
-	f := proxy.Failover{Goodbyes: r.HoldGoodbyes, NewIDs: r.HoldNewIDs}
+func failover(r *config.Route) relay.Failover {
+	f := relay.Failover{Goodbyes: r.HoldGoodbyes, NewIDs: r.HoldNewIDs}
 	if r.Failover == config.FailoverHold {
 		f.Hold = time.Duration(r.HoldTime)
 	}
@@ -112,11 +112,11 @@ func failover(r *config.Route) proxy.Failover {
 
 // pings returns how a route's servers are asked for their server list texts. The zero value means that they are not
 // asked.
-func pings(r *config.Route) proxy.Pings {
+func pings(r *config.Route) relay.Pings {
 	if !r.AsksServers() {
-		return proxy.Pings{}
+		return relay.Pings{}
 	}
-	return proxy.Pings{Refresh: time.Duration(r.PongRefresh), Keep: time.Duration(r.PongKeep), Name: r.PongName}
+	return relay.Pings{Refresh: time.Duration(r.PongRefresh), Keep: time.Duration(r.PongKeep), Name: r.PongName}
 }
 
 // share returns one loop's part of a limit, at least 1.

@@ -14,8 +14,8 @@ import (
 	"tidegate/internal/filter"
 	"tidegate/internal/proxyproto"
 	"tidegate/internal/upstream"
-	"tidegate/proxy"
 	"tidegate/proxy/bridge"
+	"tidegate/proxy/relay"
 	"tidegate/ratelimit"
 )
 
@@ -47,12 +47,12 @@ ping_answers_per_network = 1
 func TestServerListSettings(t *testing.T) {
 	for _, row := range []struct {
 		source string
-		pings  proxy.Pings
+		pings  relay.Pings
 	}{
-		{`"configured"`, proxy.Pings{}},
-		{`"auto"`, proxy.Pings{}},
-		{`"upstream"`, proxy.Pings{Refresh: 2 * time.Second, Keep: time.Minute, Name: "Tide"}},
-		{"\"auto\"\nmode = \"relay\"", proxy.Pings{Refresh: 2 * time.Second, Keep: time.Minute, Name: "Tide"}},
+		{`"configured"`, relay.Pings{}},
+		{`"auto"`, relay.Pings{}},
+		{`"upstream"`, relay.Pings{Refresh: 2 * time.Second, Keep: time.Minute, Name: "Tide"}},
+		{"\"auto\"\nmode = \"relay\"", relay.Pings{Refresh: 2 * time.Second, Keep: time.Minute, Name: "Tide"}},
 	} {
 		c, warnings, err := config.Parse("t.toml", []byte(pinged+row.source+pingedUpstream), Traits())
 		if err != nil || len(warnings) > 0 {
@@ -138,12 +138,12 @@ func wordsOf[E comparable, P named[E], C interface {
 
 // TestEveryWordIsParsed checks that each word that the configuration accepts is a word of the package that uses it.
 func TestEveryWordIsParsed(t *testing.T) {
-	wordsOf[proxy.Mode, *proxy.Mode, config.Mode](t)
-	wordsOf[proxy.Admit, *proxy.Admit, config.Admit](t)
+	wordsOf[relay.Mode, *relay.Mode, config.Mode](t)
+	wordsOf[relay.Admit, *relay.Admit, config.Admit](t)
 	wordsOf[bridge.Ordered, *bridge.Ordered, config.Ordered](t)
 	wordsOf[bridge.Reliable, *bridge.Reliable, config.Reliable](t)
 	wordsOf[bridge.Envelope, *bridge.Envelope, config.Envelope](t)
-	wordsOf[proxy.Headers, *proxy.Headers, config.ProxyProtocol](t)
+	wordsOf[relay.Headers, *relay.Headers, config.ProxyProtocol](t)
 	wordsOf[upstream.Balance, *upstream.Balance, config.Balance](t)
 	wordsOf[filter.Direction, *filter.Direction, config.Sender](t)
 	wordsOf[ratelimit.Quantity, *ratelimit.Quantity, config.Quantity](t)

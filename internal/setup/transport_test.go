@@ -6,7 +6,7 @@ import (
 
 	"tidegate/internal/config"
 	"tidegate/internal/netio"
-	"tidegate/proxy"
+	"tidegate/proxy/relay"
 )
 
 // riptideStreams is a configuration with a TCP listener for each Riptide version, one of them on the same port as a
@@ -49,16 +49,16 @@ max_payload = 2000
 `
 
 func TestTransportsOfSettings(t *testing.T) {
-	old := proxy.Transport{Stream: true, Prefix: netio.LengthU16LE, MaxFrame: 2006}
-	recent := proxy.Transport{Stream: true, Prefix: netio.LengthI32LE, MaxFrame: 2006}
-	datagrams := proxy.Transport{ReceiveBuffer: 1 << 20}
+	old := relay.Transport{Stream: true, Prefix: netio.LengthU16LE, MaxFrame: 2006}
+	recent := relay.Transport{Stream: true, Prefix: netio.LengthI32LE, MaxFrame: 2006}
+	datagrams := relay.Transport{ReceiveBuffer: 1 << 20}
 	c, _, err := config.Parse("t.toml", []byte(riptideStreams), Traits())
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := Settings(c, 1, NewSecrets())
-	for i, want := range []struct{ client, upstream proxy.Transport }{
-		{old, old}, {recent, datagrams}, {proxy.Transport{}, datagrams},
+	for i, want := range []struct{ client, upstream relay.Transport }{
+		{old, old}, {recent, datagrams}, {relay.Transport{}, datagrams},
 	} {
 		l := &s.Listeners[i]
 		if l.Transport != want.client || l.Route.Upstream.Transport != want.upstream {

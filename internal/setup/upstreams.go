@@ -9,18 +9,18 @@ import (
 	"tidegate/internal/netio"
 	"tidegate/internal/registry"
 	"tidegate/internal/upstream"
-	"tidegate/proxy"
+	"tidegate/proxy/relay"
 )
 
 // newUpstream makes one upstream for all its routes, because the sessions of its servers are counted together.
-func newUpstream(c *config.Config, u *config.Upstream, secrets *Secrets) *proxy.Upstream {
+func newUpstream(c *config.Config, u *config.Upstream, secrets *Secrets) *relay.Upstream {
 	var queue config.Size // the largest of all its routes
 	for i := range c.Routes {
 		if c.Routes[i].Upstream == u.Name {
 			queue = max(queue, c.Routes[i].Queue)
 		}
 	}
-	headers := parseWord[proxy.Headers](u.ProxyProtocol)
+	headers := parseWord[relay.Headers](u.ProxyProtocol)
 	carrier := transport(u.Transport, u.Protocol, c)
 	carrier.Probes = byName(u.Protocol).Probes
 	carrier.Pooled = u.ShareSockets
@@ -29,7 +29,7 @@ func newUpstream(c *config.Config, u *config.Upstream, secrets *Secrets) *proxy.
 	}
 	carrier.Transparent = u.Transparent
 	carrier.Sources = u.SourcePrefix.Prefix()
-	return &proxy.Upstream{
+	return &relay.Upstream{
 		Name: u.Name,
 		Protocol: build(u.Protocol, c, secrets.in(registry.Use{
 			Queue: int(queue), Stream: carrier.Stream, Headroom: headers.Len(),
@@ -47,20 +47,20 @@ func newUpstream(c *config.Config, u *config.Upstream, secrets *Secrets) *proxy.
 }
 
 // checks returns how an upstream's servers are checked.
-func checks(u *config.Upstream) proxy.Checks {
-	by := proxy.CheckNothing
+func checks(u *config.Upstream) relay.Checks {
+	by := relay.CheckNothing
 	switch _, pings := byName(u.Protocol).Default().(codec.Pinger); {
 	case u.Health == config.HealthPing, u.Health == config.HealthAuto && pings && u.Transport == config.UDP:
-		by = proxy.CheckPing
+		by = relay.CheckPing
 	case u.Health == config.HealthConnect:
-		by = proxy.CheckJoin
+		by = relay.CheckJoin
 	}
-	return proxy.Checks{By: by, Interval: time.Duration(u.HealthInterval), Timeout: time.Duration(u.HealthTimeout)}
+	return relay.Checks{By: by, Interval: time.Duration(u.HealthInterval), Timeout: time.Duration(u.HealthTimeout)}
 }
 
 func poolOptions(u *config.Upstream) upstream.Options {
 	o := upstream.Options{Balance: parseWord[upstream.Balance](u.Balance), RetryAfter: time.Duration(u.RetryAfter)}
-	if checks(u).By != proxy.CheckNothing {
+	if checks(u).By != relay.CheckNothing {
 		o.Rise, o.Fall = u.HealthRise, u.HealthFall
 	}
 	return o
@@ -83,21 +83,21 @@ func sources(of []config.IP) (all []netip.Addr) {
 }
 
 // pace returns one loop's part of the datagram rate that an upstream's servers accept from one address.
-func pace(u *config.Upstream, loops int) proxy.Pace {
+func pace(u *config.Upstream, loops int) relay.Pace {
 	most := u.Packets()
 	if most == 0 {
-		return proxy.Pace{}
+		return relay.Pace{}
 	}
-	return proxy.Pace{Datagrams: share(most, loops), Span: time.Duration(u.MaxPacketsPer)}
+	return relay.Pace{Datagrams: share(most, loops), Span: time.Duration(u.MaxPacketsPer)}
 }
 
 // transport returns the transport of a protocol's datagrams.
-func transport(t config.Transport, protocol string, c *config.Config) proxy.Transport {
+func transport(t config.Transport, protocol string, c *config.Config) relay.Transport {
 	if t != config.TCP {
-		return proxy.Transport{}
+		return relay.Transport{}
 	}
 	d := byName(protocol)
-	return proxy.Transport{
+	return relay.Transport{
 		Stream: true, Prefix: netio.PrefixOf(d.Stream.Prefix), MaxFrame: d.Stream.MaxFrame(c.Options.Of(d)),
 	}
 }

@@ -1,0 +1,207 @@
+package relay
+
+import (
+	"slices"
+	"time"
+
+	"tidegate/internal/netio"
+	"tidegate/internal/stray"
+	"tidegate/internal/upstream"
+	"tidegate/proxy/bridge"
+	"tidegate/proxy/stats"
+	"tidegate/ratelimit"
+	sessions "tidegate/session"
+)
+
+// NewRelay returns a Relay whose time begins at now. Attach must give each listener its socket.
+func New(s *Settings, o Options, sockets Sockets, now time.Time) *Relay {
+	if o.Pools == nil {
+		o.Pools = new(upstream.Pools)
+	}
+	if o.Presence == nil {
+		o.Presence = new(Presence)
+	}
+	if o.Arrivals == nil {
+		o.Arrivals = new(Arrivals)
+	}
+	if o.Players == nil {
+		o.Players = new(Players)
+	}
+	r := &Relay{
+		pools:      o.Pools,
+		journal:    newJournal(now, o.Log, o.Access, o.HideAddresses, ^o.Seed),
+		table:      sessionTable{sessions.NewTable[session](s.Limits, now)},
+		presence:   o.Presence,
+		arrivals:   o.Arrivals,
+		identities: newIdentities(o.Seed),
+		shard:      shard{o.Shard, max(o.Shards, 1)},
+		born:       now,
+		serials:    newSerials(o.Shard, max(o.Shards, 1)),
+		walks:      walks{left: turnSlice},
+		abnormal:   o.Abnormal,
+	}
+	if o.Places != nil {
+		r.table.Share(o.Places)
+	}
+	r.paths = paths{shard: r.shard, byKey: make(map[pathKey]*path)}
+	r.waiting.pools, r.waiting.shard, r.waiting.dirty = o.Pools, r.shard, &r.dirty
+	r.samples.born = now
+	r.known = known{gate: o.Gate, players: o.Players, loop: o.Shard}
+	r.ways.players = o.Players
+	r.offload = offload{forwarder: o.Forwarder, journal: &r.journal,
+		watches: func(e *Entry) bool { return r.sockets.tap.watches(e) }}
+	r.retired.deserted = o.Deserted
+	if r.retired.deserted == nil {
+		r.retired.deserted = func() { r.retired.close(r.retired.empty(), len(r.retired.list)) }
+	}
+	r.carrier = bridge.NewCarrier(&r.counters)
+	r.watches = make(watches)
+	r.guard = newGuard(now, o.Bans, r.identities.next())
+	r.guard.table, r.guard.backlog, r.guard.drops = r.table, &r.backlog, &r.drops
+	r.drops = dropLog{counters: &r.counters, journal: &r.journal, recent: stats.NewRecent(r.identities.next())}
+	r.sockets = outlet{Sockets: sockets, paths: &r.paths, drops: &r.drops, counters: &r.counters, dirty: &r.dirty,
+		players: o.Players}
+	if r.held.shared = o.Holders; r.held.shared == nil {
+		r.held.shared = new(Holders)
+	}
+	if r.sockets.allowance = o.Allowance; r.sockets.allowance == nil {
+		r.sockets.allowance = NewAllowance(now, r.identities.next())
+	}
+	r.sockets.replies = newReplies(r.identities.next())
+	r.arrange(now, s)
+	r.Filter(now, s.Filter)
+	return r
+}
+
+// Reload replaces the Relay's settings. sockets are those of new listeners.
+func (r *Relay) Reload(now time.Time, s *Settings, sockets []netio.Socket) {
+	for _, p := range r.pingers {
+		p.close()
+	}
+	r.pingers = nil
+	closeCheckers(now, r)
+	r.precopy.stop() // the records of rules change
+	r.arrange(now, s)
+	r.walk(now, recallSession, nil) // sessions that the new settings let it forward are forwarded again
+	r.table.Limit(s.Limits)
+	for i, socket := range sockets {
+		if socket != nil {
+			r.Attach(i, socket)
+		}
+	}
+	r.Filter(now, s.Filter)
+}
+
+// arrange gives the Relay the listeners and routes of the settings. It keeps the state of present ones that stay.
+func (r *Relay) arrange(now time.Time, s *Settings) {
+	r.settings = s
+	r.offload.rate, r.guard.settings = s.flowRate(), s
+	r.sockets.unproved, r.held.bounds = &s.Unproved, s.Held
+	r.guard.limits = newLimits(s.Bounds, r.identities.next)
+	r.guard.begin()
+	r.walk(now, enrollAgain, nil)
+	r.locals = make(locals)
+	oldRoutes, oldListeners := r.routes, slices.Concat(r.listeners, r.retired.list)
+	r.routes, r.listeners = nil, nil
+	known, stays := make(map[*Route]*route), make(map[*listener]bool)
+	present := listenersByKey(oldListeners)
+	for i := range s.Listeners {
+		l := &s.Listeners[i]
+		if known[l.Route] == nil {
+			known[l.Route] = r.newRoute(l.Route, oldRoutes)
+		}
+		d := present[l.key()]
+		if d == nil {
+			r.lastListener++
+			d = &listener{index: r.lastListener, id: stray.ListenerID(l.Name, l.Addr.Port())}
+		}
+		stays[d] = true
+		r.configure(d, l, known[l.Route])
+		r.listeners = append(r.listeners, d)
+	}
+	r.retired.retire(slices.DeleteFunc(oldListeners, func(d *listener) bool { return stays[d] }))
+	r.paths.arrange(now, r.routes)
+	if r.shard.index == 0 { // the siblings' listeners have the same Pongs
+		r.pingers = newPingers(now, r.routes, r.listeners, r.identities)
+		r.checkers = newCheckers(now, r.routes, r.identities)
+	}
+}
+
+func (r *Relay) newRoute(settings *Route, oldRoutes []*route) *route {
+	u := settings.Upstream
+	pool := r.pools.Get(u.Name)
+	pool.Update(u.Servers, u.Options)
+	route := &route{Route: settings, speaks: r.locals.of(u.Protocol), pool: pool}
+	for _, old := range oldRoutes {
+		if old.Name == settings.Name {
+			route.ids = old.ids
+		}
+	}
+	if route.ids == nil {
+		route.ids = newClientIDs(r.shard, r.identities.secret())
+	}
+	r.routes = append(r.routes, route)
+	return route
+}
+
+// configure gives a listener its new settings. Its sessions keep theirs.
+func (r *Relay) configure(d *listener, l *Listener, route *route) {
+	if l.Pong != nil && d.pong != nil && r.shard.index == 0 {
+		l.Pong.listing.Store(d.pong.listing.Load()) // until the servers have answered again
+	}
+	d.name, d.addr, d.transport, d.stream, d.retired = l.Name, l.Addr, l.Transport, l.Transport.Stream, false
+	d.route, d.pong, d.answers, d.entries = route, l.Pong, nil, nil
+	d.first = l.FirstBytes()
+	d.forwardable = r.settings.Forwardable(l) == nil
+	d.drops = r.samples.tallies.DropsOf(l.Name)
+	if r.settings.Answers.Overall > 0 && !d.stream {
+		d.answers = ratelimit.NewBudget(r.settings.Answers, r.identities.next())
+	}
+	d.proxies = newTrustedProxies(l.ProxiesFrom, r.settings.Limits.Sessions+r.settings.Limits.HalfOpen, d.proxies)
+	for _, p := range l.Protocols {
+		proof := proofOf(p, d.stream)
+		d.entries = append(d.entries, protocolEntry{
+			protocol:  r.locals.of(p),
+			bridge:    bridge.New(p, l.Route.Upstream.Protocol, &l.Route.Bridge),
+			asksFirst: l.Route.asksFirst(p),
+			proof:     proof,
+			guessed:   l.Route.guessable(p, d.stream),
+			tally:     r.samples.tallies.Of(l.Name, p.Spec().Name),
+		})
+	}
+}
+
+// Attach gives the Relay the socket of a listener. Streams accepted by the socket must have its Owner.
+func (r *Relay) Attach(listener int, s netio.Socket) {
+	d := r.listeners[listener]
+	d.socket, d.port = s, s.Addr().Port()
+	s.SetOwner(d)
+}
+
+// enrollAgain is the visit that counts a session at its address and its network, after the limits have changed.
+func enrollAgain(r *Relay, _ time.Time, e *Entry) int {
+	g, m, from := &r.guard, &e.Value.meter, e.Key.Client.Addr()
+	if !e.Value.isRelayed() {
+		e.Value.choked = false
+	}
+	switch {
+	case !g.limits.shared:
+		m.address, m.network = nil, nil
+		return looked
+	case m.address == nil || g.addresses[from.Unmap()] != m.address:
+		m.address = join(g.addresses, from.Unmap(), m)
+		m.network = join(g.networks, g.settings.Networks.Of(from), m)
+	}
+	return copied
+}
+
+// recallSession is the visit that ends the forwarding of a session, which may be forwarded again.
+func recallSession(r *Relay, _ time.Time, e *Entry) int {
+	cost := looked
+	if e.Value.shortcut != nil {
+		cost = acted
+	}
+	r.offload.recall(e)
+	e.Value.refusedAt = 0
+	return cost
+}

@@ -1,0 +1,213 @@
+package relay
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"tidegate/codec"
+	"tidegate/internal/netio"
+	"tidegate/internal/record"
+	sessions "tidegate/session"
+)
+
+const (
+	// ArrivalTime is how long a session waits for its client's first datagram at another Server.
+	ArrivalTime = 30 * time.Second
+	// addressTime is how long an arriving session tries to get its old source address. Where it has just left, that
+	// address is free a moment later.
+	addressTime = time.Second
+	// maxArrivals bounds the bytes of all waiting sessions.
+	maxArrivals = 256 << 20
+)
+
+// Arrivals are sessions from another Server whose clients have not been heard yet. Only the client's datagram shows
+// which loop the kernel has chosen for it. It is safe for concurrent use.
+type Arrivals struct {
+	count   atomic.Int32 // so that loops need no lock for strangers
+	mu      sync.Mutex
+	waiting map[arrivalKey]*Arrival
+	bytes   int
+}
+
+type arrivalKey struct {
+	listener string
+	client   netip.AddrPort
+}
+
+// Arrival is a session that waits for its client.
+type Arrival struct {
+	savedTravel
+	session savedSession
+	size    int
+	age     time.Duration // since the session was saved, when it was read
+	read    time.Time
+	Returns bool // its old node takes it back if it would be lost here
+}
+
+func (a *Arrival) key() arrivalKey { return arrivalKey{a.Listener, a.Client} }
+
+// Add makes a session wait.
+func (w *Arrivals) Add(now time.Time, a *Arrival) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for key, other := range w.waiting {
+		if now.Sub(other.read) > ArrivalTime {
+			w.remove(key)
+		}
+	}
+	switch {
+	case w.waiting[a.key()] != nil:
+		return fmt.Errorf("%w: a session of client %v waits already", ErrTravel, a.Client)
+	case w.bytes+a.size > maxArrivals:
+		return fmt.Errorf("%w: too many sessions wait for their clients", ErrTravel)
+	case w.waiting == nil:
+		w.waiting = make(map[arrivalKey]*Arrival)
+	}
+	w.waiting[a.key()] = a
+	w.bytes += a.size
+	w.count.Add(1)
+	return nil
+}
+
+// remove removes a session. The caller has the lock.
+func (w *Arrivals) remove(key arrivalKey) {
+	w.bytes -= w.waiting[key].size
+	delete(w.waiting, key)
+	w.count.Add(-1)
+}
+
+// take returns the waiting session of a client, which is then the caller's, or nil.
+func (w *Arrivals) take(now time.Time, listener string, client netip.AddrPort) *Arrival {
+	if w.count.Load() == 0 {
+		return nil
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	key := arrivalKey{listener, client}
+	a := w.waiting[key]
+	if a == nil {
+		return nil
+	}
+	w.remove(key)
+	if now.Sub(a.read) > ArrivalTime {
+		return nil
+	}
+	return a
+}
+
+// savedArrival is the record of a session that waits for its client.
+type savedArrival struct {
+	Session []byte        `cbor:"1,keyasint"` // a savedTravel
+	Age     time.Duration `cbor:"2,keyasint,omitempty"`
+	Read    record.Moment `cbor:"3,keyasint,omitempty"`
+}
+
+// save returns the records of the waiting sessions.
+func (w *Arrivals) save(now time.Time) (all []savedArrival) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, a := range w.waiting {
+		all = append(all, savedArrival{record.Append(nil, &a.savedTravel), a.age, record.MomentOf(now, a.read)})
+	}
+	return all
+}
+
+// restore makes sessions wait as they did at another process. A damaged record costs its session only.
+func (w *Arrivals) restore(now time.Time, all []savedArrival) (lost error) {
+	for _, v := range all {
+		a, err := ReadArrival(now, v.Session)
+		if err == nil {
+			a.age, a.read = min(max(v.Age, 0), travelTime), v.Read.Time(now)
+			err = w.Add(now, a)
+		}
+		lost = errors.Join(lost, err)
+	}
+	return lost
+}
+
+// errLater says that an arriving session cannot have its old source address yet.
+var errLater = errors.New("its source address is in use")
+
+// arrived makes the session of a client that comes from another Server, and returns nil if there is none.
+func (r *Relay) arrived(now time.Time, d *listener, s netio.Socket, client netip.AddrPort) *Entry {
+	a := r.arrivals.take(now, d.name, client)
+	if a == nil {
+		return nil
+	}
+	e, err := a.enter(now, r, d, s)
+	if err != nil {
+		r.journal.log.Error().Err(err).Stringer("client", client).Str("listener", d.name).
+			Msg("session lost: it cannot be taken in")
+	}
+	return e
+}
+
+// enter makes a session that comes from another Server. It returns nil if the session waits for its source address:
+// the client's next datagram tries it again.
+func (a *Arrival) enter(now time.Time, r *Relay, d *listener, s netio.Socket) (*Entry, error) {
+	e, err := a.takeIn(now, r, d, s)
+	if errors.Is(err, errLater) {
+		return nil, r.arrivals.Add(now, a)
+	}
+	return e, err
+}
+
+// takeIn makes the session in a Relay, with an ID and sockets of its own.
+func (a *Arrival) takeIn(now time.Time, r *Relay, d *listener, s netio.Socket) (*Entry, error) {
+	i := BeginImport(r, now.Add(-a.age-now.Sub(a.read)))
+	i.routes = []savedRoute{a.Route}
+	v := a.session
+	route := i.route(&v)
+	if route == nil {
+		return nil, unusable("unknown route", v.Route)
+	}
+	v.Listener, v.Stream, v.Serial = d.addr, false, r.serials.next()
+	v.OwnFace, v.Local = false, netip.Addr{}
+	if netio.ListenerOf(s) != s { // one of the listener's local sockets
+		v.Local = s.Addr().Addr()
+	}
+	if v.OwnsID {
+		if v.OwnsID = route.ids.claim(v.ID); v.OwnsID {
+			route.ids.free(v.ID) // the import claims it
+		}
+	}
+	socket, err := route.Upstream.dialFrom(r.sockets.Sockets, v.Server, a.Source, v.Client)
+	if err != nil {
+		return nil, err
+	}
+	v.HasSocket = true
+	same := socket.Addr() == a.Source
+	lost := !same && (route.Mode == ModeRelay || route.Failover.Hold == 0)
+	if !same && now.Sub(a.read) < addressTime && (!lost || !a.Returns) {
+		socket.Close()
+		return nil, errLater
+	}
+	if lost {
+		socket.Close()
+		return nil, fmt.Errorf("%w: its server knows it by the address %v, which is not free here, and its route holds "+
+			"no sessions", ErrTravel, a.Source)
+	}
+	if err := i.session(record.Append(nil, &v), []netio.Socket{socket}); err != nil {
+		return nil, err
+	}
+	e := r.table.Get(sessions.Key{Listener: d.index, Client: v.Client})
+	if !same && complete(r, now, e) {
+		reseek(r, now, e)
+	}
+	return e, nil
+}
+
+// reseek makes a session look for a server, although its own may be well.
+func reseek(r *Relay, now time.Time, e *Entry) {
+	p := &e.Value
+	r.counters.Held++
+	r.journal.held(e, codec.TransportError)
+	p.hold = &hold{since: now, until: now.Add(p.route.Failover.Hold)}
+	r.waiting.queue(e)
+	r.leaveServer(now, p)
+	r.waiting.seek(now, e)
+}

@@ -1,0 +1,186 @@
+package relay
+
+import (
+	"encoding/binary"
+	"errors"
+	"net/netip"
+	"slices"
+	"tidegate/internal/netio"
+	"time"
+)
+
+// LoopState is the state of one loop, for the loop of a successor.
+type LoopState struct {
+	Sockets     []byte   // netio's state of all sockets that do not listen
+	Descriptors []int    // of these sockets
+	Shared      []byte   // the record of the rest: the last session ID, counters, health of servers
+	Sessions    [][]byte // batches of sessions in their order
+}
+
+// Shared returns the record of everything that belongs to no single session.
+func (x *Exporter) Shared() []byte { return x.shared(nil) }
+
+// Batches returns functions that write the sessions, each a part of them. They may run at the same time.
+func (x *Exporter) Batches(workers int) []func() []byte {
+	all := slices.Collect(x.relay.table.All)
+	share := (len(all) + workers - 1) / workers
+	batches := make([]func() []byte, min(workers, len(all)))
+	spare := x.relay.precopy.batch
+	part := cap(spare) / workers
+	for i := range batches {
+		some := all[min(i*share, len(all)):min((i+1)*share, len(all))]
+		room := spare[i*part : i*part : (i+1)*part]
+		batches[i] = func() []byte { return x.batch(some, room) }
+	}
+	return batches
+}
+
+// batch writes sessions. Each one is the names of its sockets and its record, both after their length. A session that
+// the importer has from the pre-copy is its ID and an empty record. The batch is in b, which the pre-copy has used: the
+// system gives memory to a process when it is first used, which takes time.
+func (x *Exporter) batch(sessions []*Entry, b []byte) []byte {
+	var id, session []byte
+	for _, e := range sessions {
+		if x.keeps(e) {
+			id = binary.AppendUvarint(id[:0], uint64(e.Value.serial))
+			b = appendPiece(appendPiece(b, id), nil)
+			continue
+		}
+		session = x.session(e, session[:0])
+		b = appendPiece(appendPiece(b, x.names(e)), session)
+	}
+	return b
+}
+
+// appendPiece appends a piece after its length.
+func appendPiece(b, piece []byte) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(piece))), piece...)
+}
+
+var errCut = errors.New("a batch of sessions is cut off")
+
+var errNoSocket = errors.New("a socket of the session is missing")
+
+// Imported is the result of an Import.
+type Imported struct {
+	Sessions int
+	Lost     int   // sessions that cannot go on
+	Why      error // the first reason
+}
+
+// each calls visit with each session, until that returns false: the names of its sockets and its record. The record is
+// empty if it is one of the pre-copy: then its ID is in place of the names.
+func (s *LoopState) each(visit func(names, b []byte) bool) error {
+	for _, rest := range s.Sessions {
+		for len(rest) > 0 {
+			names, more, ok := cutPiece(rest)
+			b, more, whole := cutPiece(more)
+			if !ok || !whole {
+				return errCut
+			}
+			if !visit(names, b) {
+				return nil
+			}
+			rest = more
+		}
+	}
+	return nil
+}
+
+// Import takes over the sessions of a predecessor's Relay, before the first turn. Its state is that of the time at.
+// early has its pre-copy; nil: there is none.
+func (r *Relay) Import(at time.Time, s *LoopState, sockets netio.Handover, early *Importer) (all Imported, err error) {
+	i := BeginImport(r, at)
+	if early != nil {
+		i.copies = early.copies
+	}
+	if err := i.shared(s.Shared, notOpened); err != nil {
+		return all, err
+	}
+	i.keep(s.unchanged)
+	var own []netio.Socket
+	err = s.each(func(names, b []byte) bool {
+		var lost error
+		own, lost = i.next(names, b, sockets, own[:0])
+		all.count(lost)
+		return true
+	})
+	if err == nil {
+		i.end()
+	}
+	return all, err
+}
+
+// unchanged yields the IDs of the sessions that are as in the pre-copy.
+func (s *LoopState) unchanged(yield func(SessionID) bool) {
+	_ = s.each(func(names, b []byte) bool {
+		id, _ := binary.Uvarint(names)
+		return len(b) > 0 || yield(SessionID(id))
+	})
+}
+
+// next makes the next session again, or ends the import of one of the pre-copy. It returns the memory for the sockets.
+func (i *Importer) next(names, b []byte, from netio.Handover, own []netio.Socket) ([]netio.Socket, error) {
+	if len(b) > 0 {
+		own, found := namedSockets(own, from, names)
+		if !found {
+			return own, errNoSocket
+		}
+		return own, i.session(b, own)
+	}
+	id, _ := binary.Uvarint(names)
+	one, err := i.takeCopy(SessionID(id))
+	if err != nil {
+		return own, err
+	}
+	own, found := namedSockets(own, from, one.names)
+	if !found {
+		one.leave(i.relay)
+		return own, errNoSocket
+	}
+	return own, one.settle(i, own)
+}
+
+// notOpened opens no socket: the predecessor's configuration still has the listeners of all sessions.
+func notOpened(netip.AddrPort) (netio.Socket, error) { return nil, errNoSocket }
+
+// namedSockets appends the imported sockets with some names, and reports whether all were found.
+func namedSockets(all []netio.Socket, from netio.Handover, names []byte) (_ []netio.Socket, found bool) {
+	for len(names) > 0 {
+		var s netio.Socket
+		if s, names = from.Named(names); s == nil {
+			return all, false
+		}
+		all = append(all, s)
+	}
+	return all, true
+}
+
+// Add joins the result of another loop.
+func (i *Imported) Add(o Imported) {
+	i.Sessions += o.Sessions
+	i.Lost += o.Lost
+	if i.Why == nil {
+		i.Why = o.Why
+	}
+}
+
+// count counts a session, with the error if it cannot go on.
+func (i *Imported) count(err error) {
+	if err == nil {
+		i.Sessions++
+		return
+	}
+	if i.Lost++; i.Why == nil {
+		i.Why = err
+	}
+}
+
+// cutPiece returns the first piece of b and the bytes after it.
+func cutPiece(b []byte) (piece, rest []byte, ok bool) {
+	n, head := binary.Uvarint(b)
+	if head <= 0 || n > uint64(len(b)-head) {
+		return nil, nil, false
+	}
+	return b[head : head+int(n)], b[head+int(n):], true
+}

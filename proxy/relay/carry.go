@@ -1,0 +1,90 @@
+package relay
+
+import (
+	"time"
+
+	"tidegate/codec"
+	"tidegate/internal/filter"
+	"tidegate/proxy/bridge"
+	"tidegate/proxy/stats"
+)
+
+// received judges a message that a side has received, counts it, and carries it to the other side. It may change m.
+func (r *Relay) received(now time.Time, e *Entry, from filter.Direction, m *codec.Message) {
+	d := &e.Value.bridge.ToServer
+	if from == filter.FromUpstream {
+		d = &e.Value.bridge.ToClient
+		if h := e.Value.hold; h != nil && m.Mode.IsReliable() {
+			h.departure.heard = now
+		}
+	}
+	if d.Opens() {
+		openEnvelope(r, now, e, from, d, m)
+		return
+	}
+	r.receivedOne(now, e, from, m, m.Payload)
+}
+
+// receivedOne does the work of received for a message without an envelope. head begins it on the wire. It reports false
+// if the session ends.
+func (r *Relay) receivedOne(now time.Time, e *Entry, from filter.Direction, m *codec.Message, head []byte) bool {
+	p := &e.Value
+	r.countMessage(p, from, m)
+	if p.ending {
+		r.drops.count(now, dropped{stats.DropClosing, p.listener, e.Key.Client, len(m.Payload), nil})
+		return false
+	}
+	if !r.mayCross(now, e, from, m, head) {
+		return true
+	}
+	if from == filter.FromUpstream {
+		r.carrier.Carry(now, &p.client.Sender, &p.bridge.ToClient, m)
+	} else {
+		r.carrier.Carry(now, &p.upstream.Sender, &p.bridge.ToServer, m)
+	}
+	r.carried(now, e)
+	return true
+}
+
+// countMessage counts a message that a side has received.
+func (r *Relay) countMessage(p *session, from filter.Direction, m *codec.Message) {
+	r.watches.count(p.serial, from, m)
+	if from == filter.FromClient {
+		p.fromClient.Add(m)
+		r.counters.FromClients.Add(m)
+		p.tally.FromClients[m.Mode].Add(m)
+		return
+	}
+	p.fromServer.Add(m)
+	r.counters.FromUpstreams.Add(m)
+	p.tally.FromUpstreams[m.Mode].Add(m)
+}
+
+// answered handles the fate of a message that was sent to a side.
+func (r *Relay) answered(now time.Time, e *Entry, s *side, d *bridge.Direction, ev *codec.Event) {
+	r.carrier.Answered(now, &s.Sender, d, ev)
+	r.carried(now, e)
+}
+
+// sendJoined sends the messages that wait to leave together, to both sides.
+func (r *Relay) sendJoined(now time.Time, e *Entry) {
+	r.carrier.SendJoined(now, &e.Value.client.Sender)
+	r.carrier.SendJoined(now, &e.Value.upstream.Sender)
+	r.carried(now, e)
+}
+
+// carried handles the carrier's failures with messages of a session.
+func (r *Relay) carried(now time.Time, e *Entry) {
+	for r.carrier.HasFailed() {
+		f := r.carrier.Failure()
+		r.failed(now, e, &f)
+	}
+}
+
+// failed handles one message that was not sent on.
+func (r *Relay) failed(now time.Time, e *Entry, f *bridge.Failure) {
+	r.drops.count(now, dropped{f.Why, e.Value.listener, e.Key.Client, f.Size, f.Err})
+	if f.Ends {
+		r.end(now, e, stats.ByProxy, codec.Goodbye{Reason: codec.Overflow})
+	}
+}

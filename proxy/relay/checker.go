@@ -1,0 +1,256 @@
+package relay
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+
+	"tidegate/codec"
+	"tidegate/internal/netio"
+	"tidegate/internal/upstream"
+)
+
+// slowest bounds the time between checks of a server that is down, in intervals. The time doubles with each failed
+// check.
+const slowest = 8
+
+// checker checks the servers of an upstream. It runs in the first Relay, for all: their shared Pool has the results.
+type checker struct {
+	upstream *Upstream
+	pool     *upstream.Pool
+	protocol codec.Pinger // nil if checks join
+	token    uint64       // in its questions
+	due      time.Time    // when advance is due
+	listed   []*upstream.Server
+	servers  []*checked // the servers in listed
+}
+
+// checked is a checker's state about one server.
+type checked struct {
+	checker  *checker
+	server   *upstream.Server
+	socket   netio.Socket // nil while there is none
+	conn     codec.Conn   // connection of a check that joins, until it has left
+	askedAt  time.Time
+	asking   bool      // the check has no result yet
+	next     time.Time // when the next check is due
+	failures int       // in a row
+	known    bool      // it has answered the last check, and so needs no header again
+	preamble *preamble
+}
+
+// newCheckers makes a checker for every upstream with checks.
+func newCheckers(now time.Time, routes []*route, ids identities) (all []*checker) {
+	var pools []*upstream.Pool
+	for _, route := range routes {
+		u := route.Upstream
+		if u.Checks.By == CheckNothing || slices.Contains(pools, route.pool) {
+			continue
+		}
+		pools = append(pools, route.pool)
+		c := &checker{upstream: u, pool: route.pool, token: ids.next(), due: now}
+		if u.Checks.By == CheckPing {
+			c.protocol = u.Protocol.(codec.Pinger)
+		}
+		all = append(all, c)
+	}
+	return all
+}
+
+// closeCheckers ends all checks.
+func closeCheckers(now time.Time, r *Relay) {
+	for _, c := range r.checkers {
+		for _, s := range c.servers {
+			s.hangUp(now, r)
+		}
+	}
+	r.checkers = nil
+}
+
+// list updates servers to the Pool's present list.
+func (c *checker) list(now time.Time, r *Relay) {
+	listed := c.pool.Servers()
+	if slices.Equal(listed, c.listed) {
+		return
+	}
+	old := c.servers
+	c.listed, c.servers = listed, nil
+	for _, server := range listed {
+		i := slices.IndexFunc(old, func(s *checked) bool { return s.server == server })
+		if i < 0 {
+			c.servers = append(c.servers, &checked{checker: c, server: server, next: now})
+			continue
+		}
+		c.servers = append(c.servers, old[i])
+		old = slices.Delete(old, i, i+1)
+	}
+	for _, s := range old {
+		s.hangUp(now, r)
+	}
+}
+
+// advance runs due work.
+func (c *checker) advance(now time.Time, r *Relay) {
+	if now.Before(c.due) {
+		return
+	}
+	c.list(now, r)
+	c.due = now.Add(c.upstream.Checks.Interval) // to look at the Pool's list again
+	for _, s := range c.servers {
+		s.advance(now, r)
+		c.plan(s)
+	}
+}
+
+// stood gives servers that have been asked more time to answer.
+func (c *checker) stood(d time.Duration) {
+	for _, s := range c.servers {
+		s.askedAt = s.askedAt.Add(d)
+	}
+}
+
+// plan makes sure that a server is advanced in time.
+func (c *checker) plan(s *checked) {
+	at := s.next
+	if s.conn != nil || s.asking {
+		at = s.askedAt.Add(c.upstream.Checks.Timeout)
+	}
+	if s.conn != nil {
+		if t := s.conn.NextTimeout(); !t.IsZero() && t.Before(at) {
+			at = t
+		}
+	}
+	if at.Before(c.due) {
+		c.due = at
+	}
+}
+
+func (s *checked) advance(now time.Time, r *Relay) {
+	late := !now.Before(s.askedAt.Add(s.checker.upstream.Checks.Timeout))
+	switch {
+	case s.asking && late:
+		s.report(now, r, "silent")
+		s.hangUp(now, r)
+	case s.conn != nil && late:
+		s.hangUp(now, r)
+	case s.conn != nil:
+		s.conn.Advance(now)
+		s.flush(now, r)
+	case s.asking || now.Before(s.next):
+	case s.checker.protocol == nil && s.checker.pool.IsReserved(s.server):
+		// Held sessions ask now. A check must not take their client IDs.
+		s.next = now.Add(s.checker.upstream.Checks.Interval)
+	default:
+		s.ask(now, r)
+	}
+}
+
+// ask begins a check.
+func (s *checked) ask(now time.Time, r *Relay) {
+	u := s.checker.upstream
+	s.askedAt, s.asking = now, true
+	if s.socket == nil {
+		socket, err := u.Transport.dial(r.sockets.Sockets, s.server.Addr, u.source(s.server.Addr.Addr()), netip.AddrPort{})
+		if err != nil {
+			s.report(now, r, "no socket")
+			return
+		}
+		socket.SetOwner(s)
+		s.socket = socket
+	}
+	if self := s.socket.Addr(); !s.known {
+		s.preamble = u.Headers.preamble(self, self)
+	}
+	s.known = false
+	if p := s.checker.protocol; p != nil {
+		question := p.AppendPing(s.preamble.begin(r.sockets.Buffer()), s.checker.token)
+		r.counters.Upstreams.Out.Count(question)
+		r.sockets.Send(s.socket, s.server.Addr, question)
+		s.preamble.sent()
+		return
+	}
+	s.conn = u.Protocol.Dial(now, s.server.Addr, codec.Hello{Identity: r.identities.next(), From: s.socket})
+	s.flush(now, r)
+}
+
+// heard handles a datagram from a server's address.
+func (s *checked) heard(now time.Time, r *Relay, datagram []byte) {
+	datagram = s.preamble.heard(datagram)
+	if p := s.checker.protocol; p != nil {
+		token, _, err := p.ParsePong(datagram)
+		if err == nil && token == s.checker.token && s.asking {
+			s.report(now, r, "")
+		}
+		return
+	}
+	if s.conn == nil {
+		return
+	}
+	err := s.conn.Receive(now, datagram)
+	decided := s.flush(now, r)
+	if err == nil && s.asking {
+		s.report(now, r, "")
+	}
+	if decided {
+		s.hangUp(now, r)
+	}
+}
+
+// refused handles the news that no process listens at a server's address.
+func (s *checked) refused(now time.Time, r *Relay) {
+	if s.asking {
+		s.report(now, r, upstream.Refused)
+		s.hangUp(now, r)
+	}
+}
+
+// report ends a check. An empty why means that the server has answered. Otherwise why is the reason.
+func (s *checked) report(now time.Time, r *Relay, why string) {
+	checks := &s.checker.upstream.Checks
+	passed, pause := why == "", checks.Interval
+	s.known = passed
+	s.asking = false
+	if s.failures++; passed {
+		s.failures = 0
+	}
+	r.samples.of(s.checker.upstream, s.server).Checked(passed, now.Sub(s.askedAt))
+	if s.checker.pool.Checked(s.server, now, passed, now.Sub(s.askedAt), why) {
+		r.journal.checked(s.checker.upstream.Name, s.server.Addr, passed, why)
+	}
+	if after := s.failures - s.checker.upstream.Options.Fall; after > 0 {
+		pause = min(pause<<min(after, 16), slowest*pause)
+	}
+	s.next = s.askedAt.Add(pause)
+	s.checker.plan(s)
+}
+
+// hangUp closes the connection and the socket of a check. So late datagrams of the server cannot reach the next
+// check.
+func (s *checked) hangUp(now time.Time, r *Relay) {
+	if s.conn != nil {
+		s.conn.Close(now, codec.Goodbye{Reason: codec.Closed})
+		s.flush(now, r)
+		s.conn = nil
+	}
+	if s.socket != nil {
+		s.socket.Close()
+	}
+	s.socket, s.known = nil, false
+}
+
+// flush writes a connection's datagrams and handles its events. It reports whether the server has decided.
+func (s *checked) flush(now time.Time, r *Relay) (decided bool) {
+	for {
+		b, ok := s.conn.Transmit(now, s.preamble.begin(r.sockets.Buffer()))
+		if !ok {
+			break
+		}
+		s.preamble.sent()
+		r.counters.Upstreams.Out.Count(b)
+		r.sockets.Send(s.socket, s.server.Addr, b)
+	}
+	for ev, ok := s.conn.Poll(); ok; ev, ok = s.conn.Poll() {
+		decided = decided || ev.Kind == codec.Connected || ev.Kind == codec.Disconnected
+	}
+	return decided
+}

@@ -1,0 +1,165 @@
+package relay
+
+import (
+	"bytes"
+	"encoding/binary"
+	"slices"
+	"time"
+
+	"tidegate/internal/netio"
+	"tidegate/internal/record"
+)
+
+// sessionCopy is a session from a pre-copy.
+type sessionCopy struct {
+	candidate
+	names   []byte // of its sockets
+	ready   bool   // checked and restored: it only has to enter
+	entered bool
+	kept    bool // unchanged at the standstill
+}
+
+// TakeCopies takes a batch of a pre-copy whose moment was at. It restores the connections, and enters the sessions.
+func (i *Importer) TakeCopies(at time.Time, batch []byte, from netio.Handover) error {
+	for rest := batch; len(rest) > 0; {
+		after, n := binary.Uvarint(rest)
+		if n <= 0 {
+			return errCut
+		}
+		names, more, ok := cutPiece(rest[n:])
+		if !ok {
+			return errCut
+		}
+		if rest, more, ok = cutPiece(more); !ok {
+			return errCut
+		}
+		sockets, found := namedSockets(nil, from, names)
+		i.copied(rest, at.Add(min(time.Duration(after), time.Hour)), names, sockets, found)
+		rest = more
+	}
+	return nil
+}
+
+// copied keeps a session with the names of its sockets, in place of its last copy. If all sockets were found, it also
+// checks the session, restores its connections and enters it. An unreadable record is not kept: its session fails
+// later, if the predecessor still has it.
+func (i *Importer) copied(b []byte, at time.Time, names []byte, sockets []netio.Socket, found bool) {
+	one := &sessionCopy{candidate: newCandidate(at, sockets), names: bytes.Clone(names)}
+	v := &one.savedSession
+	if record.Read(b, v) != nil || v.Is(sessionKind, savedVersion) != nil || v.Calm != (v.Body != nil) {
+		return
+	}
+	if i.copies == nil {
+		i.copies = make(map[SessionID]*sessionCopy)
+	}
+	if last := i.copies[v.Serial]; last != nil {
+		last.leave(i.relay)
+	}
+	i.copies[v.Serial] = one
+	if !found || one.check(i) != nil {
+		return
+	}
+	if v.Body != nil {
+		t, err := restoreCalm(i.relay, at, one.session, v.Body)
+		if one.pending.restored = t; err != nil {
+			return
+		}
+	}
+	one.ready = true
+	one.enterEarly(i)
+}
+
+// enterEarly enters a session before the standstill, unless it has a part that depends on the order of sessions. A
+// session of the same client has ended since it was copied.
+func (o *sessionCopy) enterEarly(i *Importer) {
+	if o.OwnFace || o.Path != nil {
+		return
+	}
+	if e := i.relay.table.Get(o.key()); e != nil {
+		i.copies[e.Value.serial].leave(i.relay)
+	}
+	if o.OwnsID && !o.route.ids.claim(o.ID) {
+		return // its last owner has ended, which the standstill tells
+	}
+	o.enter(i)
+	o.entered = true
+}
+
+// leave undoes enterEarly. The sockets stay open: other records may name them.
+func (o *sessionCopy) leave(r *Relay) {
+	if !o.entered {
+		return
+	}
+	o.entered = false
+	p, v := o.session, &o.savedSession
+	if v.OwnsID {
+		p.route.ids.free(v.ID)
+	}
+	if v.Identity != 0 {
+		r.presence.drop(presenceKey{p.listener.name, v.Identity}, p.serial)
+	}
+	if v.Known {
+		r.known.remove(p.listener, v.Client)
+	}
+	delete(r.journal.causes, p.serial)
+	r.guard.discharge(&p.meter, v.Client.Addr())
+	if p.established {
+		p.tally.Established--
+	}
+	p.tally.Opened--
+	r.counters.Opened--
+	p.listener.sessions--
+	if p.socket != nil && p.socket.Owner() == o.entry {
+		p.socket.SetOwner(nil)
+	}
+	if p.server != nil {
+		p.route.pool.Release(p.server)
+	}
+	r.table.Remove(o.entry)
+}
+
+// keep removes all entered sessions that are not among those with the given IDs: they have ended or changed.
+func (i *Importer) keep(unchanged func(yield func(SessionID) bool)) {
+	for id := range unchanged {
+		if one := i.copies[id]; one != nil {
+			one.kept = true
+		}
+	}
+	for _, one := range i.copies {
+		if !one.kept {
+			one.leave(i.relay)
+		}
+	}
+}
+
+// takeCopy takes a session out of the pre-copy.
+func (i *Importer) takeCopy(id SessionID) (*sessionCopy, error) {
+	one := i.copies[id]
+	if one == nil {
+		return nil, unusable("copy of the session", id)
+	}
+	delete(i.copies, id)
+	return one, nil
+}
+
+// isReady reports whether the session only has to enter. The copy came before the predecessor's routes.
+func (o *sessionCopy) isReady(i *Importer) bool {
+	return o.ready && i.route(&o.savedSession) == o.route
+}
+
+// settle ends the import of an unchanged session. A name that was read before the standstill may have been another
+// socket's: numbers of descriptors are used again. Then the session is checked and restored again.
+func (o *sessionCopy) settle(i *Importer, sockets []netio.Socket) error {
+	if o.isReady(i) && slices.Equal(sockets, o.given) {
+		if !o.entered {
+			return o.finish(i, nil)
+		}
+		i.relay.table.MoveToEnd(o.entry) // sessions keep the predecessor's order
+		return nil
+	}
+	o.leave(i.relay)
+	v := o.savedSession
+	o.candidate = newCandidate(o.at, sockets)
+	o.savedSession = v
+	return o.finish(i, o.check(i))
+}

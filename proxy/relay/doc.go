@@ -1,0 +1,65 @@
+// Package relay is the machine of the proxy: everything that happens in a turn of a loop. It terminates each side's
+// protocol and carries whole messages between the sides. In ModeRelay it passes datagrams unchanged. It has no I/O, no
+// clock and no goroutine, as a codec has none: the root's TestLayers holds it to that. Package proxy drives it.
+//
+// Start with Relay (relay.go), one loop's share of the proxy.
+//
+// # Words
+//
+// A listener has a protocol entry for each protocol that clients speak there. A session is terminated or relayed. A
+// terminated session has a client side and a server side. A path leads from one of our addresses to a server. A trusted
+// proxy stands in front of Tidegate. A hold is the state of a session that is kept while it has no server. The glossary
+// is in docs/architecture.md.
+//
+// # Files
+//
+// What a Relay does in a turn:
+//
+//   - relay.go, arrange.go, receive.go, turn.go, pause.go: settings, received datagrams, due work, sent datagrams, and
+//     pauses of the process
+//   - newcomer.go, relayed.go, gatekeeper.go: new clients, sessions in ModeRelay, and what their servers are spared
+//   - seek.go, redial.go, dismiss.go: servers for waiting sessions, another socket, the end for many sessions
+//   - succeed.go: a new client at the address of an ended session
+//   - walk.go: work on all sessions, a slice in each turn
+//
+// What happens to a terminated session:
+//
+//   - sides.go, events.go, admit.go: which of the two sides had an input, their events, and when each is admitted
+//   - refused.go, failover.go, move.go: a server that cannot be reached, a lost server, and the farewell to a server
+//   - places.go, verdict.go: room in the table, and verdicts about messages and datagrams
+//   - carry.go, end.go: messages for package bridge, and the end of both kinds of sessions
+//
+// What the driver asks of a Relay:
+//
+//   - requests.go, list.go, rank.go, watched.go, explain.go, totals.go: requests of operators, lists and figures
+//   - recorded.go, abnormal.go: recorded datagrams, and sessions that ended in an abnormal way
+//   - export.go, batches.go, recopy.go: sessions as records, for a successor
+//   - import.go, import_relay.go, copies.go, restore.go, pending.go: the same on the successor's side
+//   - travelling.go, arrivals.go: a session that moves to another Server
+//
+// These files get the Relay as an argument:
+//
+//   - checker.go, pinger.go, closing.go: servers are checked, asked for texts, and left with a goodbye
+//   - envelope.go: the messages of an envelope, one by one
+//   - players.go: clients whose datagrams arrive at another node of a fleet
+//
+// Parts of the Relay. They know no Relay:
+//
+//   - spool.go, blackbox.go: copies of datagrams for captures and recordings
+//   - guard.go, filter.go, limits.go, meter.go, held.go: questions about input; rules, limits, counts, and held memory
+//   - waiting.go, presence.go, forward.go, pressure.go: sessions without a server, names of clients, kernel offload,
+//     and a side that is too fast
+//   - sample.go, drops.go, backlog.go, journal.go, loglimiter.go: figures, drops, overload, and log lines
+//   - save.go, save_relay.go: the fields of a session's record, and of a Relay's
+//   - session.go, path.go, line.go, fifo.go: a session, and its way to a server at the pace that the server accepts
+//   - trusted_proxy.go, identity.go, serial.go, trust.go, allowance.go, hold.go: what sessions refer to
+//
+// Parts of the Relay with a few methods of it:
+//
+//   - listener.go, known.go, outlet.go, tap.go, spending.go: listeners, clients that are no strangers, sent datagrams
+//     and their copies, and limits across a fleet
+//
+// Values of the settings:
+//
+//   - settings.go, mode.go, transport.go, header.go, pong.go, shieldable.go
+package relay

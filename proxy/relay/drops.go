@@ -1,0 +1,53 @@
+package relay
+
+import (
+	"net/netip"
+	"time"
+
+	"tidegate/proxy/stats"
+)
+
+// mostRemembered and rememberedOf choose the drops to remember in a flood. To remember all of them would take as long
+// as all other work on them.
+const (
+	mostRemembered = 32 // the first ones of a turn
+	rememberedOf   = 8  // then one of so many
+)
+
+// dropped is a datagram or message that goes no further.
+type dropped struct {
+	why  stats.Drop
+	at   *listener
+	from netip.AddrPort
+	size int   // in bytes
+	err  error // may be nil; names the rule or limit
+}
+
+// dropLog counts drops, remembers the last ones, and logs some of them.
+type dropLog struct {
+	counters *stats.Counters
+	journal  *journal
+	recent   *stats.Recent
+	turn     int        // drops in this turn
+	fate     stats.Fate // of the datagram that the Relay is receiving
+}
+
+// has notes a fate of the datagram that the Relay is receiving.
+func (l *dropLog) has(f stats.Fate) { l.fate = max(l.fate, f) }
+
+// add is count for the datagram that the Relay is receiving.
+func (l *dropLog) add(now time.Time, d dropped) {
+	l.has(stats.FateDropped)
+	l.count(now, d)
+}
+
+// count counts a drop, remembers it, and logs it within the journal's limits.
+func (l *dropLog) count(now time.Time, d dropped) {
+	l.turn++
+	l.counters.Drops[d.why]++
+	d.at.drops.Drops[d.why]++
+	if l.turn < mostRemembered || l.turn%rememberedOf == 0 {
+		l.recent.Add(now, d.why, d.at.name, d.from, d.size, d.err)
+	}
+	l.journal.drop(now, d.why, d.at.name, d.from, d.size, d.err)
+}

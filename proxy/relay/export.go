@@ -1,0 +1,263 @@
+package relay
+
+import (
+	"sync"
+	"time"
+
+	"tidegate/codec"
+	"tidegate/internal/netio"
+	"tidegate/internal/record"
+	"tidegate/proxy/stats"
+	"tidegate/ratelimit"
+)
+
+// Exporter writes the sessions of a Relay as records, at one moment. The Relay can go on afterwards, for example if a
+// successor fails.
+type Exporter struct {
+	relay   *Relay
+	now     time.Time
+	places  map[*Entry]int // of sessions that wait for a server, from 1
+	closing map[*Entry][]*closingConn
+	copied  bool // the importer has the last pre-copy
+	naming  netio.Handover
+}
+
+// BeginExport writes all datagrams that may leave, and parks the others. No input may follow before the last record.
+// The caller then flushes the sockets. copied reports that the importer has the last pre-copy. naming names the
+// sockets.
+func BeginExport(r *Relay, now time.Time, copied bool, naming netio.Handover) *Exporter {
+	r.Flush(now)
+	x := &Exporter{
+		relay: r, now: now, copied: copied, naming: naming,
+		places: make(map[*Entry]int), closing: make(map[*Entry][]*closingConn),
+	}
+	for _, p := range r.paths.blocked {
+		r.sockets.parkLine(now, p)
+	}
+	for _, s := range r.waiting.seekers {
+		for _, l := range []*line{&s.held, &s.new} {
+			for _, e := range l.all() {
+				x.places[e] = len(x.places) + 1
+			}
+		}
+	}
+	for _, c := range r.closing.list {
+		if !c.over {
+			x.closing[c.of] = append(x.closing[c.of], c)
+		}
+	}
+	return x
+}
+
+// sockets returns the sockets that only this session has, in the order in which an importer takes them: the one to the
+// client, the one to the server, earlier ones to the server, and those of closing connections.
+func (x *Exporter) sockets(e *Entry) []netio.Socket {
+	p := &e.Value
+	var all []netio.Socket
+	if face := p.home(); p.isOwn(face) {
+		all = append(all, face)
+	}
+	if p.socket != nil {
+		all = append(all, p.socket)
+	}
+	if p.terminated != nil && p.earlier != nil {
+		all = append(all, p.earlier.sockets...)
+	}
+	for _, c := range x.closing[e] {
+		all = append(all, c.socket)
+	}
+	return all
+}
+
+// names returns the names of a session's own sockets.
+func (x *Exporter) names(e *Entry) (b []byte) {
+	if x.naming == nil {
+		return nil
+	}
+	for _, s := range x.sockets(e) {
+		b = x.naming.AppendName(b, s)
+	}
+	return b
+}
+
+// session appends the record of a session. It changes nothing that a peer or an operator can notice. It is safe for
+// concurrent use with different sessions.
+func (x *Exporter) session(e *Entry, b []byte) []byte {
+	p := &e.Value
+	p.spare(x.relay.stood)
+	room := exportRooms.Get().(*exportRoom)
+	defer exportRooms.Put(room)
+	v := &room.session
+	*v = savedSession{
+		Head:     record.Head{Kind: sessionKind, Version: savedVersion},
+		Listener: p.listener.addr, Stream: p.listener.stream, Client: e.Key.Client, Route: p.route.Name,
+		Protocol: p.protocol.Spec().Name, Serial: p.serial,
+		OwnFace: p.isOwn(p.home()), HasSocket: p.socket != nil, Preamble: savePreamble(p.preamble),
+		Meter: x.meter(&p.meter), Opened: record.MomentOf(x.now, p.opened), Heard: record.MomentOf(x.now, p.heard),
+		Tries: p.tries, Refused: p.refused, Established: p.established, Answered: p.answered,
+		Full: x.relay.table.IsEstablished(e), Known: p.isKnown(), Cause: x.relay.journal.causes[p.serial],
+	}
+	if face := p.home(); !v.OwnFace && face != p.listener.socket {
+		v.Local = face.Addr().Addr()
+	}
+	if p.refused > 0 {
+		v.RefusedFrom = record.MomentOf(x.now, x.relay.born.Add(p.refusedFrom))
+	}
+	v.Via = saveProxy(p.via)
+	if p.server != nil {
+		v.Server = p.server.Addr
+	}
+	if p.path != nil {
+		v.Path = x.path(e)
+	}
+	switch {
+	case p.isRelayed():
+		if p.gate != codec.GateOpen {
+			v.Gate = &p.gate
+		}
+		x.relay.offload.review(x.now, e)
+	case p.isPending():
+		v.ID, v.OwnsID, v.Identity, v.Calm = p.id, p.ownsID, p.pending.identity, true
+		v.Body, v.Age = p.pending.body, x.now.Sub(p.pending.at)
+	default:
+		x.facts(e, v)
+		x.body(e, room)
+	}
+	v.FromClient, v.FromServer = saveTraffic(p.fromClient), saveTraffic(p.fromServer)
+	return record.Append(b, v)
+}
+
+// exportRoom is the memory for the records of a session, which the next session uses again: garbage would make the
+// collector work while players wait.
+type exportRoom struct {
+	session                savedSession
+	terminated             savedTerminated
+	client, upstream, body []byte
+}
+
+var exportRooms = sync.Pool{New: func() any { return new(exportRoom) }}
+
+func saveTraffic(t stats.Traffic) savedTraffic {
+	return savedTraffic{Messages: t.Messages, Bytes: t.Bytes}
+}
+
+func (x *Exporter) path(e *Entry) *savedPath {
+	p := e.Value.path
+	v := &savedPath{Source: p.source}
+	if p.server != e.Value.server.Addr && p.window != nil { // the session's own path has no key
+		v.Sent = x.sent(p)
+	}
+	for i := range p.parked.len() {
+		if d := p.parked.at(i); d.of == e {
+			v.Parked = append(v.Parked, d.bytes)
+		}
+	}
+	return v
+}
+
+// sent returns the times of a path's last datagrams.
+func (x *Exporter) sent(p *path) (all []record.Moment) {
+	for _, at := range p.window.Times() {
+		all = append(all, record.MomentOf(x.now, at))
+	}
+	return all
+}
+
+func (x *Exporter) meter(m *meter) savedMeter {
+	v := savedMeter{Own: x.buckets(&m.own)}
+	if m.address != nil {
+		v.Address, v.Network = x.buckets(m.address), x.buckets(m.network)
+	}
+	return v
+}
+
+// buckets returns the times until which a node's buckets are used up, or nil if all are full.
+func (x *Exporter) buckets(n *node) (all []record.Moment) {
+	for i, b := range n.buckets {
+		if m := momentOfBucket(x.now, x.relay.guard.start, b); m != 0 {
+			if all == nil {
+				all = make([]record.Moment, len(n.buckets))
+			}
+			all[i] = m
+		}
+	}
+	return all
+}
+
+// facts adds the fields of a terminated session that its body does not have.
+func (x *Exporter) facts(e *Entry, v *savedSession) {
+	p := &e.Value
+	v.ID, v.OwnsID = p.id, p.ownsID
+	if c, ok := p.client.Conn.(codec.Identity); ok && x.relay.presence.has(p) {
+		v.Identity = c.Identity()
+	}
+	v.Calm = v.Full && p.isCalm() && len(x.closing[e]) == 0 && x.places[e] == 0
+}
+
+// body adds the body of a terminated session to its record.
+func (x *Exporter) body(e *Entry, room *exportRoom) {
+	p, now := &e.Value, x.now
+	v := &room.terminated
+	*v = savedTerminated{
+		Client: x.side(&p.client, &room.client), Upstream: x.side(&p.upstream, &room.upstream),
+		DialBy: record.MomentOf(now, p.dialBy), Expires: record.MomentOf(now, p.expires),
+		Hello:        savedHello{Data: p.hello.Data, Pad: p.hello.Pad, Identity: p.hello.Identity, Version: p.hello.Version},
+		KnownClients: p.knownClients, Rates: x.rates(p),
+		Trust: savedTrust{
+			Proof: p.trust.proof, Answered: p.trust.answered, Guessed: p.trust.guessed, Unbound: p.trust.unbound,
+			Credit: p.trust.credit, Bucket: momentOfBucket(now, x.relay.sockets.allowance.born, p.trust.bucket),
+		},
+		SampleDue: record.MomentOf(now, x.relay.samples.born.Add(p.sampleDue)),
+		AskedAt:   record.MomentOf(now, x.relay.born.Add(p.askedAt)),
+		Admitted:  p.admitted, Ending: p.ending, Choked: p.choked, Ahead: p.ahead, Searches: p.searches,
+		Why: p.why, Blame: p.blame, Place: x.places[e],
+	}
+	if p.earlier != nil {
+		v.Earlier = &savedEarlier{
+			Sockets: len(p.earlier.sockets), Preamble: savePreamble(p.earlier.preamble), Back: p.earlier.back,
+		}
+	}
+	if h := p.hold; h != nil {
+		v.Hold = &savedHold{
+			Since: record.MomentOf(now, h.since), Until: record.MomentOf(now, h.until), Phase: h.phase,
+			Next: record.MomentOf(now, h.next), To: h.to,
+			Limit: record.MomentOf(now, h.departure.limit), Acked: record.MomentOf(now, h.departure.acked),
+			Heard: record.MomentOf(now, h.departure.heard),
+		}
+		if h.ticket != nil {
+			t := p.route.pool.SaveTicket(now, h.ticket)
+			v.Hold.Ticket = &t
+		}
+	}
+	for _, c := range x.closing[e] {
+		v.Closing = append(v.Closing, savedClosing{
+			Conn: c.conn.Save(now, nil), Preamble: savePreamble(c.preamble), Until: record.MomentOf(now, c.until), Late: c.late,
+		})
+	}
+	room.body = record.Append(room.body[:0], v)
+	room.session.Body = room.body
+}
+
+// side returns a side's part of a record. The connection's record is in room.
+func (x *Exporter) side(s *side, room *[]byte) savedSide {
+	v := savedSide{Up: s.up, Pressure: s.pressure, Sampled: s.sampled, Sender: s.Save()}
+	if s.Conn != nil {
+		*room = s.Conn.Save(x.now, (*room)[:0])
+		v.Conn = *room
+	}
+	return v
+}
+
+// rates returns the state of the rules with a rate.
+func (x *Exporter) rates(p *session) (all []record.Moment) {
+	for _, at := range p.rates.UsedUp(x.relay.guard.filters.set) {
+		if !at.After(x.now) {
+			at = time.Time{}
+		}
+		all = append(all, record.MomentOf(x.now, at))
+	}
+	return all
+}
+
+// The buckets of a node and of a record are the same.
+var _ [ratelimit.ReliableMessages + 1]ratelimit.Bucket = node{}.buckets

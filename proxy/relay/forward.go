@@ -1,0 +1,177 @@
+package relay
+
+import (
+	"errors"
+	"net/netip"
+	"time"
+
+	"tidegate/codec"
+	"tidegate/internal/kernel/flow"
+	"tidegate/proxy/stats"
+	"tidegate/ratelimit"
+)
+
+// Forwarder carries the datagrams of established sessions in ModeRelay in place of the Relay. In the kernel it is a
+// flow.Table. It is safe for concurrent use.
+type Forwarder interface {
+	Add(f flow.Flow, r flow.Rate) error
+	// Delete ends the forwarding at once and returns all forwarded traffic.
+	Delete(f flow.Flow) (last flow.Traffic, ok bool)
+	// Usage returns false if there is no such flow, or if its network path has changed.
+	Usage(f flow.Flow) (u flow.Usage, ok bool)
+	// Changes grows when flows are removed because their network paths have changed.
+	Changes() uint64
+}
+
+// Reasons why the kernel does not forward a listener's sessions.
+var (
+	errTerminated = errors.New(`the route is not in mode "relay"`)
+	errHeaders    = errors.New("PROXY protocol headers are read or written")
+	errTransport  = errors.New("TCP on a side")
+	errBorrowed   = errors.New("sessions have the players' own addresses at the servers")
+	errPace       = errors.New("the upstream has a pace")
+	errShareLimit = errors.New("a limit of packets or bytes is not per session, or does not drop")
+)
+
+// Forwardable returns nil if a Forwarder may carry the sessions of a listener, or the reason against it.
+func (s *Settings) Forwardable(l *Listener) error {
+	switch u := l.Route.Upstream; {
+	case l.Route.Mode != ModeRelay:
+		return errTerminated
+	case len(l.ProxiesFrom) > 0 || u.Headers != HeadersOff:
+		return errHeaders
+	case l.Transport.Stream || u.Transport.Stream:
+		return errTransport
+	case u.Transport.Transparent:
+		return errBorrowed
+	case u.Pace.Datagrams > 0:
+		return errPace
+	}
+	for i := range s.Bounds {
+		b := &s.Bounds[i]
+		if ofDatagrams(b) && (b.Per != ratelimit.PerSession || b.Verdict != ratelimit.Drop) {
+			return errShareLimit
+		}
+	}
+	return nil
+}
+
+// flowRate is the rate that a session may send through a Forwarder.
+func (s *Settings) flowRate() (r flow.Rate) {
+	for i := range s.Bounds {
+		switch b := &s.Bounds[i]; {
+		case b.Per != ratelimit.PerSession:
+		case b.Of == ratelimit.Packets:
+			r.Packets, r.PacketBurst = b.Rate.PerSecond, b.Rate.Burst
+		case b.Of == ratelimit.Bytes:
+			r.Bytes, r.ByteBurst = b.Rate.PerSecond, b.Rate.Burst
+		}
+	}
+	return r
+}
+
+func ofDatagrams(b *ratelimit.Limit) bool {
+	return b.Of == ratelimit.Packets || b.Of == ratelimit.Bytes
+}
+
+// offload gives relayed sessions to a Forwarder, and takes them back.
+type offload struct {
+	forwarder Forwarder // nil: none
+	rate      flow.Rate // the limit of each session
+	journal   *journal
+	watches   func(e *Entry) bool // reports whether a capture needs the session's datagrams in user space
+}
+
+// offer gives an established session to the Forwarder, if it is suitable and was not refused. It is called for each
+// datagram in user space. A datagram of a forwarded session gets there if the network path has changed, or if it is
+// fragmented or too large.
+func (o *offload) offer(now time.Time, e *Entry) {
+	p := &e.Value
+	if o.forwarder == nil || !p.established || p.gate != codec.GateOpen || !p.listener.forwardable || p.isFar() ||
+		o.watches(e) {
+		return
+	}
+	changes := o.forwarder.Changes()
+	switch {
+	case p.shortcut == nil && p.refusedAt == changes+1:
+		return
+	case p.shortcut != nil && p.shortcut.changes == changes:
+		return
+	}
+	o.recall(e)
+	f := p.flow(e.Key.Client)
+	if err := o.forwarder.Add(f, o.rate); err != nil {
+		p.refusedAt = changes + 1
+		o.journal.notForwarded(now, e, err)
+		return
+	}
+	p.shortcut = &shortcut{flow: f, changes: changes}
+}
+
+// flow returns the session as the kernel knows it. If the listener's socket has no specific address, the client's
+// datagram came by a face that has one.
+func (p *session) flow(client netip.AddrPort) flow.Flow {
+	return flow.Flow{Client: client, Listener: p.face.Addr(), Source: p.socket.Addr(), Server: p.server.Addr}
+}
+
+// recall ends the forwarding of a session, so that all its datagrams reach user space again.
+func (o *offload) recall(e *Entry) {
+	p := &e.Value
+	if p.shortcut == nil {
+		return
+	}
+	if last, ok := o.forwarder.Delete(p.shortcut.flow); ok {
+		p.count(last)
+	}
+	p.shortcut = nil
+}
+
+// update is review for a session whose figures are about to be shown.
+func (o *offload) update(now time.Time, e *Entry) {
+	if e.Value.shortcut != nil {
+		o.review(now, e)
+	}
+}
+
+// costOfCopy returns the cost of a visit that copies the session's state after an update.
+func (p *session) costOfCopy() int {
+	if p.shortcut != nil {
+		return asked
+	}
+	return copied
+}
+
+// review copies the Forwarder's figures of a session into the session. The Relay's own counters do not include them.
+func (o *offload) review(now time.Time, e *Entry) {
+	p := &e.Value
+	if p.shortcut == nil {
+		p.refusedAt = 0 // there may be room now
+		return
+	}
+	u, ok := o.forwarder.Usage(p.shortcut.flow)
+	if !ok {
+		o.recall(e)
+		return
+	}
+	if u.FromServer.Packets > p.shortcut.counted.FromServer.Packets {
+		p.refused = 0
+		p.server.Heard(now)
+	}
+	p.count(u.Traffic)
+	if heard := now.Add(-u.ClientIdle); heard.After(p.heard) {
+		p.heard = heard
+	}
+}
+
+// count adds the traffic that the Forwarder has carried since the last call to a session's traffic.
+func (p *session) count(all flow.Traffic) {
+	known := &p.shortcut.counted
+	p.fromClient.Join(since(all.FromClient, known.FromClient))
+	p.fromServer.Join(since(all.FromServer, known.FromServer))
+	*known = all
+}
+
+// since returns the traffic between two counts of the kernel.
+func since(now, before flow.Count) stats.Traffic {
+	return stats.Traffic{Messages: now.Packets - before.Packets, Bytes: now.Bytes - before.Bytes}
+}

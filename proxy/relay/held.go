@@ -1,0 +1,281 @@
+package relay
+
+import (
+	ordered "container/heap"
+	"errors"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+
+	"tidegate/internal/netio"
+)
+
+// HeldBounds bound the memory in bytes that sessions hold for their peers: messages with missing parts, messages that
+// wait for an earlier one, data of handshakes, unfinished frames of streams, and worlds. 0 means no bound.
+type HeldBounds struct {
+	Session int
+	Address int // the sessions of one address, in IPv6 of one /64, on all loops together
+	Overall int // of one Relay
+}
+
+// HeldFigures are the bytes that sessions hold for their peers.
+type HeldFigures struct {
+	Overall int
+	Address int // of the address that holds most in one loop, with its bytes on all loops
+}
+
+func (f *HeldFigures) add(o HeldFigures) {
+	f.Overall += o.Overall
+	f.Address = max(f.Address, o.Address)
+}
+
+func (h *holdings) figures() HeldFigures {
+	f := HeldFigures{Overall: h.total}
+	if len(h.largest) > 0 {
+		f.Address = int(h.largest[0].shared.bytes.Load())
+	}
+	return f
+}
+
+// Reasons why a session must give up what it holds.
+var (
+	errHeldSession = errors.New("limits.held_bytes_per_session")
+	errHeldAddress = errors.New("limits.held_bytes_per_address")
+	errHeldOverall = errors.New("limits.held_bytes")
+)
+
+// leastHolding is the number of bytes from which on a session counts as a holder of its address. It is more than the
+// data of any handshake, so most sessions never do.
+const leastHolding = 2 << 10
+
+// holdings counts the memory that the sessions of a Relay hold. Beyond a bound, the largest session of the address that
+// holds most gives way. So an address with many small holders goes before an honest player with one large message.
+// Sessions change their account in logarithmic time, and not at all while they hold nothing.
+type holdings struct {
+	bounds    HeldBounds
+	shared    *Holders
+	total     int
+	addresses map[netip.Prefix]*holder
+	largest   holderHeap
+	unused    []*holder
+}
+
+// Holders counts the memory that each address holds on all loops. Otherwise an address with sessions on many loops
+// would have the bound of each. Its lock is held while an address begins or ends to hold memory on a loop.
+type Holders struct {
+	mu        sync.Mutex
+	addresses map[netip.Prefix]*heldByAddress
+}
+
+type heldByAddress struct {
+	bytes atomic.Int64
+	loops int
+}
+
+func (h *Holders) join(address netip.Prefix) *heldByAddress {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	all := h.addresses[address]
+	if all == nil {
+		if h.addresses == nil {
+			h.addresses = make(map[netip.Prefix]*heldByAddress)
+		}
+		all = new(heldByAddress)
+		h.addresses[address] = all
+	}
+	all.loops++
+	return all
+}
+
+func (h *Holders) leave(address netip.Prefix, all *heldByAddress) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if all.loops--; all.loops == 0 {
+		delete(h.addresses, address)
+	}
+}
+
+// holder is an address whose sessions hold memory.
+type holder struct {
+	address  netip.Prefix
+	shared   *heldByAddress
+	bytes    int
+	at       int // index in the heap
+	sessions []*Entry
+}
+
+// holding is the account of one session.
+type holding struct {
+	of    *holder // nil below leastHolding
+	at    int32   // index in of.sessions
+	bytes int32
+}
+
+// keptHolders bounds the unused holders that are kept for the next loss of a datagram.
+const keptHolders = 256
+
+// set sets the account of a session.
+func (h *holdings) set(e *Entry, bytes int) {
+	own := &e.Value.holding
+	more := bytes - int(own.bytes)
+	h.total += more
+	own.bytes = int32(bytes)
+	switch {
+	case own.of == nil && bytes >= leastHolding:
+		h.join(e)
+	case own.of == nil:
+	case bytes < leastHolding:
+		own.of.add(more)
+		h.leave(e)
+	default:
+		own.of.add(more)
+		ordered.Fix(&h.largest, own.of.at)
+	}
+}
+
+func (of *holder) add(more int) {
+	of.bytes += more
+	of.shared.bytes.Add(int64(more))
+}
+
+func (h *holdings) join(e *Entry) {
+	own := &e.Value.holding
+	address := householdOf(e.Key.Client.Addr())
+	of := h.addresses[address]
+	if of == nil {
+		if of = h.spare(); h.addresses == nil {
+			h.addresses = make(map[netip.Prefix]*holder)
+		}
+		of.address, of.shared = address, h.shared.join(address)
+		h.addresses[address] = of
+		ordered.Push(&h.largest, of)
+	}
+	own.of, own.at = of, int32(len(of.sessions))
+	of.sessions = append(of.sessions, e)
+	of.add(int(own.bytes))
+	ordered.Fix(&h.largest, of.at)
+}
+
+func (h *holdings) leave(e *Entry) {
+	own := &e.Value.holding
+	of := own.of
+	of.add(-int(own.bytes))
+	last := len(of.sessions) - 1
+	moved := of.sessions[last]
+	of.sessions[own.at], of.sessions[last] = moved, nil
+	moved.Value.holding.at = own.at
+	of.sessions = of.sessions[:last]
+	own.of = nil
+	if last > 0 {
+		ordered.Fix(&h.largest, of.at)
+		return
+	}
+	ordered.Remove(&h.largest, of.at)
+	delete(h.addresses, of.address)
+	h.shared.leave(of.address, of.shared)
+	if len(h.unused) < keptHolders && cap(of.sessions) <= keptHolders {
+		h.unused = append(h.unused, of)
+	}
+}
+
+func (h *holdings) spare() *holder {
+	last := len(h.unused) - 1
+	if last < 0 {
+		return new(holder)
+	}
+	of := h.unused[last]
+	h.unused = h.unused[:last]
+	of.bytes = 0
+	return of
+}
+
+// householdOf returns the address that holds together: an IPv6 host has a whole /64.
+func householdOf(a netip.Addr) netip.Prefix {
+	a = a.Unmap()
+	bits := 32
+	if a.Is6() {
+		bits = 64
+	}
+	p, _ := a.Prefix(bits)
+	return p
+}
+
+// most returns the session of the address that holds most.
+func (of *holder) most() *Entry {
+	most := of.sessions[0]
+	for _, e := range of.sessions[1:] {
+		if e.Value.holding.bytes > most.Value.holding.bytes {
+			most = e
+		}
+	}
+	return most
+}
+
+// excess returns a session that must give way after the account of another has grown, and why. It returns nil if no
+// bound is exceeded.
+func (h *holdings) excess(e *Entry) (*Entry, error) {
+	b, own := &h.bounds, &e.Value.holding
+	switch {
+	case b.Session > 0 && int(own.bytes) > b.Session:
+		return e, errHeldSession
+	case own.of != nil && b.Address > 0 && own.of.shared.bytes.Load() > int64(b.Address):
+		return own.of.most(), errHeldAddress
+	case b.Overall > 0 && h.total > b.Overall && len(h.largest) > 0:
+		return h.largest[0].most(), errHeldOverall
+	}
+	return nil, nil
+}
+
+// memory returns the bytes that a session holds for its peers, and the bytes of its messages that wait for them. It
+// asks the connections of the touched sides.
+func (p *session) memory(touched sides) (held, queued int) {
+	p.client.weigh(touched.has(clientSide))
+	p.upstream.weigh(touched.has(serverSide))
+	held = len(p.hello.Data) + p.client.weight.held + p.upstream.weight.held
+	queued = p.client.weight.queued + p.upstream.weight.queued
+	queued += p.client.Held() + p.upstream.Held() + p.client.Copied() + p.upstream.Copied()
+	if p.listener.stream {
+		in, out := buffered(p.face)
+		held, queued = held+in, queued+out
+	}
+	if p.route.Upstream.Transport.Stream && p.socket != nil {
+		in, out := buffered(p.socket)
+		held, queued = held+in, queued+out
+	}
+	return held, queued
+}
+
+// buffered returns the bytes that a stream holds of unfinished frames, and for a slow peer.
+func buffered(s netio.Socket) (in, out int) {
+	if b, ok := s.(netio.Buffering); ok {
+		return b.Buffered()
+	}
+	return 0, 0
+}
+
+// holderHeap has the addresses that hold memory, the largest first.
+type holderHeap []*holder
+
+func (h holderHeap) Len() int           { return len(h) }
+func (h holderHeap) Less(i, j int) bool { return h[i].bytes > h[j].bytes }
+
+func (h holderHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].at, h[j].at = i, j
+}
+
+// Push implements heap.Interface.
+func (h *holderHeap) Push(x any) {
+	of := x.(*holder)
+	of.at = len(*h)
+	*h = append(*h, of)
+}
+
+// Pop implements heap.Interface.
+func (h *holderHeap) Pop() any {
+	last := len(*h) - 1
+	of := (*h)[last]
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	return of
+}

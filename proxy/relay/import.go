@@ -1,0 +1,396 @@
+package relay
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"tidegate/codec"
+	"tidegate/internal/netio"
+	"tidegate/internal/record"
+	"tidegate/internal/upstream"
+	"tidegate/proxy/stats"
+	sessions "tidegate/session"
+)
+
+// errRecord is wrapped by errors about a readable record that does not fit this proxy.
+var errRecord = errors.New("unusable record of a session")
+
+func unusable(what string, value any) error {
+	return fmt.Errorf("%w: %s is %v", errRecord, what, value)
+}
+
+// Importer makes the sessions of another Relay again. Connections are restored later (pending.go).
+type Importer struct {
+	relay   *Relay
+	now     time.Time // stands for the moment of saving
+	waiting []waiter
+	gone    []*listener // that the settings no longer have
+	routes  []savedRoute
+	made    map[string]*route // routes that the settings no longer have
+	copies  map[SessionID]*sessionCopy
+	room    candidate // memory for the session that is imported
+}
+
+// waiter is an imported session that waits in a line for a server.
+type waiter struct {
+	place int
+	entry *Entry
+}
+
+// BeginImport prepares the import of records that were saved at one moment.
+func BeginImport(r *Relay, now time.Time) *Importer { return &Importer{relay: r, now: now} }
+
+// session makes the session of a record again, and takes over its sockets. An error costs only this session: it closes
+// the sockets and changes nothing else.
+func (i *Importer) session(b []byte, sockets []netio.Socket) error {
+	c := &i.room
+	*c = newCandidate(i.now, sockets)
+	err := record.Read(b, &c.savedSession)
+	if err == nil {
+		err = c.check(i)
+	}
+	return c.finish(i, err)
+}
+
+// end puts sessions into the lines where they have waited. It begins the walk that restores their connections: each
+// visit does that.
+func (i *Importer) end() {
+	r := i.relay
+	slices.SortFunc(i.waiting, func(a, b waiter) int { return a.place - b.place })
+	for _, w := range i.waiting {
+		p := &w.entry.Value
+		line := &r.waiting.of(p.route.pool).new
+		if p.hold != nil {
+			line = &r.waiting.of(p.route.pool).held
+		}
+		line.push(w.entry)
+		r.waiting.attendBy(i.now)
+	}
+	i.waiting = nil
+	if len(r.retired.empty()) > 0 {
+		r.retired.deserted()
+	}
+	r.walk(i.now, func(*Relay, time.Time, *Entry) int { return looked }, nil)
+}
+
+// candidate is a session that is to be imported.
+type candidate struct {
+	savedSession
+	*session           // of entry
+	entry    *Entry    // not in the table yet
+	at       time.Time // stands for the moment of saving
+	late     savedTerminated
+	given    []netio.Socket // all sockets of the session
+	sockets  []netio.Socket // not assigned yet
+	closing  []*closingConn
+}
+
+func newCandidate(at time.Time, sockets []netio.Socket) candidate {
+	e := new(Entry)
+	return candidate{session: &e.Value, entry: e, at: at, given: sockets, sockets: sockets}
+}
+
+// finish adds the session to the Relay, or closes its sockets. err is that of its check.
+func (c *candidate) finish(i *Importer, err error) error {
+	switch {
+	case err != nil:
+	case i.relay.table.Get(c.key()) != nil:
+		err = unusable("client", c.Client)
+	case c.OwnsID && !c.route.ids.claim(c.ID):
+		err = unusable("client ID in use", c.ID)
+	}
+	if err != nil {
+		for _, s := range c.given {
+			s.Close()
+		}
+		return err
+	}
+	c.enter(i)
+	return nil
+}
+
+func (c *candidate) key() sessions.Key {
+	return sessions.Key{Listener: c.listener.index, Client: c.Client}
+}
+
+// check makes the session of a record. It changes nothing of the Relay.
+func (c *candidate) check(i *Importer) error {
+	v := &c.savedSession
+	if v.Kind != sessionKind || v.Version != savedVersion {
+		return unusable("version", v.Version)
+	}
+	c.spared = i.relay.stood
+	if v.RefusedFrom != 0 {
+		c.refusedFrom = v.RefusedFrom.Time(c.at).Sub(i.relay.born)
+	}
+	if err := c.refer(i); err != nil {
+		return err
+	}
+	if err := c.take(); err != nil {
+		return err
+	}
+	if v.Calm && c.socket == nil && v.Body != nil {
+		return unusable("socket to the server", "missing")
+	}
+	c.restoreFigures(c.at)
+	switch {
+	case v.Body == nil:
+	case v.Calm:
+		at := c.at.Add(-min(max(v.Age, 0), time.Hour))
+		c.terminated = &terminated{pending: &pending{body: v.Body, at: at, identity: v.Identity}}
+		c.trust.answered = v.Known
+	default:
+		if err := c.restoreWhole(i); err != nil {
+			return err
+		}
+	}
+	if c.terminated != nil {
+		c.id, c.ownsID = v.ID, v.OwnsID
+	}
+	switch {
+	case len(c.sockets) > 0:
+		return unusable("number of further sockets", len(c.sockets))
+	case v.OwnsID && v.Body == nil:
+		return unusable("client ID of a relayed session", v.ID)
+	}
+	return nil
+}
+
+// refer finds what the record names.
+func (c *candidate) refer(i *Importer) error {
+	v, r := &c.savedSession, i.relay
+	if c.listener = i.listenerOf(v); c.listener == nil {
+		return unusable("unknown listener", v.Listener)
+	}
+	if c.route = i.route(v); c.route == nil {
+		return unusable("unknown route", v.Route)
+	}
+	if c.protocol = c.listener.protocolNamed(v.Protocol); c.protocol == nil {
+		if p := r.settings.protocolNamed(v.Protocol); p != nil {
+			c.protocol = r.locals.of(p)
+		}
+	}
+	if c.protocol == nil {
+		return unusable("unknown protocol", v.Protocol)
+	}
+	switch {
+	case (c.route.Mode == ModeRelay) != (v.Body == nil):
+		return unusable("route of another mode", v.Route)
+	case !v.Client.IsValid():
+		return unusable("client", v.Client)
+	case v.Serial == 0 || v.Serial%r.serials.step != r.serials.last%r.serials.step:
+		return unusable("session ID", v.Serial)
+	case v.Path != nil && !v.Server.IsValid(), v.HasSocket && !v.Server.IsValid():
+		return unusable("server", v.Server)
+	}
+	return nil
+}
+
+// listenerOf returns the listener of a session, or nil.
+func (i *Importer) listenerOf(v *savedSession) *listener {
+	for _, all := range [][]*listener{i.relay.listeners, i.gone} {
+		if n := slices.IndexFunc(all, v.isAt); n >= 0 {
+			return all[n]
+		}
+	}
+	return nil
+}
+
+// isAt reports whether a session was at the listener.
+func (v *savedSession) isAt(d *listener) bool { return d.addr == v.Listener && d.stream == v.Stream }
+
+// take assigns the first sockets.
+func (c *candidate) take() error {
+	v := &c.savedSession
+	next := func() (s netio.Socket, err error) {
+		if len(c.sockets) == 0 {
+			return nil, unusable("number of sockets", 0)
+		}
+		s, c.sockets = c.sockets[0], c.sockets[1:]
+		return s, nil
+	}
+	var err error
+	c.face = c.listener.socket
+	if v.OwnFace {
+		if c.face, err = next(); err != nil {
+			return err
+		}
+	} else if at, ok := c.face.(netio.LocalSockets); ok && v.Local.IsValid() {
+		c.face = at.LocalSocket(v.Local)
+	}
+	if v.HasSocket {
+		c.socket, err = next()
+	}
+	return err
+}
+
+// restoreFigures restores the plain fields of the first part.
+func (c *candidate) restoreFigures(now time.Time) {
+	v := &c.savedSession
+	c.via, c.preamble, c.serial = v.Via.restore(), v.Preamble.restore(), v.Serial
+	c.opened, c.heard = v.Opened.Time(now), v.Heard.Time(now)
+	c.fromClient, c.fromServer = v.FromClient.restore(), v.FromServer.restore()
+	c.tries, c.refused, c.established, c.answered = v.Tries, v.Refused, v.Established, v.Answered
+	switch {
+	case v.Gate != nil:
+		c.gate = *v.Gate
+	case len(v.Body) == 0: // a relayed session of which the server has let the client in, or an earlier release's
+		c.gate = codec.GateOpen
+	}
+}
+
+func (v savedTraffic) restore() stats.Traffic {
+	return stats.Traffic{Messages: v.Messages, Bytes: v.Bytes}
+}
+
+// restoreWhole restores the second part at once.
+func (c *candidate) restoreWhole(i *Importer) error {
+	t, late, err := restoreTerminated(i.relay, i.now, c.session, c.Body)
+	if err != nil {
+		return err
+	}
+	if c.terminated, c.late = t, *late; t.upstream.Live() && c.socket == nil {
+		return unusable("socket to the server", "missing")
+	}
+	if t.earlier != nil {
+		n := late.Earlier.Sockets
+		if n < 0 || n > len(c.sockets) {
+			return unusable("number of earlier sockets", n)
+		}
+		t.earlier.sockets, c.sockets = slices.Clone(c.sockets[:n]), c.sockets[n:]
+	}
+	for _, v := range late.Closing {
+		if len(c.sockets) == 0 {
+			return unusable("number of sockets", 0)
+		}
+		conn, err := c.route.speaks.Restore(i.now, c.sockets[0], v.Conn)
+		if err != nil {
+			return err
+		}
+		c.closing = append(c.closing, &closingConn{
+			conn: conn, socket: c.sockets[0], preamble: v.Preamble.restore(), until: v.Until.Time(i.now), late: v.Late,
+		})
+		c.sockets = c.sockets[1:]
+	}
+	return nil
+}
+
+// enter adds the session to the Relay.
+func (c *candidate) enter(i *Importer) {
+	r, v := i.relay, &c.savedSession
+	c.tally = r.samples.tallies.Of(c.listener.name, v.Protocol)
+	if v.Server.IsValid() {
+		c.server = c.route.pool.Rejoin(v.Server)
+	}
+	e, p := c.entry, c.session
+	r.table.Enter(e, c.key(), v.Full)
+	if v.OwnFace {
+		p.face.SetOwner(p.listener)
+	}
+	if p.socket != nil {
+		p.socket.SetOwner(e)
+	}
+	if v.Path != nil {
+		r.sockets.rejoin(c.at, e, v.Path)
+	}
+	p.listener.sessions++
+	r.serials.last = max(r.serials.last, p.serial)
+	r.counters.Opened++
+	p.tally.Opened++
+	if p.established {
+		p.tally.Established++
+	}
+	r.guard.enroll(&p.meter, v.Client.Addr())
+	r.guard.recall(c.at, &p.meter, &v.Meter)
+	if v.Cause != "" {
+		r.journal.causes[p.serial] = v.Cause
+	}
+	if v.Known {
+		r.table.Prove(e)
+		r.known.add(p.listener, v.Client)
+	}
+	if p.isRelayed() {
+		if p.answered {
+			r.table.Offer(e)
+		}
+		r.table.Schedule(e, i.now, p.expiry(r.settings))
+		return
+	}
+	if v.Identity != 0 {
+		r.presence.record(presenceKey{p.listener.name, v.Identity}, present{session: p.serial, from: v.Client})
+	}
+	if p.pending == nil {
+		c.resume(i, e)
+	}
+}
+
+// resume resumes the second part of a session that was restored at once.
+func (c *candidate) resume(i *Importer, e *Entry) {
+	r, p := i.relay, &e.Value
+	for _, x := range c.closing {
+		x.of = e
+		x.socket.SetOwner(x)
+		r.closing.list = append(r.closing.list, x)
+		r.closing.plan(x)
+	}
+	r.samples.add(p)
+	if h := c.late.Hold; h != nil && h.Ticket != nil {
+		r.waiting.requeue(i.now, e, h.Ticket)
+	}
+	if c.late.Place > 0 {
+		i.waiting = append(i.waiting, waiter{c.late.Place, e})
+	}
+	r.dirty.mark(e)
+}
+
+// recall sets the buckets of a session, its address and its network to those of a record.
+func (g *guard) recall(now time.Time, m *meter, v *savedMeter) {
+	m.own.recall(now, g.start, v.Own)
+	if m.address != nil {
+		m.address.recall(now, g.start, v.Address)
+		m.network.recall(now, g.start, v.Network)
+	}
+}
+
+// recall sets a node's buckets to those of a record, where these are used up longer.
+func (n *node) recall(now, start time.Time, all []record.Moment) {
+	for i := range min(len(all), len(n.buckets)) {
+		n.buckets[i] = max(n.buckets[i], bucketOf(now, start, all[i]))
+	}
+}
+
+// rejoin puts a session on its path again, with its parked datagrams.
+func (o *outlet) rejoin(now time.Time, e *Entry, v *savedPath) {
+	p := &e.Value
+	way := o.paths.rejoin(now, p.route.Upstream, p.server.Addr, v.Source)
+	if way == nil && len(v.Parked) > 0 {
+		way = &path{sessions: 1} // without a bound
+	}
+	p.path = way
+	if way == nil {
+		return
+	}
+	if way.window != nil {
+		var sent []time.Time
+		for _, at := range v.Sent {
+			sent = append(sent, at.Time(now))
+		}
+		way.window.Recall(sent)
+	}
+	for _, datagram := range v.Parked {
+		way.park(e, datagram)
+		o.paths.block(way)
+	}
+}
+
+// requeue gives a session its place in the line of the server that it has lost.
+func (w *waiting) requeue(now time.Time, e *Entry, v *upstream.SavedTicket) {
+	t := w.ticket(e)
+	if e.Value.route.pool.RestoreTicket(now, t, v, e.Value.server) {
+		e.Value.hold.ticket = t
+		w.inLine++
+		w.attendBy(now)
+	}
+}

@@ -1,0 +1,164 @@
+package relay
+
+import (
+	"net/netip"
+	"slices"
+
+	"tidegate/codec"
+	"tidegate/internal/netio"
+	"tidegate/internal/record"
+	"tidegate/internal/stray"
+	"tidegate/proxy/bridge"
+)
+
+// shared restores the part of a Relay that belongs to no single session. It comes before the sessions. open opens the
+// UDP socket of a listener that the settings no longer have.
+func (i *Importer) shared(b []byte, open func(addr netip.AddrPort) (netio.Socket, error)) error {
+	r := i.relay
+	var v savedRelay
+	if err := record.Read(b, &v); err != nil {
+		return err
+	}
+	if v.Kind != sharedKind || v.Version != savedVersion {
+		return unusable("version", v.Version)
+	}
+	if v.Last%r.serials.step != r.serials.last%r.serials.step {
+		return unusable("number of loops", "another one")
+	}
+	r.serials.last = max(r.serials.last, v.Last)
+	r.counters.Restore(v.Counters)
+	r.samples.tallies.Restore(v.Tallies)
+	r.samples.toClients.Restore(v.Clients)
+	r.samples.toUpstreams.Restore(v.Upstreams)
+	r.guard.all.recall(i.now, r.guard.start, v.Meter)
+	r.backlog.lossy = v.Lossy.Time(i.now)
+	r.draining, r.drainBy, r.farewell = v.Draining, v.DrainBy.Time(i.now), v.Farewell
+	if r.shard.index == 0 {
+		r.pools.Restore(i.now, v.Pools)
+		if err := r.arrivals.restore(i.now, v.Arrivals); err != nil {
+			r.journal.log.Error().Err(err).Msg("sessions that waited for their clients are lost")
+		}
+	}
+	for _, rule := range v.Rules {
+		r.guard.filters.recall(RuleCount(rule))
+	}
+	for _, w := range v.Paths {
+		i.window(&w)
+	}
+	i.routes = v.Routes
+	for n := range v.Listeners {
+		i.listener(&v.Listeners[n], open)
+	}
+	return nil
+}
+
+// window restores the use of a path, if the settings still have its upstream.
+func (i *Importer) window(v *savedWindow) {
+	for _, route := range i.relay.routes {
+		if u := route.Upstream; u.Name == v.Upstream && u.Pace.Datagrams > 0 {
+			i.relay.paths.of(i.now, u, v.Server, v.Source).window.Recall(timesOf(i.now, v.Sent))
+			return
+		}
+	}
+}
+
+// listener restores the state of a listener. A listener that the settings no longer have is retired, as after a
+// reload. If it cannot be opened, its sessions are lost.
+func (i *Importer) listener(v *savedListener, open func(netip.AddrPort) (netio.Socket, error)) {
+	r := i.relay
+	at := savedSession{Listener: v.Addr, Stream: v.Stream}
+	n := slices.IndexFunc(r.listeners, at.isAt)
+	var d *listener
+	if n >= 0 {
+		d = r.listeners[n]
+	} else {
+		r.lastListener++
+		d = &listener{
+			index: r.lastListener, id: stray.ListenerID(v.Name, v.Addr.Port()),
+			name: v.Name, addr: v.Addr, stream: v.Stream, retired: true,
+			drops: r.samples.tallies.DropsOf(v.Name),
+		}
+		d.transport.Stream = v.Stream
+		d.route = &route{Route: &Route{Name: v.Name, Upstream: &Upstream{Name: v.Name}}}
+		d.proxies = newTrustedProxies(v.Trusted, r.settings.Limits.Sessions+r.settings.Limits.HalfOpen, nil)
+		if !v.Stream {
+			socket, err := open(v.Addr)
+			if err != nil {
+				return // its sessions cannot go on
+			}
+			d.socket, d.port = socket, socket.Addr().Port()
+			socket.SetOwner(d)
+			r.retired.list = append(r.retired.list, d)
+		}
+		i.gone = append(i.gone, d)
+	}
+	if d.proxies != nil {
+		for _, h := range v.Headers {
+			from := h.restore()
+			d.proxies.remember(from.addr, from.header)
+		}
+	}
+	if d.pong != nil && r.shard.index == 0 {
+		d.pong.set(v.Text, v.Pong)
+	}
+}
+
+// route returns the route of a session. A route that the settings no longer have, or have with another mode or
+// protocol, is made again from the record, as far as its sessions need it.
+func (i *Importer) route(v *savedSession) *route {
+	r := i.relay
+	n := slices.IndexFunc(i.routes, func(o savedRoute) bool { return o.Name == v.Route })
+	for _, one := range r.routes {
+		if one.Name == v.Route && (n < 0 || i.routes[n].fits(one.Route)) {
+			return one
+		}
+	}
+	if n < 0 {
+		return nil
+	}
+	if i.made == nil {
+		i.made = make(map[string]*route)
+	}
+	if i.made[v.Route] == nil {
+		i.made[v.Route] = i.routes[n].make(r)
+	}
+	return i.made[v.Route]
+}
+
+func (v *savedRoute) fits(r *Route) bool {
+	return v.Mode == r.Mode && v.Upstream == r.Upstream.Name && v.Protocol == r.Upstream.Protocol.Spec().Name &&
+		v.Admit == r.Admit && v.Stream == r.Upstream.Transport.Stream
+}
+
+// make returns the route, or nil if the settings do not have its protocol.
+func (v *savedRoute) make(r *Relay) *route {
+	protocol := r.settings.protocolNamed(v.Protocol)
+	if protocol == nil || v.Mode > ModeRelay || v.Admit > AdmitAuto {
+		return nil
+	}
+	return &route{
+		Route: &Route{
+			Name: v.Name, Mode: v.Mode, Admit: v.Admit,
+			Upstream: &Upstream{Name: v.Upstream, Protocol: protocol, Transport: Transport{Stream: v.Stream}},
+			Failover: Failover{Hold: v.Hold, Goodbyes: v.Goodbyes, NewIDs: v.NewIDs},
+			Bridge: bridge.Options{
+				Ordered: v.Ordered, Reliable: v.Reliable, AllowLossy: v.Lossy, Envelope: v.Envelope, PacketID: v.PacketID,
+				RawMessageID: v.RawID, Queue: v.Queue,
+			},
+		},
+		speaks: r.locals.of(protocol), pool: r.pools.Get(v.Upstream), ids: newClientIDs(r.shard, r.identities.secret()),
+	}
+}
+
+// protocolNamed returns a protocol of the settings, or nil.
+func (s *Settings) protocolNamed(name string) codec.Protocol {
+	for i := range s.Listeners {
+		l := &s.Listeners[i]
+		for _, p := range append(slices.Clone(l.Protocols), l.Route.Upstream.Protocol) {
+			if p.Spec().Name == name {
+				return p
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,229 @@
+package relay
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"tidegate/codec"
+	"tidegate/proxy/stats"
+	"tidegate/ratelimit"
+)
+
+// journal writes a Relay's log: a line for the beginning and end of each session, and lines about drops. The lines of
+// each kind and source are bounded. The access log is not: it has one line for each session.
+type journal struct {
+	log    zerolog.Logger
+	access zerolog.Logger
+	hide   bool // log the networks of clients, not their addresses
+	lines  logLimiter
+	causes map[SessionID]string // bans, rules and limits that end sessions, until their lines are written
+
+	forwarding ratelimit.Limiter // for lines about sessions that the kernel does not forward
+}
+
+func newJournal(now time.Time, log, access zerolog.Logger, hide bool, seed uint64) journal {
+	return journal{
+		log: log, access: access, hide: hide, lines: newLogLimiter(now, seed), causes: make(map[SessionID]string),
+		forwarding: ratelimit.Limiter{Every: dropLogEvery, Burst: dropLogBurst},
+	}
+}
+
+// drop logs a drop, within the limits of its kind and source. size is in bytes.
+func (j *journal) drop(now time.Time, why stats.Drop, listener string, from netip.AddrPort, size int, err error) {
+	suppressed, ok := j.lines.allow(now, lineKind(why), from.Addr())
+	if !ok {
+		return
+	}
+	e := j.log.Warn()
+	if why == stats.DropDuplicate || why == stats.DropWindow || why == stats.DropUnexpected || err == errListPing {
+		e = j.log.Debug() // an honest client causes these, on a bad network or with a list of servers
+	}
+	e.Str("reason", why.String()).Str("listener", listener).Str("address", j.player(from)).Int("bytes", size)
+	counting(e, suppressed).AnErr("error", err).Msg("dropped")
+}
+
+func (j *journal) established(now time.Time, e *Entry) {
+	suppressed, ok := j.lines.allow(now, lineJoined, e.Key.Client.Addr())
+	if !ok {
+		return
+	}
+	counting(j.line(j.log.Info(), e).Int64("took_ms", now.Sub(e.Value.opened).Milliseconds()), suppressed).
+		Msg("session established")
+}
+
+// counting adds the number of suppressed lines to a line, if there are any.
+func counting(line *zerolog.Event, suppressed uint64) *zerolog.Event {
+	if suppressed > 0 {
+		line.Uint64("suppressed", suppressed)
+	}
+	return line
+}
+
+// of begins a line about a session with the facts that every such line has.
+func (j *journal) of(line *zerolog.Event, e *Entry) *zerolog.Event {
+	p := &e.Value
+	return line.Stringer("session", p.serial).Str("listener", p.listener.name).Str("route", p.route.Name).
+		Str("client", j.player(e.Key.Client))
+}
+
+// line begins a line about the beginning or end of a session.
+func (j *journal) line(line *zerolog.Event, e *Entry) *zerolog.Event {
+	p := &e.Value
+	j.of(line, e).Str("protocol", p.protocol.Spec().Name).Str("upstream", p.route.Upstream.Name)
+	if p.server != nil { // one was chosen
+		line.Stringer("server", p.server.Addr)
+	}
+	if p.isRelayed() {
+		line.Str("mode", "relay")
+	}
+	return line
+}
+
+// because stores the ban, rule or limit that ends a session, for its last line.
+func (j *journal) because(e *Entry, cause string) { j.causes[e.Value.serial] = cause }
+
+// becauseBanned is because for a ban. A log without addresses does not name the network, which can be one address.
+func (j *journal) becauseBanned(e *Entry, network netip.Prefix) {
+	if j.hide {
+		j.because(e, "ban")
+		return
+	}
+	j.because(e, "ban of "+network.String())
+}
+
+// ended writes the lines about a session's end.
+func (j *journal) ended(now time.Time, e *Entry, blame stats.Party, why codec.Reason) {
+	p, kind := &e.Value, lineFailed
+	if p.established {
+		kind = lineEnded
+	}
+	cause := j.causes[p.serial]
+	if p.established || p.isKnown() { // not of a client whose address may be forged
+		j.last(now, j.line(j.access.Log(), e), p, blame, why, cause).Time("opened", p.opened).Send()
+	}
+	if suppressed, ok := j.lines.allow(now, kind, e.Key.Client.Addr()); ok {
+		counting(j.last(now, j.line(j.log.Info(), e), p, blame, why, cause), suppressed).Msg("session ended")
+	}
+}
+
+// last adds the figures of a whole session to a line.
+func (j *journal) last(now time.Time, line *zerolog.Event, p *session, blame stats.Party, why codec.Reason,
+	cause string) *zerolog.Event {
+	unit := "messages"
+	if p.isRelayed() {
+		unit = "datagrams"
+	}
+	line.Str("reason", why.String()).Stringer("by", blame)
+	if cause != "" {
+		line.Str("cause", cause)
+	}
+	line.Int64("lasted_ms", now.Sub(p.opened).Milliseconds()).
+		Uint64(unit+"_up", p.fromClient.Messages).Uint64("bytes_up", p.fromClient.Bytes).
+		Uint64(unit+"_down", p.fromServer.Messages).Uint64("bytes_down", p.fromServer.Bytes)
+	if !p.isRelayed() {
+		connection(line, "client", &p.client)
+		connection(line, "server", &p.upstream)
+	}
+	return line
+}
+
+// connection adds the figures of one side's connection to a line.
+func connection(line *zerolog.Event, name string, s *side) {
+	if s.Conn == nil {
+		return
+	}
+	of := s.Conn.Stats()
+	line.Float64(name+"_rtt_ms", float64(of.RTT.Microseconds())/1000).
+		Uint64(name+"_resent", of.Resent).Uint64(name+"_lost", of.Lost)
+}
+
+// notForwarded logs why the kernel does not forward a session, within a limit.
+func (j *journal) notForwarded(now time.Time, e *Entry, err error) {
+	if j.forwarding.Allow(now) {
+		j.of(j.log.Info(), e).Err(err).Msg("session stays in user space")
+	}
+}
+
+// banned logs an automatic ban.
+func (j *journal) banned(now time.Time, e *Entry, ban *ratelimit.Ban) {
+	suppressed, ok := j.lines.allow(now, lineBanned, e.Key.Client.Addr())
+	if !ok {
+		return
+	}
+	counting(j.of(j.log.Warn(), e).Str("reason", ban.Reason).Time("until", ban.Until).Int("times", ban.Times), suppressed).
+		Msg("banned")
+}
+
+// player returns a client's address as logs show it.
+func (j *journal) player(addr netip.AddrPort) string {
+	if !j.hide {
+		return addr.String()
+	}
+	ip, bits := addr.Addr().Unmap(), 24
+	if ip.Is6() {
+		bits = 48
+	}
+	network, err := ip.Prefix(bits)
+	if err != nil || !network.IsValid() {
+		return "hidden"
+	}
+	return network.String()
+}
+
+// held logs that a session has lost its server and is kept.
+func (j *journal) held(e *Entry, why codec.Reason) {
+	p := &e.Value
+	j.of(j.log.Info(), e).Str("upstream", p.route.Upstream.Name).Stringer("server", p.server.Addr).
+		Str("reason", why.String()).Msg("session held")
+}
+
+// regained logs that a server has taken a held or moved session. client is the server's ID for the client, if its
+// protocol has IDs.
+func (j *journal) regained(e *Entry, held time.Duration, client uint16) {
+	p := &e.Value
+	line := j.of(j.log.Info(), e).Str("upstream", p.route.Upstream.Name).Stringer("server", p.server.Addr).
+		Int64("took_ms", held.Milliseconds())
+	if client > 0 {
+		line.Uint16("client_id", client).Bool("same_id", client == p.id)
+	}
+	line.Msg("session regained")
+}
+
+// checked logs that checks have found a server up again, or down.
+func (j *journal) checked(upstream string, server netip.AddrPort, passed bool, why string) {
+	if passed {
+		j.serverUp(upstream, server)
+		return
+	}
+	j.log.Warn().Str("reason", why).Str("upstream", upstream).Stringer("server", server).Msg("server down")
+}
+
+// serverUp logs that a server that was down is up again.
+func (j *journal) serverUp(upstream string, server netip.AddrPort) {
+	j.log.Info().Str("upstream", upstream).Stringer("server", server).Msg("server up")
+}
+
+// catchUp reports all suppressed lines once that is due.
+func (j *journal) catchUp(now time.Time) {
+	h := &j.lines
+	if h.due.IsZero() || now.Before(h.due) {
+		return
+	}
+	h.due = time.Time{}
+	for k := range h.suppressed {
+		if h.suppressed[k] > 0 {
+			j.log.Warn().Str("about", lineKind(k).String()).Uint64("suppressed", h.suppressed[k]).Msg("lines left out")
+			h.suppressed[k] = 0
+		}
+	}
+}
+
+// settle reports all suppressed lines at once, since the Relay may end.
+func (j *journal) settle(now time.Time) {
+	if !j.lines.due.IsZero() {
+		j.lines.due = now
+		j.catchUp(now)
+	}
+}

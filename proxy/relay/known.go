@@ -1,0 +1,100 @@
+package relay
+
+import (
+	"net/netip"
+	"time"
+
+	"tidegate/codec"
+	"tidegate/internal/kernel/shield"
+)
+
+// known tells the kernel's gate and the fleet which clients are not strangers.
+type known struct {
+	gate    *shield.Gate // before the listeners' sockets; nil: none
+	players *Players     // shared with its siblings
+	loop    int          // of the Relay
+	changes uint64       // number of changes of the known clients
+	count   int          // of known clients
+}
+
+// KnownClients returns the number of clients that have answered and whose addresses the kernel sees, and the number of
+// changes of that set.
+func (r *Relay) KnownClients() (count int, changes uint64) { return r.known.count, r.known.changes }
+
+// EachKnownClient returns a visit that calls know with the addresses of these clients.
+func EachKnownClient(know func(netip.AddrPort)) Visit {
+	return func(_ *Relay, _ time.Time, e *Entry) int {
+		if e.Value.isKnown() && !e.Value.listener.stream && e.Value.listener.proxies == nil {
+			know(e.Key.Client)
+		}
+		return looked
+	}
+}
+
+// add notes that a client of a listener is no longer a stranger. Where no filter sees the client's own address, it
+// does nothing.
+func (k *known) add(d *listener, client netip.AddrPort) {
+	if d.stream || d.proxies != nil {
+		return
+	}
+	k.changes++
+	k.count++
+	k.gate.Know(client, d.port)
+	k.players.opened(d.id, client, k.loop)
+}
+
+// remove notes that a known client has left.
+func (k *known) remove(d *listener, client netip.AddrPort) {
+	if d.stream || d.proxies != nil {
+		return
+	}
+	k.changes++
+	k.count--
+	k.gate.Forget(client, d.port)
+	k.players.closed(d.id, client, k.loop)
+}
+
+// proved reports whether the client has proved its address.
+func (p *session) proved() bool {
+	switch p.trust.proof {
+	case codec.ProvedAccept:
+		return true
+	case codec.ProvedConnect:
+		return p.client.up
+	case codec.ProvedClientID:
+		return p.client.up && p.ownsID // servers choose their own IDs in order from 1
+	case codec.ProvedEcho:
+		echoer, ok := p.client.Conn.(codec.Echoer)
+		return ok && echoer.Proved()
+	}
+	return false
+}
+
+// reviewTrust checks whether the client has answered by now. heard says that the client was connected, and its
+// connection has just accepted a datagram from it. A protocol without proof has no better sign. The result is true if
+// the client has answered just now.
+func (t sessionTable) reviewTrust(e *Entry, k *known, heard bool) bool {
+	p := &e.Value
+	proved := p.proved()
+	if proved {
+		p.trust.unbound = true
+	}
+	if p.trust.answered || !proved && !heard && (!p.client.up || p.trust.mayBeSilent()) {
+		return false
+	}
+	p.trust.answered = true
+	p.trust.unbound = p.trust.unbound || !p.trust.mayBeSilent() && !p.trust.guessed
+	t.Prove(e)
+	k.add(p.listener, e.Key.Client)
+	t.settleDown(e)
+	return true
+}
+
+// settleDown marks a session as established in the table once both sides are connected and the client has answered.
+// Where the protocol has no proof, a forged client can seem connected.
+func (t sessionTable) settleDown(e *Entry) {
+	p := &e.Value
+	if p.trust.answered && p.client.up && p.upstream.up && !p.ending {
+		t.Establish(e)
+	}
+}

@@ -1,0 +1,125 @@
+package relay
+
+import (
+	"errors"
+	"net/netip"
+	"tidegate/codec"
+	"tidegate/proxy/stats"
+	"time"
+)
+
+// Errors of an operator's requests to a Server.
+var (
+	ErrNoSession = errors.New("no such session") // the session has ended, or never existed
+	ErrEnding    = errors.New("the session is ending already")
+)
+
+// Query selects sessions for a list. Empty fields select all sessions.
+type Query struct {
+	Listener, Route string
+	After           SessionID // only younger sessions: the last ID of the page before
+	Limit           int       // largest number of sessions
+}
+
+// Visit returns a visit to the session of an ID alone.
+func (id SessionID) Visit(f func(*Relay, time.Time, *Entry)) Visit {
+	return func(r *Relay, now time.Time, e *Entry) int {
+		if e.Value.serial != id {
+			return looked
+		}
+		f(r, now, e)
+		return enough
+	}
+}
+
+// Pages are a list in pieces. A loop that appended to one piece would copy all of it now and then.
+type Pages [][]Session
+
+const pageSize = 256
+
+func (l *Pages) add(s Session) {
+	last := len(*l) - 1
+	if last < 0 || len((*l)[last]) == pageSize {
+		*l = append(*l, make([]Session, 0, pageSize))
+		last++
+	}
+	(*l)[last] = append((*l)[last], s)
+}
+
+// Listing returns a visit that lists the sessions which the query selects.
+func (q Query) Listing(list *Pages) Visit {
+	left := q.Limit
+	return func(r *Relay, now time.Time, e *Entry) int {
+		p := &e.Value
+		switch {
+		case left == 0:
+			return enough
+		case !q.chooses(p.serial, p.listener, p.route):
+			return looked
+		}
+		left--
+		list.add(r.Describe(now, e))
+		return p.costOfCopy()
+	}
+}
+
+func (q *Query) chooses(id SessionID, d *listener, r *route) bool {
+	return id > q.After && (q.Listener == "" || d.name == q.Listener) && (q.Route == "" || r.Name == q.Route)
+}
+
+// Session is one session of a Snapshot.
+type Session struct {
+	ID               SessionID
+	Listener         string
+	Route            string
+	Client           netip.AddrPort
+	Server           netip.AddrPort // zero while no server is chosen
+	ClientProtocol   string
+	UpstreamProtocol string
+	Age              time.Duration
+	Established      bool
+	Relayed          bool // in ModeRelay: traffic counts datagrams, and there are no Stats
+	Forwarded        bool // the kernel forwards the session
+	Ending           bool // the proxy is saying goodbye
+	Held             bool // the session has lost or left its server, and waits for another
+	FromClient       stats.Traffic
+	FromUpstream     stats.Traffic
+	ClientStats      codec.Stats
+	UpstreamStats    codec.Stats
+}
+
+// Describe copies the state of a session. Of a relayed session the proxy does not know the content.
+func (r *Relay) Describe(now time.Time, e *Entry) Session {
+	p := &e.Value
+	r.offload.update(now, e)
+	s := Session{
+		ID:               p.serial,
+		Listener:         p.listener.name,
+		Route:            p.route.Name,
+		Client:           e.Key.Client,
+		ClientProtocol:   p.protocol.Spec().Name,
+		UpstreamProtocol: p.route.Upstream.Protocol.Spec().Name,
+		Age:              now.Sub(p.opened),
+		FromClient:       p.fromClient,
+		FromUpstream:     p.fromServer,
+	}
+	if p.server != nil {
+		s.Server = p.server.Addr
+	}
+	if p.isRelayed() {
+		s.Relayed, s.Established, s.Forwarded = true, p.established, p.shortcut != nil
+		return s
+	}
+	s.Established = p.client.up && p.upstream.up && !p.ending
+	s.Ending, s.Held = p.ending, p.hold != nil
+	s.ClientStats, s.UpstreamStats = p.stats()
+	return s
+}
+
+// stats returns the statistics of both connections.
+func (p *terminated) stats() (client, server codec.Stats) {
+	if p.upstream.Conn != nil {
+		server = p.upstream.Conn.Stats()
+	}
+	return p.client.Conn.Stats(), server
+}

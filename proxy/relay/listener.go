@@ -1,0 +1,274 @@
+package relay
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+
+	"tidegate/codec"
+	"tidegate/internal/kernel/shield"
+	"tidegate/internal/netio"
+	"tidegate/internal/upstream"
+	"tidegate/proxy/bridge"
+	"tidegate/proxy/stats"
+	"tidegate/ratelimit"
+)
+
+// listener is the Relay's state about one Listener.
+type listener struct {
+	index     int // in the keys of its sessions; never used again for another listener
+	name      string
+	id        uint64         // for the fleet
+	arriving  string         // the node at which the last client's datagram has arrived; empty: here
+	movedAt   time.Time      // when the first client's datagram arrived there, and none elsewhere since
+	addr      netip.AddrPort // as in the settings
+	transport Transport
+	stream    bool // each client has a socket of its own
+	entries   []protocolEntry
+	route     *route
+
+	drops   *stats.DropTally
+	answers *ratelimit.Budget // nil: not bounded
+	pong    *Pong             // nil: none
+	port    uint16            // the port of clients' datagrams
+
+	proxies *trustedProxies // nil: no trusted proxies
+	first   shield.FirstBytes
+
+	forwardable bool // a Forwarder may forward its sessions
+
+	socket   netio.Socket
+	sessions int
+	retired  bool // removed from the settings: it takes no new clients
+}
+
+// protocolEntry is one protocol of a listener.
+type protocolEntry struct {
+	protocol  codec.Protocol
+	bridge    *bridge.Bridge
+	tally     *stats.Tally
+	proof     codec.Proof // of its clients' addresses
+	guessed   bool        // a forger can guess their answer
+	asksFirst bool        // the server is asked before a client is granted its connection
+}
+
+// listenerKey identifies a listener over reloads.
+type listenerKey struct {
+	addr      netip.AddrPort // as in the settings
+	transport Transport
+}
+
+func (l *Listener) key() listenerKey { return listenerKey{l.Addr, l.Transport} }
+
+// listenersByKey finds the listeners of a Relay. Of two with the same key, it has the first.
+func listenersByKey(all ...[]*listener) map[listenerKey]*listener {
+	found := make(map[listenerKey]*listener, len(all[0]))
+	for _, d := range slices.Concat(all...) {
+		if key := (listenerKey{d.addr, d.transport}); found[key] == nil {
+			found[key] = d
+		}
+	}
+	return found
+}
+
+// Fresh returns the indexes of the settings' listeners that the Relay does not have, and notes the addresses of the
+// others.
+func (r *Relay) Fresh(settings *Settings, addrs []netip.AddrPort) (fresh []int) {
+	present := listenersByKey(r.listeners, r.retired.list)
+	for i := range addrs {
+		if d := present[settings.Listeners[i].key()]; d != nil {
+			addrs[i] = d.socket.Addr()
+		} else {
+			fresh = append(fresh, i)
+		}
+	}
+	return fresh
+}
+
+// ListenerSocket returns the socket of a listener of the settings.
+func (r *Relay) ListenerSocket(i int) netio.Socket { return r.listeners[i].socket }
+
+// ListenerSockets yields all listening sockets, and whether they accept streams: those of the settings, and those of
+// removed listeners with sessions.
+func (r *Relay) ListenerSockets(yield func(s netio.Socket, stream bool) bool) {
+	for _, d := range slices.Concat(r.listeners, r.retired.list) {
+		if !yield(d.socket, d.stream) {
+			return
+		}
+	}
+}
+
+// Retired returns the addresses of removed UDP listeners with sessions, as their settings had them.
+func (r *Relay) Retired() (addrs []netip.AddrPort) {
+	for _, d := range r.retired.list {
+		if d.sessions > 0 {
+			addrs = append(addrs, d.addr)
+		}
+	}
+	return addrs
+}
+
+// Deserted returns the indexes of removed listeners without sessions.
+func (r *Relay) Deserted() map[int]bool { return r.retired.empty() }
+
+// CloseDeserted closes removed listeners, at most a number of them, and reports whether others are left.
+func (r *Relay) CloseDeserted(indexes map[int]bool, most int) (more bool) {
+	return r.retired.close(indexes, most)
+}
+
+// entryOf returns the listener's entry of a protocol, or nil.
+func (d *listener) entryOf(p codec.Protocol) *protocolEntry {
+	for i := range d.entries {
+		if d.entries[i].protocol == p {
+			return &d.entries[i]
+		}
+	}
+	return nil
+}
+
+// protocolNamed returns the listener's protocol with a name, or nil.
+func (d *listener) protocolNamed(name string) codec.Protocol {
+	for i := range d.entries {
+		if d.entries[i].protocol.Spec().Name == name {
+			return d.entries[i].protocol
+		}
+	}
+	return nil
+}
+
+// pinger returns the listener's first protocol with server lists, or nil.
+func (d *listener) pinger() codec.Pinger {
+	for i := range d.entries {
+		if p, ok := d.entries[i].protocol.(codec.Pinger); ok {
+			return p
+		}
+	}
+	return nil
+}
+
+// retiredListeners are removed UDP listeners that still have sessions.
+type retiredListeners struct {
+	list     []*listener
+	deserted func() // called when a retired listener has lost its last session
+}
+
+// retire takes removed listeners out of service. A UDP socket still serves its sessions, and a reload can put the
+// listener back. Streams that a listener has accepted live on without its socket.
+func (l *retiredListeners) retire(gone []*listener) {
+	l.list = gone
+	for _, d := range gone {
+		d.retired = true
+	}
+	l.list = slices.DeleteFunc(l.list, func(d *listener) bool {
+		if d.stream {
+			d.socket.Close()
+		}
+		return d.stream
+	})
+	if slices.ContainsFunc(l.list, func(d *listener) bool { return d.sessions == 0 }) {
+		l.deserted()
+	}
+}
+
+// left notes that a session of a listener has ended.
+func (l *retiredListeners) left(d *listener) {
+	d.sessions--
+	if d.retired && !d.stream && d.sessions == 0 {
+		l.deserted()
+	}
+}
+
+// empty returns the indexes of the retired listeners without sessions.
+func (l *retiredListeners) empty() map[int]bool {
+	indexes := make(map[int]bool)
+	for _, d := range l.list {
+		if d.sessions == 0 {
+			indexes[d.index] = true
+		}
+	}
+	return indexes
+}
+
+// close closes the sockets of retired listeners, at most most of them. It reports whether others are left.
+func (l *retiredListeners) close(indexes map[int]bool, most int) (more bool) {
+	l.list = slices.DeleteFunc(l.list, func(d *listener) bool {
+		if !indexes[d.index] {
+			return false
+		}
+		if most--; most < 0 {
+			more = true
+			return false
+		}
+		d.socket.Close()
+		return true
+	})
+	return more
+}
+
+// route is a Route with the state that a Relay needs for it.
+type route struct {
+	*Route
+	speaks codec.Protocol // the upstream's protocol, as this Relay's instance
+	pool   *upstream.Pool
+	ids    *clientIDs
+}
+
+// mostTries is how many servers a client may be sent to before it is refused. More servers would have no time to
+// answer.
+func (r *route) mostTries() int { return min(len(r.pool.Servers()), 4) }
+
+// sniff finds the protocol of a first datagram, or returns nil.
+func (d *listener) sniff(datagram []byte) *protocolEntry {
+	for i := range d.entries {
+		if d.entries[i].protocol.Sniff(datagram) {
+			return &d.entries[i]
+		}
+	}
+	if d.route.Mode == ModeRelay {
+		return d.opaque(datagram)
+	}
+	return nil
+}
+
+// opaque finds the protocol of a first datagram whose client compresses, or returns nil.
+func (d *listener) opaque(datagram []byte) *protocolEntry {
+	for i := range d.entries {
+		if p, ok := d.entries[i].protocol.(codec.Opaque); ok && p.SniffOpaque(datagram) {
+			return &d.entries[i]
+		}
+	}
+	return nil
+}
+
+// mayAnswer takes an answer from the budget for answers that can amplify an attack.
+func (d *listener) mayAnswer(now time.Time, from netip.AddrPort) bool {
+	return d.answers == nil || d.answers.Allow(now, from.Addr())
+}
+
+// via returns the trusted proxy that a session uses from now on. so is the one until now. Nil means none.
+func (d *listener) via(so *trustedProxy) *trustedProxy {
+	if d.proxies == nil || !d.proxies.at.addr.IsValid() {
+		return so
+	}
+	if so != nil && *so == d.proxies.at {
+		return so
+	}
+	at := d.proxies.at
+	return &at
+}
+
+// locals are one Relay's instances of the settings' protocols. The connections of an instance share memory with each
+// other only.
+type locals map[codec.PerLoop]codec.Protocol
+
+// of returns the Relay's own instance of a protocol.
+func (l locals) of(p codec.Protocol) codec.Protocol {
+	shared, ok := p.(codec.PerLoop)
+	if !ok {
+		return p
+	}
+	if l[shared] == nil {
+		l[shared] = shared.ForLoop()
+	}
+	return l[shared]
+}

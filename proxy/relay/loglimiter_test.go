@@ -1,0 +1,83 @@
+package relay
+
+import (
+	"bytes"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"tidegate/proxy/stats"
+)
+
+// TestNoSourceTakesAllLines has a source with constant drops. It leaves log lines for others, and still gets a line
+// now and then.
+func TestNoSourceTakesAllLines(t *testing.T) {
+	now := time.Unix(1_700_000_000, 0)
+	var log bytes.Buffer
+	j := newJournal(now, zerolog.New(&log), zerolog.Nop(), false, 1)
+	loud, quiet := netip.MustParseAddrPort("192.0.2.7:4000"), netip.MustParseAddrPort("203.0.113.1:4000")
+	for range 120 {
+		for range 1000 {
+			j.drop(now, stats.DropUnknownProtocol, "play", loud, 14, nil)
+		}
+		now = now.Add(time.Second)
+	}
+	if n := strings.Count(log.String(), loud.String()); n < 2 || n > 4 {
+		t.Errorf("%d lines about one source in two minutes, want 2 and one a minute more", n)
+	}
+	if j.drop(now, stats.DropUnknownProtocol, "play", quiet, 14, nil); !strings.Contains(log.String(), quiet.String()) {
+		t.Error("nothing is told of the other source")
+	}
+}
+
+// TestManySourcesTakeFewLines asserts that a flood of forged sources gets no more lines than its kind of drop may
+// have.
+func TestManySourcesTakeFewLines(t *testing.T) {
+	now := time.Unix(1_700_000_000, 0)
+	var log bytes.Buffer
+	j := newJournal(now, zerolog.New(&log), zerolog.Nop(), false, 1)
+	for i := range 60_000 {
+		j.drop(now, stats.DropAskAgain, "play", strangerAddr(i), 1, nil)
+		now = now.Add(time.Millisecond)
+	}
+	if n, most := strings.Count(log.String(), "\n"), dropLogBurst+int(time.Minute/dropLogEvery); n > most || n < most/2 {
+		t.Errorf("%d lines in a minute, want at most %d", n, most)
+	}
+}
+
+// TestWhatWasLeftOutIsToldInTheEnd asserts that the number of suppressed lines is logged, even if no further drop of
+// their kind happens. Then nothing is left to do.
+func TestWhatWasLeftOutIsToldInTheEnd(t *testing.T) {
+	now := time.Unix(1_700_000_000, 0)
+	var log bytes.Buffer
+	j := newJournal(now, zerolog.New(&log), zerolog.Nop(), false, 1)
+	for range 100 {
+		j.drop(now, stats.DropAskAgain, "play", strangerAddr(1), 1, nil)
+	}
+	log.Reset()
+	same := j
+	if same.settle(now); !strings.Contains(log.String(), `"suppressed":98,`) {
+		t.Errorf("told %s before the end", log.String())
+	}
+	log.Reset()
+	if j.catchUp(now.Add(catchUpAfter - 1)); log.Len() > 0 {
+		t.Error("told too early")
+	}
+	j.catchUp(now.Add(catchUpAfter))
+	if want := `"about":"ask-again","suppressed":98,`; !strings.Contains(log.String(), want) || !j.lines.due.IsZero() {
+		t.Errorf("told %s, want %s", log.String(), want)
+	}
+}
+
+func TestEveryKindOfLineHasAName(t *testing.T) {
+	names := make(map[string]bool)
+	for k := range lineKinds {
+		names[k.String()] = true
+	}
+	if len(names) != int(lineKinds) || names["unknown"] {
+		t.Errorf("%d kinds have %d names", lineKinds, len(names))
+	}
+}

@@ -1,0 +1,162 @@
+package relay
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"tidegate/codec"
+	"tidegate/internal/upstream"
+	"tidegate/ratelimit"
+	sessions "tidegate/session"
+)
+
+// mass is a Relay with many sessions in virtual time. Its players and servers are connections in memory.
+type mass struct {
+	*relayNode
+	now      time.Time
+	listener *simSocket
+	servers  codec.Protocol
+	seats    map[netip.AddrPort]codec.Conn // servers' connections, by the socket of the session
+	players  map[netip.AddrPort]codec.Conn
+	settings *Settings
+}
+
+// massAddr returns the address of player i. No two players share one.
+func massAddr(i int) netip.AddrPort {
+	var ip [4]byte
+	binary.BigEndian.PutUint32(ip[:], 40<<24+uint32(i))
+	return netip.AddrPortFrom(netip.AddrFrom4(ip), 5000)
+}
+
+// newMass makes a Relay with n established sessions from protocol to protocol.
+func newMass(t testing.TB, n int, protocol codec.Protocol, mode Mode, change func(*Settings)) *mass {
+	t.Helper()
+	route := defaultRoute(protocol)
+	route.Mode = mode
+	route.Upstream.Servers = upstream.At(serverAddr, secondAddr)
+	m := &mass{
+		now: time.Unix(1_700_000_000, 0), listener: &simSocket{addr: listenerAddr}, servers: protocol,
+		seats: make(map[netip.AddrPort]codec.Conn), players: make(map[netip.AddrPort]codec.Conn),
+	}
+	m.settings = &Settings{
+		Listeners:        []Listener{{Name: "play", Addr: listenerAddr, Protocols: []codec.Protocol{protocol}, Route: route}},
+		Limits:           sessions.Limits{Sessions: 2 * n, HalfOpen: 2 * n},
+		HandshakeTimeout: time.Hour, IdleTimeout: time.Hour, DrainTimeout: 3 * time.Second,
+	}
+	change(m.settings)
+	m.relayNode = &relayNode{sockets: make(map[netip.AddrPort]*simSocket), buffer: make([]byte, 0, codec.MaxDatagram)}
+	bans := ratelimit.NewBans(banTerms)
+	m.relay = New(m.settings, Options{Log: zerolog.Nop(), Bans: bans}, m, m.now)
+	m.relay.Attach(0, m.listener)
+	for i := range n {
+		from := massAddr(i)
+		m.players[from] = protocol.Dial(m.now, listenerAddr, codec.Hello{Identity: uint64(i + 1)})
+		for n := range 12 {
+			if m.speak(from); n >= 3 && m.relay.counters.Established > uint64(i) || n >= 3 && mode == ModeRelay {
+				break
+			}
+		}
+	}
+	if got := m.relay.counters.Established; mode != ModeRelay && got < uint64(n-n/100) {
+		t.Fatalf("%d of %d sessions are established", got, n)
+	}
+	return m
+}
+
+// speak lets a player send, and delivers all that follows.
+func (m *mass) speak(from netip.AddrPort) {
+	player := m.players[from]
+	drainEvents(m.now, player)
+	for b, ok := player.Transmit(m.now, nil); ok; b, ok = player.Transmit(m.now, nil) {
+		m.relay.Receive(m.now, m.listener, from, b)
+	}
+	m.flush()
+}
+
+// flush delivers what the Relay has to send, and the servers' answers.
+func (m *mass) flush() {
+	m.relay.Flush(m.now)
+	for len(m.out) > 0 {
+		d := m.out[0]
+		m.out = m.out[1:]
+		if d.from == listenerAddr {
+			if player := m.players[d.to]; player != nil {
+				_ = player.Receive(m.now, d.bytes)
+			}
+			continue
+		}
+		m.serve(d)
+		m.relay.Flush(m.now)
+	}
+	m.out = nil
+}
+
+// serve gives a server a datagram.
+func (m *mass) serve(d simDatagram) {
+	seat := m.seats[d.from]
+	if seat == nil {
+		var reply []byte
+		seat, reply, _ = m.servers.Accept(m.now, d.from, d.bytes, nil)
+		if len(reply) > 0 {
+			m.relay.Receive(m.now, m.sockets[d.from], d.to, reply)
+		}
+		if seat == nil {
+			return
+		}
+		m.seats[d.from] = seat
+	} else {
+		_ = seat.Receive(m.now, d.bytes)
+	}
+	drainEvents(m.now, seat)
+	for b, ok := seat.Transmit(m.now, nil); ok; b, ok = seat.Transmit(m.now, nil) {
+		m.relay.Receive(m.now, m.sockets[d.from], d.to, b)
+	}
+}
+
+func drainEvents(now time.Time, conn codec.Conn) {
+	for ev, ok := conn.Poll(); ok; ev, ok = conn.Poll() {
+		if ev.Kind == codec.Asked {
+			conn.Admit(now, 1)
+		}
+	}
+}
+
+// visitAll walks to the end at once.
+func visitAll(r *Relay, now time.Time, v Visit) {
+	over := false
+	for r.walk(now, v, func(time.Time) { over = true }); !over; {
+		r.walkOn(now)
+	}
+}
+
+// list is the Relay's part of Server.Sessions.
+func list(r *Relay, now time.Time, q Query) (all []Session) {
+	var found Pages
+	visitAll(r, now, q.Listing(&found))
+	return slices.Concat(found...)
+}
+
+// kick is the Relay's part of Server.Kick.
+func kick(r *Relay, now time.Time, id SessionID, text string) error {
+	result := ErrNoSession
+	visitAll(r, now, id.Visit(func(r *Relay, now time.Time, e *Entry) { result = r.Kick(now, e, text) }))
+	return result
+}
+
+// moveAll is the Relay's part of Server.TransferServer.
+func moveAll(r *Relay, now time.Time, pool *upstream.Pool, from netip.AddrPort) (moved int) {
+	visitAll(r, now, Moving(pool, from, &moved))
+	return moved
+}
+
+// whyOf is the Relay's part of Server.Why.
+func whyOf(r *Relay, now time.Time, a netip.Addr) Why {
+	w := r.guard.why(now, a)
+	visitAll(r, now, w.Of(a))
+	return w
+}

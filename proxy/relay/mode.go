@@ -1,0 +1,53 @@
+package relay
+
+import (
+	"errors"
+	"net/netip"
+	"time"
+
+	"tidegate/codec"
+	"tidegate/internal/enum"
+)
+
+// Mode is how a route handles datagrams.
+type Mode uint8
+
+// Values of Mode.
+const (
+	// ModeTerminate ends each side's protocol and carries messages.
+	ModeTerminate Mode = iota
+	// ModeRelay passes datagrams unchanged. The listener's protocols look only at the first datagram of a client.
+	ModeRelay
+)
+
+// Any stands for an unknown protocol on a route in ModeRelay. It accepts every datagram as a first datagram. It
+// cannot be terminated.
+var Any codec.Protocol = anything{}
+
+type anything struct{}
+
+// errAny reports that Any was asked for more than to let a datagram pass.
+var errAny = errors.New("a protocol that is not known cannot be terminated")
+
+// anySpec has no messages that another protocol could carry.
+var anySpec = codec.Spec{Name: "any", Closed: true}
+
+func (anything) Spec() *codec.Spec { return &anySpec }
+
+func (anything) Sniff([]byte) bool { return true }
+
+func (anything) Accept(_ time.Time, _ netip.AddrPort, _, reply []byte) (codec.Conn, []byte, error) {
+	return nil, reply, errAny
+}
+
+func (anything) Refuse(_, reply []byte, _ codec.Reason) []byte { return reply }
+
+func (anything) Dial(time.Time, netip.AddrPort, codec.Hello) codec.Conn { panic(errAny) }
+
+func (anything) Restore(time.Time, codec.Addresser, []byte) (codec.Conn, error) { return nil, errAny }
+
+// modeNames are as in the configuration.
+var modeNames = []string{"terminate", "relay"}
+
+// UnmarshalText reads a mode's name.
+func (m *Mode) UnmarshalText(text []byte) error { return enum.Parse(modeNames, text, m) }

@@ -1,0 +1,242 @@
+package relay
+
+import (
+	"errors"
+	"net/netip"
+	"time"
+
+	"tidegate/codec"
+	"tidegate/internal/netio"
+	"tidegate/proxy/bridge"
+	"tidegate/proxy/stats"
+	sessions "tidegate/session"
+)
+
+// newcomer handles a datagram from an address without a session. It closes a stream that gets no session, unless the
+// client may ask again.
+func (r *Relay) newcomer(now time.Time, d *listener, s netio.Socket, from netip.AddrPort, datagram []byte) {
+	w := r.guard.recognise(now, d, from, datagram)
+	switch {
+	case w != nil && d.route.Mode == ModeRelay:
+		if !r.sockets.answerList(now, d, w, s, from, datagram) {
+			r.openRelayed(now, d, w, s, from, datagram)
+		}
+		return
+	case w != nil:
+		switch r.greet(now, d, w, s, from, datagram) {
+		case taken:
+			return
+		case mayRepeat:
+			if a, ok := s.(netio.AcceptedStream); ok {
+				a.AwaitHello()
+				return
+			}
+		}
+	}
+	if d.stream {
+		s.Close()
+	}
+}
+
+// recognise finds the protocol of a new client's datagram, or drops the datagram.
+func (g *guard) recognise(now time.Time, d *listener, from netip.AddrPort, datagram []byte) *protocolEntry {
+	if !g.mayEnter(now, d, from, datagram) {
+		return nil
+	}
+	w := d.sniff(datagram)
+	if w == nil {
+		why, cause := strangeness(d, datagram)
+		g.drops.add(now, dropped{why, d, from, len(datagram), cause})
+	}
+	return w
+}
+
+// Causes of drops that an operator can remedy.
+var (
+	errDTLS  = errors.New("DTLS: relay it with the protocol any")
+	errQuery = errors.New("a server query: relay it with the protocol any")
+)
+
+// strangeness returns the reason to drop a datagram that no protocol of a listener knows, and what it looks like.
+func strangeness(d *listener, datagram []byte) (stats.Drop, error) {
+	const handshakeAt, clientHello = 13, 1
+	switch n := len(datagram); {
+	case d.opaque(datagram) != nil:
+		return stats.DropCompressed, codec.ErrCompressed
+	case n > handshakeAt && string(datagram[:2]) == "\x16\xfe" && datagram[handshakeAt] == clientHello:
+		return stats.DropEncrypted, errDTLS
+	case n > 4 && string(datagram[:4]) == "\xff\xff\xff\xff":
+		return stats.DropQuery, errQuery
+	}
+	return stats.DropUnknownProtocol, questionOf(datagram)
+}
+
+// errListPing is the note of a drop that is no reason for a warning: server browsers and "tidegate ping" ask any port.
+var errListPing = errors.New("a server list asks in RakNet")
+
+// listPing follows the first byte and the time of RakNet's question for a server list.
+const listPing = "\x00\xff\xff\x00\xfe\xfe\xfe\xfe\xfd\xfd\xfd\xfd\x12\x34\x56\x78"
+
+// errMoved is the note of a drop that a player notices.
+var errMoved = errors.New("it looks like RakNet data of no session: perhaps a player whose address has changed")
+
+// questionOf returns errListPing for a RakNet question of a server list, errMoved for what may be RakNet's data, else
+// nil.
+func questionOf(datagram []byte) error {
+	const at = 9
+	if len(datagram) >= at+len(listPing) && (datagram[0] == 1 || datagram[0] == 2) &&
+		string(datagram[at:at+len(listPing)]) == listPing {
+		return errListPing
+	}
+	if len(datagram) >= 4 && datagram[0]&0xf0 == 0x80 {
+		return errMoved
+	}
+	return nil
+}
+
+// greet handles the first datagram from an address in a terminated protocol.
+func (r *Relay) greet(now time.Time, d *listener, w *protocolEntry, s netio.Socket, from netip.AddrPort,
+	datagram []byte) outcome {
+	// Where Accept gives proof, it also shows which client asks for a session. Elsewhere every datagram counts as a
+	// request.
+	proved := w.proof == codec.ProvedAccept
+	full := r.table.room(now, from, proved)
+	closed := r.draining || d.retired
+	if !proved && (r.guard.mustWait(now, r.draining, d, from, len(datagram), full) ||
+		!r.guard.mayAsk(now, d, from, len(datagram), false)) {
+		return mayRepeat
+	}
+	if full != nil || closed {
+		if refused, out := r.refuse(now, d, w, s, from, datagram, full); refused {
+			return out
+		}
+	}
+	conn, reply, err := w.protocol.Accept(now, from, datagram, r.sockets.Buffer())
+	if len(reply) > 0 {
+		r.sockets.answer(now, d, s, from, datagram, reply)
+	}
+	switch {
+	case err != nil:
+		r.drops.add(now, dropped{stats.DropOf(err), d, from, len(datagram), err})
+	case conn != nil && r.isPresent(now, d, w, from, conn):
+		if w.proof == codec.ProvedAccept &&
+			(r.presence.mayReturn(now, d, from.Addr(), conn, r.shard) || mayHaveLeft(now, r, d, from, conn)) {
+			r.drops.add(now, dropped{stats.DropKnown, d, from, len(datagram), nil})
+			return mayRepeat
+		}
+		r.sockets.refusePresent(now, d, w, s, from, datagram)
+	case conn == nil:
+	case full != nil || closed: // the protocol has no refusal
+		_, why := d.whyFull(r.draining, full)
+		r.drops.add(now, dropped{why, d, from, len(datagram), full})
+	case proved && !r.guard.mayAsk(now, d, from, len(datagram), true):
+		return mayRepeat
+	case r.open(now, d, w, s, from, len(datagram), conn):
+		return taken
+	}
+	return turnedAway
+}
+
+// answerList answers a server list that asks through a relay. It reports whether the datagram is such a question. It
+// makes no session, and asks no server: strangers' questions cost the servers nothing.
+func (o *outlet) answerList(now time.Time, d *listener, w *protocolEntry, s netio.Socket, from netip.AddrPort,
+	datagram []byte) bool {
+	protocol, ok := w.protocol.(codec.Pinger)
+	if !ok || !protocol.IsPing(datagram) {
+		return false
+	}
+	var reply []byte
+	if d.pong != nil {
+		reply = d.pong.answer(o.Buffer(), datagram, protocol)
+	} else {
+		_, reply, _ = protocol.Accept(now, from, datagram, o.Buffer())
+	}
+	if len(reply) == 0 {
+		o.drops.add(now, dropped{stats.DropUnanswered, d, from, len(datagram), nil})
+		return true
+	}
+	o.answer(now, d, s, from, datagram, reply)
+	return true
+}
+
+// open makes a session for a new client. If necessary, a half-open session makes room.
+func (r *Relay) open(now time.Time, d *listener, w *protocolEntry, s netio.Socket, from netip.AddrPort, size int,
+	conn codec.Conn) bool {
+	e, err := r.add(now, d, w, s, from, &terminated{
+		bridge:  w.bridge,
+		client:  side{Sender: bridge.Sender{Conn: conn}},
+		trust:   trust{proof: w.proof, guessed: w.guessed, unbound: r.settings.Unproved.trusts(from.Addr())},
+		expires: now.Add(r.settings.HandshakeTimeout),
+	})
+	if err != nil { // another loop has taken the last place of the address
+		_, why := d.whyFull(false, err)
+		r.drops.add(now, dropped{why, d, from, size, err})
+		return false
+	}
+	r.drops.has(stats.FateTaken)
+	r.presence.add(&e.Value, from)
+	e.Value.trust.owe(from, size)
+	if w.asksFirst {
+		r.askFirst(now, e)
+	}
+	r.settle(now, e)
+	r.table.reviewTrust(e, &r.known, false)
+	return true
+}
+
+// isPresent reports whether a new client already plays from another address. A goodbye of that session is believed if
+// the client has proved that it comes from the same host.
+func (r *Relay) isPresent(now time.Time, d *listener, w *protocolEntry, from netip.AddrPort, conn codec.Conn) bool {
+	known, ok := r.presence.find(d, conn)
+	if !ok {
+		return false
+	}
+	e := r.table.Get(sessions.Key{Listener: d.index, Client: known.from})
+	if e == nil || e.Value.serial != known.session || known.from.Addr() != from.Addr() || w.proof != codec.ProvedAccept {
+		return true
+	}
+	if !complete(r, now, e) {
+		return false
+	}
+	old, ok := e.Value.client.Conn.(codec.Leaver)
+	if !ok || !old.Believe(now) {
+		return true
+	}
+	r.settle(now, e)
+	return false
+}
+
+// A client that is silent for silentTime is asked whether it is still there, if a client of its name and host comes
+// from another port. After quietTime the new client gets no refusal yet, since it would give up.
+const (
+	quietTime  = 250 * time.Millisecond
+	silentTime = time.Second
+)
+
+// mayHaveLeft reports whether the session of a client's name and host may be over. Its client is asked, and the new
+// client asks again meanwhile. A live client answers. So a thief of its name ends nothing.
+func mayHaveLeft(now time.Time, r *Relay, d *listener, from netip.AddrPort, conn codec.Conn) bool {
+	known, ok := r.presence.find(d, conn)
+	e := r.table.Get(sessions.Key{Listener: d.index, Client: known.from})
+	if !ok || e == nil || e.Value.serial != known.session || known.from.Addr() != from.Addr() {
+		return false
+	}
+	if silent := now.Sub(e.Value.heard); silent < silentTime || !complete(r, now, e) {
+		return silent >= quietTime
+	}
+	old, ok := e.Value.client.Conn.(codec.Leaver)
+	if !ok || !old.Doubt(now) {
+		return false
+	}
+	r.settle(now, e)
+	return true
+}
+
+// refusePresent tells a client that it is already connected.
+func (o *outlet) refusePresent(now time.Time, d *listener, w *protocolEntry, s netio.Socket,
+	from netip.AddrPort, datagram []byte) {
+	o.drops.add(now, dropped{stats.DropKnown, d, from, len(datagram), nil})
+	if reply := w.protocol.Refuse(datagram, o.Buffer(), codec.AlreadyConnected); len(reply) > 0 {
+		o.answer(now, d, s, from, datagram, reply)
+	}
+}

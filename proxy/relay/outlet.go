@@ -1,0 +1,290 @@
+package relay
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+
+	"tidegate/codec"
+	"tidegate/internal/netio"
+	"tidegate/proxy/stats"
+	"tidegate/ratelimit"
+)
+
+// outlet sends a Relay's datagrams: to clients, to servers along paths, and to strangers within a budget.
+type outlet struct {
+	Sockets
+	tap      *tap // between the Relay and the loop's sockets; nil: no capture runs, and nothing is recorded
+	paths    *paths
+	drops    *dropLog
+	counters *stats.Counters
+	dirty    *marked
+	players  *Players
+
+	replies   *ratelimit.Budget // for answers to strangers that are no larger than their questions
+	allowance *Allowance        // for clients without proof of address; shared by all Relays
+	unproved  *Unproved         // of the settings
+	scratch   []byte            // for datagrams to trusted proxies
+}
+
+// Capture copies datagrams into a Spool from now on, as its filter selects.
+func (r *Relay) Capture(s *Spool) {
+	r.sockets.insertTap(r.table)
+	r.sockets.tap.spools = append(r.sockets.tap.spools, s)
+}
+
+// Record copies all datagrams into a BlackBox from now on.
+func (r *Relay) Record(b *BlackBox) {
+	r.sockets.insertTap(r.table)
+	r.sockets.tap.box = b
+}
+
+func (o *outlet) insertTap(table sessionTable) {
+	if o.tap == nil {
+		o.tap = &tap{Sockets: o.Sockets, table: table}
+		o.Sockets = o.tap
+	}
+}
+
+// EndCapture ends the effect of Capture.
+func (r *Relay) EndCapture(s *Spool) {
+	o := &r.sockets
+	if o.tap == nil {
+		return
+	}
+	if o.tap.spools = slices.DeleteFunc(o.tap.spools,
+		func(other *Spool) bool { return other == s }); len(o.tap.spools) == 0 && o.tap.box == nil {
+		o.Sockets, o.tap = o.tap.Sockets, nil
+	}
+}
+
+// transmit writes the datagrams of the touched sides of a session.
+func (o *outlet) transmit(now time.Time, e *Entry, touched sides) {
+	p := &e.Value
+	for touched.has(clientSide) {
+		b, ok := p.client.Conn.Transmit(now, p.via.begin(o.Buffer()))
+		if !ok {
+			break
+		}
+		o.sendToClient(now, e, b)
+	}
+	if touched.has(clientSide) && p.mayStray() {
+		p.resent = p.client.Conn.Stats().Resent
+	}
+	if touched.has(serverSide) && p.upstream.Conn != nil && p.socket != nil {
+		o.sendUp(now, e)
+	}
+}
+
+// sendToClient sends a datagram to a session's client, within the bounds of trust.
+func (o *outlet) sendToClient(now time.Time, e *Entry, datagram []byte) {
+	p, client := &e.Value, e.Key.Client
+	size := len(datagram) - p.via.headerLen()
+	if !p.trust.spend(client, size) && !p.spendMore(now, o.allowance, o.unproved, client, size) {
+		o.drops.count(now, dropped{stats.DropUnproved, p.listener, client, len(datagram), nil})
+		return
+	}
+	o.counters.Clients.Out.Count(datagram)
+	if p.repeats() {
+		o.seek(p, client, datagram)
+	}
+	if far, ok := p.face.(*farFace); ok {
+		o.answerFar(far, p.listener, client, datagram)
+		return
+	}
+	o.Send(p.face, p.via.to(client), datagram)
+}
+
+// spendMore reports whether a datagram may go to a client beyond its credit. A client that may never prove its
+// address plays within an allowance. Riptide repeats a lost Welcome. This repetition counts as an answer to a
+// stranger, like a pong. The client waits for it in silence, and so earns no credit.
+func (p *session) spendMore(now time.Time, a *Allowance, bound *Unproved, client netip.AddrPort, size int) bool {
+	switch {
+	case p.trust.mayBeSilent(), p.trust.guessed && p.trust.answered:
+		return a.spend(now, bound, &p.trust, client, size)
+	case p.trust.proof == codec.ProvedClientID:
+		return p.listener.mayAnswer(now, client)
+	}
+	return false
+}
+
+// answer sends a stateless reply. A larger reply than the question can amplify an attack. A smaller one still takes
+// time. Each kind has a budget.
+func (o *outlet) answer(now time.Time, d *listener, s netio.Socket, from netip.AddrPort, datagram, reply []byte) {
+	switch {
+	case d.stream:
+	case len(reply) > len(datagram) && !d.mayAnswer(now, from):
+		o.drops.add(now, dropped{stats.DropPingBudget, d, from, len(datagram), nil})
+		return
+	case len(reply) <= len(datagram) && !o.replies.Allow(now, from.Addr()):
+		o.drops.add(now, dropped{stats.DropReplyBudget, d, from, len(datagram), nil})
+		return
+	}
+	o.drops.has(stats.FateAnswered)
+	o.counters.Clients.Out.Count(reply)
+	o.sendAnswer(d, s, from, reply)
+}
+
+// sendAnswer sends a stranger an answer, through the trusted proxy of the present datagram if there is one.
+func (o *outlet) sendAnswer(d *listener, s netio.Socket, client netip.AddrPort, answer []byte) {
+	if d.proxies == nil {
+		o.Send(s, client, answer)
+		return
+	}
+	via := &d.proxies.at
+	if via.simple() {
+		o.scratch = append(via.begin(o.scratch[:0]), answer...)
+		answer = o.scratch
+	}
+	o.Send(s, via.to(client), answer)
+}
+
+// sendUp sends the datagrams of a session's upstream side, as far as its path allows now.
+func (o *outlet) sendUp(now time.Time, e *Entry) {
+	p := &e.Value
+	way := p.path
+	for way == nil || !p.waits && !way.blocked && way.free(now) {
+		b, ok := p.upstream.Conn.Transmit(now, p.preamble.begin(o.Buffer()))
+		if !ok {
+			return
+		}
+		o.sendToServer(now, p, b)
+	}
+	if !p.waits {
+		p.waits = true
+		way.line.push(e)
+		o.paths.block(way)
+	}
+}
+
+// sendToServer sends a datagram on a session's path.
+func (o *outlet) sendToServer(now time.Time, p *session, b []byte) {
+	if p.path != nil {
+		o.paths.count(now, p.path)
+	}
+	o.counters.Upstreams.Out.Count(b)
+	p.preamble.sent()
+	o.Send(p.socket, p.server.Addr, b)
+}
+
+// forwardUp forwards a client's datagram to its server, or parks it until its path is free.
+func (o *outlet) forwardUp(now time.Time, e *Entry, datagram []byte) {
+	p := &e.Value
+	way := p.path
+	switch {
+	case way == nil:
+	case !way.blocked && way.free(now):
+		o.paths.count(now, way)
+	case way.parked.len() == maxParked:
+		o.drops.add(now, dropped{stats.DropPaced, p.listener, e.Key.Client, len(datagram), nil})
+		return
+	default:
+		way.park(e, datagram)
+		o.paths.block(way)
+		return
+	}
+	o.toServer(now, e, datagram, true)
+}
+
+// toServer sends a client's datagram to its server. lent says that it lies in the sockets' own memory.
+func (o *outlet) toServer(now time.Time, e *Entry, datagram []byte, lent bool) {
+	p := &e.Value
+	switch {
+	case p.preamble != nil:
+		o.sendHeaded(now, e, p.socket, p.server.Addr, p.preamble.begin(o.Buffer()), datagram)
+		p.preamble.sent()
+	case lent:
+		o.Forward(p.socket, p.server.Addr, datagram)
+	default:
+		o.Send(p.socket, p.server.Addr, datagram)
+	}
+}
+
+// sendHeaded sends a datagram after the header in b.
+func (o *outlet) sendHeaded(now time.Time, e *Entry, s netio.Socket, to netip.AddrPort, b, datagram []byte) {
+	if len(b)+len(datagram) > netio.MaxDatagram {
+		o.drops.add(now, dropped{stats.DropTooLarge, e.Value.listener, e.Key.Client, len(datagram), nil})
+		return
+	}
+	o.Send(s, to, append(b, datagram...))
+}
+
+// clear lets waiting sessions and datagrams leave, as far as their paths allow: one datagram each in turn.
+func (o *outlet) clear(now time.Time) {
+	still := o.paths.blocked[:0]
+	for _, p := range o.paths.blocked {
+		for p.free(now) && o.nextInLine(now, p) {
+		}
+		if p.blocked = p.line.len() > 0 || p.parked.len() > 0; p.blocked {
+			still = append(still, p)
+		}
+	}
+	o.paths.blocked = still
+}
+
+// nextInLine gives one waiting session or datagram a turn. It reports whether there was one.
+func (o *outlet) nextInLine(now time.Time, way *path) bool {
+	way.odd = !way.odd // neither kind of session waits for all of the other kind
+	if way.odd {
+		return o.sendParked(now, way) || o.sendWaiting(now, way)
+	}
+	return o.sendWaiting(now, way) || o.sendParked(now, way)
+}
+
+// sendWaiting gives the first session in line its turn. It reports whether there was one.
+func (o *outlet) sendWaiting(now time.Time, way *path) bool {
+	e := way.line.pop()
+	if e == nil {
+		return false
+	}
+	p := &e.Value
+	if p.path != way || !p.waits {
+		return true // the session has left
+	}
+	o.dirty.mark(e)
+	b, ok := p.upstream.Conn.Transmit(now, p.preamble.begin(o.Buffer()))
+	if p.waits = ok; ok {
+		o.counters.Paced++
+		o.sendToServer(now, p, b)
+		way.line.push(e)
+	}
+	return true
+}
+
+// parkLine takes the datagrams of the sessions in a path's line, and parks them. A session can be saved only after its
+// connection has given all datagrams.
+func (o *outlet) parkLine(now time.Time, way *path) {
+	for e := way.line.pop(); e != nil; e = way.line.pop() {
+		p := &e.Value
+		if p.path != way || !p.waits {
+			continue // the session has left
+		}
+		p.waits = false
+		for {
+			b, ok := p.upstream.Conn.Transmit(now, o.Buffer())
+			if !ok {
+				break
+			}
+			way.park(e, b)
+		}
+		o.dirty.mark(e)
+	}
+}
+
+// sendParked sends the first datagram that is parked on a path. It reports whether there was one.
+func (o *outlet) sendParked(now time.Time, way *path) bool {
+	d := way.parked.pop()
+	if d == nil {
+		return false
+	}
+	if p := &d.of.Value; p.path == way && p.socket != nil {
+		o.paths.count(now, way)
+		o.counters.Paced++
+		if !p.isRelayed() {
+			o.counters.Upstreams.Out.Count(d.bytes)
+		}
+		o.toServer(now, d.of, d.bytes, false)
+	}
+	d.of = nil
+	return true
+}

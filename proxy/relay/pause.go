@@ -1,0 +1,36 @@
+package relay
+
+import "time"
+
+// Stood notes that the process stood still for d. Servers had no chance to answer in that time, and clients no chance
+// to finish a handshake. So the time does not count against them.
+func (r *Relay) Stood(d time.Duration) {
+	r.journal.log.Warn().Int64("for_ms", d.Milliseconds()).Msg("the process stood still")
+	r.stood += d
+	for _, c := range r.checkers {
+		c.stood(d)
+	}
+}
+
+// spare moves the deadlines of a session by the time that the process stood still since the last call. It is called
+// before a deadline is judged or set, with the whole time since the Relay was made. So a pause costs no walk over all
+// sessions.
+func (p *session) spare(stood time.Duration) {
+	d := stood - p.spared
+	if d == 0 {
+		return
+	}
+	p.spared = stood
+	if p.isRelayed() {
+		if !p.established {
+			p.opened = p.opened.Add(d)
+		}
+		return
+	}
+	if !p.dialBy.IsZero() {
+		p.dialBy = p.dialBy.Add(d)
+	}
+	if !p.established && !p.ending {
+		p.expires = p.expires.Add(d)
+	}
+}

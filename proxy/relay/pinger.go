@@ -1,0 +1,191 @@
+package relay
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+
+	"tidegate/codec"
+	"tidegate/internal/netio"
+	"tidegate/internal/upstream"
+	"tidegate/proxy/stats"
+)
+
+// pinger asks the servers of a route for their texts, and makes the texts of the route's listeners from them.
+type pinger struct {
+	route     *route
+	protocol  codec.Pinger
+	token     uint64 // in its questions: an answer without it comes from a stranger
+	due       time.Time
+	listeners []*listener
+	listed    []*upstream.Server
+	servers   []*pinged // the servers in listed
+
+	texts  [][]byte // scratch: the texts that count, in the order of servers
+	joined []byte   // scratch
+}
+
+// pinged is a pinger's state about one server.
+type pinged struct {
+	pinger *pinger
+	addr   netip.AddrPort
+	socket netio.Socket // nil while there is none
+	heard  time.Time    // when it last answered; zero: it has no text that counts
+	text   []byte
+	pong   []byte // the datagram with text
+	// answers reports that the last question was answered. Otherwise the next question has a header again, as a
+	// stranger's has: the server may have been restarted.
+	answers  bool
+	silences int // questions in a row without an answer
+	preamble *preamble
+}
+
+// mostSilences is the number of unanswered questions after which the next one comes from another port. A NAT on the way
+// may still lead the old port to a server that has moved.
+const mostSilences = 3
+
+func newPinger(r *route, protocol codec.Pinger, listeners []*listener, token uint64, now time.Time) *pinger {
+	return &pinger{route: r, protocol: protocol, token: token, due: now, listeners: listeners}
+}
+
+// newPingers makes a pinger for every route whose listeners show its servers' texts.
+func newPingers(now time.Time, routes []*route, listeners []*listener, ids identities) (all []*pinger) {
+	for _, route := range routes {
+		if route.Pings.Refresh <= 0 || route.Upstream.Transport.Stream {
+			continue
+		}
+		protocol, _ := route.Upstream.Protocol.(codec.Pinger)
+		var showing []*listener
+		for _, d := range listeners {
+			if d.route != route || d.pong == nil {
+				continue
+			}
+			showing = append(showing, d)
+			if protocol == nil && route.Mode == ModeRelay {
+				protocol = d.pinger() // the servers speak it too
+			}
+		}
+		if protocol != nil && len(showing) > 0 {
+			all = append(all, newPinger(route, protocol, showing, ids.next(), now))
+		}
+	}
+	return all
+}
+
+// list updates servers to the Pool's present list. Servers that stay keep their texts.
+func (p *pinger) list() {
+	listed := p.route.pool.Servers()
+	if slices.Equal(listed, p.listed) {
+		return
+	}
+	old := p.servers
+	p.listed, p.servers = listed, nil
+	for _, server := range listed {
+		i := slices.IndexFunc(old, func(s *pinged) bool { return s.addr == server.Addr })
+		if i < 0 {
+			p.servers = append(p.servers, &pinged{pinger: p, addr: server.Addr})
+			continue
+		}
+		p.servers = append(p.servers, old[i])
+		old = slices.Delete(old, i, i+1)
+	}
+	for _, s := range old {
+		s.close()
+	}
+}
+
+// close closes the pinger's sockets.
+func (p *pinger) close() {
+	for _, s := range p.servers {
+		s.close()
+	}
+}
+
+func (s *pinged) close() {
+	if s.socket != nil {
+		s.socket.Close()
+	}
+}
+
+// advance asks every server again once that is due.
+func (p *pinger) advance(now time.Time, r *Relay) {
+	if now.Before(p.due) {
+		return
+	}
+	p.due = now.Add(p.route.Pings.Refresh)
+	p.list()
+	for _, s := range p.servers {
+		if now.Sub(s.heard) >= p.route.Pings.Keep {
+			s.heard = time.Time{}
+		}
+		p.ask(now, r, s)
+	}
+	p.publish()
+}
+
+func (p *pinger) ask(now time.Time, r *Relay, s *pinged) {
+	if s.silences++; s.answers {
+		s.silences = 1
+	}
+	if s.silences > mostSilences && s.socket != nil {
+		s.close()
+		s.socket, s.silences = nil, 1
+	}
+	if s.socket == nil {
+		socket, err := r.sockets.Dial(s.addr, netio.SocketOptions{Local: p.route.Upstream.source(s.addr.Addr())})
+		if err != nil {
+			r.drops.count(now, dropped{stats.DropSocket, p.listeners[0], s.addr, 0, err})
+			return
+		}
+		socket.SetOwner(s)
+		s.socket = socket
+	}
+	if self := s.socket.Addr(); !s.answers {
+		s.preamble = p.route.Upstream.Headers.preamble(self, self)
+	}
+	s.answers = false
+	question := p.protocol.AppendPing(s.preamble.begin(r.sockets.Buffer()), p.token)
+	r.counters.Upstreams.Out.Count(question)
+	r.sockets.Send(s.socket, s.addr, question)
+	s.preamble.sent()
+}
+
+// answered handles a datagram from a server's address.
+func (s *pinged) answered(now time.Time, r *Relay, datagram []byte) {
+	datagram = s.preamble.heard(datagram)
+	token, text, err := s.pinger.protocol.ParsePong(datagram)
+	switch {
+	case err != nil:
+		r.drops.add(now, dropped{stats.DropMalformed, s.pinger.listeners[0], s.socket.Peer(), len(datagram), err})
+	case token != s.pinger.token:
+		r.drops.add(now, dropped{stats.DropUnexpected, s.pinger.listeners[0], s.socket.Peer(), len(datagram),
+			codec.ErrUnexpected})
+	default:
+		r.drops.has(stats.FateTaken)
+		s.heard, s.answers = now, true
+		s.text, s.pong = append(s.text[:0], text...), append(s.pong[:0], datagram...)
+		s.pinger.publish()
+	}
+}
+
+// publish makes the listeners' texts from the texts that count.
+func (p *pinger) publish() {
+	p.texts = p.texts[:0]
+	var pong []byte // of the first server
+	for _, s := range p.servers {
+		// In ModeRelay even an empty text of a server counts. Otherwise the configured text is better than an empty one.
+		if s.heard.IsZero() || len(s.text) == 0 && p.route.Mode != ModeRelay {
+			continue
+		}
+		if p.texts = append(p.texts, s.text); pong == nil {
+			pong = s.pong
+		}
+	}
+	for _, d := range p.listeners {
+		p.joined = p.joined[:0]
+		if len(p.texts) > 0 {
+			p.joined = p.protocol.JoinPongs(p.joined, p.texts, codec.Listing{Name: p.route.Pings.Name, Port: d.port})
+		}
+		d.pong.set(p.joined, pong)
+	}
+}

@@ -1,0 +1,153 @@
+package relay
+
+import (
+	"net/netip"
+	"time"
+
+	"tidegate/codec"
+	"tidegate/internal/netio"
+	"tidegate/proxy/stats"
+	sessions "tidegate/session"
+)
+
+// patience protects a half-open session whose client has proved its address from new clients with proof. It is longer
+// than an honest handshake with a server that answers.
+const patience = 3 * time.Second
+
+// youth protects a half-open session whose client has not proved its address from new clients without proof. It
+// applies while only half-open places are short. Such clients repeat themselves, and find places when the burst of
+// handshakes is over.
+const youth = time.Second
+
+// room reports why there is no place for a new client, or nil. When all places are taken, a half-open session makes
+// room.
+func (t sessionTable) room(now time.Time, from netip.AddrPort, proved bool) error {
+	full := t.Room(from.Addr())
+	if t.victim(now, full, from.Addr(), proved) != nil {
+		return nil
+	}
+	return full
+}
+
+// victim returns the session that makes room for a new client, or nil. full is why the table has no room. The victim
+// is the oldest session without proof of address. If there is none, a new client with proof takes the place of the
+// oldest half-open session that is older than patience. An address that has too many sessions gets the place of its
+// oldest relayed question that the server has answered. Established sessions are safe.
+func (t sessionTable) victim(now time.Time, full error, from netip.Addr, proved bool) *Entry {
+	if full == sessions.ErrAddress || full == sessions.ErrAddressFull {
+		return t.Spare(from)
+	}
+	if full != sessions.ErrHalfOpen && full != sessions.ErrFull {
+		return nil
+	}
+	if e := t.Eldest(false); e != nil {
+		if !proved && full == sessions.ErrHalfOpen && now.Sub(e.Value.opened) < youth {
+			return nil
+		}
+		return e
+	}
+	if e := t.Eldest(true); e != nil && proved && now.Sub(e.Value.opened) >= patience {
+		return e
+	}
+	return nil
+}
+
+// evict ends a half-open session at once. It says goodbye to both sides, and does not wait for answers.
+func (r *Relay) evict(now time.Time, e *Entry) {
+	p := &e.Value
+	r.counters.Evicted++
+	if p.isRelayed() {
+		r.endRelayed(now, e, stats.ByProxy, codec.ServerFull)
+		return
+	}
+	r.end(now, e, stats.ByProxy, codec.Goodbye{Reason: codec.ServerFull})
+	r.sockets.transmit(now, e, bothSides)
+	p.client.Down, p.upstream.Down = true, true
+	r.forget(now, e)
+}
+
+// outcome is the result of a new client's datagram.
+type outcome uint8
+
+const (
+	turnedAway outcome = iota
+	mayRepeat          // there is no place at present, and the client was not told so
+	taken              // there is a session now
+)
+
+// add adds a session to the table. If necessary, a half-open session makes room. A session without a terminated part
+// is relayed.
+func (r *Relay) add(now time.Time, d *listener, w *protocolEntry, s netio.Socket, from netip.AddrPort,
+	t *terminated) (*Entry, error) {
+	proved := t != nil && w.proof == codec.ProvedAccept
+	if e := r.table.victim(now, r.table.Room(from.Addr()), from.Addr(), proved); e != nil {
+		r.evict(now, e)
+	}
+	e, err := r.table.Add(sessions.Key{Listener: d.index, Client: from}, session{
+		listener: d, route: d.route, protocol: w.protocol, face: s, via: d.via(nil), serial: r.serials.next(), tally: w.tally,
+		opened: now, heard: now, spared: r.stood, terminated: t,
+	})
+	if err != nil {
+		return nil, err
+	}
+	d.sessions++
+	r.counters.Opened++
+	w.tally.Opened++
+	r.guard.enroll(&e.Value.meter, from.Addr())
+	return e, nil
+}
+
+// mustWait drops the datagram of a new client without proof if there will be a place soon. It notes that the client
+// has asked. But the limits of handshakes do not count it: a request without a place must not keep the client out
+// later.
+func (g *guard) mustWait(now time.Time, draining bool, d *listener, from netip.AddrPort, size int, full error) bool {
+	if full == nil {
+		return false
+	}
+	reason, why := d.whyFull(draining, full)
+	if reason != codec.ReasonNone {
+		return false
+	}
+	g.seen.Seen(g.sinceStart(now), from)
+	g.drops.add(now, dropped{why, d, from, size, full})
+	return true
+}
+
+// refuse refuses a new client in its protocol. It returns false for a datagram that has no refusal, because it does
+// not ask for a session. Most clients take a refusal as final. So refuse sends none where only half-open places are
+// short. Such places are soon free again, and clients repeat themselves.
+func (r *Relay) refuse(
+	now time.Time, d *listener, w *protocolEntry, s netio.Socket, from netip.AddrPort, datagram []byte, full error,
+) (refused bool, out outcome) {
+	reason, why := d.whyFull(r.draining, full)
+	said := reason
+	if said == codec.ReasonNone {
+		said = codec.ServerFull
+	}
+	reply := w.protocol.Refuse(datagram, r.sockets.Buffer(), said)
+	if len(reply) == 0 {
+		return false, turnedAway
+	}
+	r.drops.add(now, dropped{why, d, from, len(datagram), full})
+	if reason == codec.ReasonNone {
+		return true, mayRepeat
+	}
+	r.sockets.answer(now, d, s, from, datagram, reply)
+	return true, turnedAway
+}
+
+// whyFull returns the refusal of a new client without a place in the table, and the reason to drop its datagram.
+// ReasonNone means that there will be a place soon, and no refusal.
+func (d *listener) whyFull(draining bool, full error) (codec.Reason, stats.Drop) {
+	switch {
+	case draining, d.retired:
+		return codec.ServerStopped, stats.DropClosing
+	case full == sessions.ErrHalfOpen:
+		return codec.ReasonNone, stats.DropHalfOpen
+	case full == sessions.ErrAddress, full == sessions.ErrNetwork:
+		return codec.ReasonNone, stats.DropHalfOpenSource
+	case full == sessions.ErrAddressFull, full == sessions.ErrNetworkFull:
+		return codec.ServerFull, stats.DropSourceFull
+	}
+	return codec.ServerFull, stats.DropTableFull
+}

@@ -1,0 +1,345 @@
+package relay
+
+import (
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"tidegate/codec"
+	"tidegate/internal/netio"
+	"tidegate/internal/stray"
+	"tidegate/proxy/stats"
+	sessions "tidegate/session"
+)
+
+// maxPlayerNews bounds the changes that wait for the fleet. Beyond it, the fleet asks for all players.
+const maxPlayerNews = 1 << 16
+
+// Players knows the clients of all loops for a fleet, and passes datagrams on to other nodes. Without a fleet it does
+// nothing. It has at most one entry per session. Its lock is held only while a session begins or ends, and for a
+// stranger's datagram. It is safe for concurrent use.
+type Players struct {
+	carrier atomic.Pointer[stray.Carrier] // nil: no fleet follows players
+
+	mu     sync.RWMutex
+	secret stray.Secret
+	loops  map[stray.Key]uint16 // of the clients' sessions
+	news   playerNews
+}
+
+// playerNews are the changes that the fleet does not know yet.
+type playerNews struct {
+	opened, closed []stray.Key
+	missed         bool // there were too many
+}
+
+// Join begins to know clients. They are added afterwards.
+func (p *Players) Join(carrier stray.Carrier, secret stray.Secret) {
+	p.mu.Lock()
+	p.secret, p.loops, p.news = secret, make(map[stray.Key]uint16), playerNews{}
+	p.mu.Unlock()
+	p.carrier.Store(&carrier)
+}
+
+func (p *Players) on() bool { return p.carrier.Load() != nil }
+
+// opened notes that a client of a loop is no stranger.
+func (p *Players) opened(listener uint64, client netip.AddrPort, loop int) {
+	if !p.on() {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	key := p.secret.Key(listener, client)
+	p.loops[key] = uint16(loop)
+	if len(p.news.opened) < maxPlayerNews {
+		p.news.opened = append(p.news.opened, key)
+	} else {
+		p.news.missed = true
+	}
+}
+
+// closed notes that a client of a loop has left.
+func (p *Players) closed(listener uint64, client netip.AddrPort, loop int) {
+	if !p.on() {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	key := p.secret.Key(listener, client)
+	if at, ok := p.loops[key]; !ok || int(at) != loop {
+		return
+	}
+	delete(p.loops, key)
+	if len(p.news.closed) < maxPlayerNews {
+		p.news.closed = append(p.news.closed, key)
+	} else {
+		p.news.missed = true
+	}
+}
+
+// Changes returns what has changed since the last call: opened may have clients that have left meanwhile, and closed
+// ones that are back. With whole, or after too many changes, opened has all clients, and the result is whole.
+func (p *Players) Changes(whole bool) (opened, closed []stray.Key, isWhole bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	news := p.news
+	p.news = playerNews{}
+	if !whole && !news.missed {
+		for _, key := range news.opened {
+			if _, ok := p.loops[key]; ok {
+				opened = append(opened, key)
+			}
+		}
+		for _, key := range news.closed {
+			if _, ok := p.loops[key]; !ok {
+				closed = append(closed, key)
+			}
+		}
+		return opened, closed, false
+	}
+	opened = make([]stray.Key, 0, len(p.loops))
+	for key := range p.loops {
+		opened = append(opened, key)
+	}
+	return opened, nil, true
+}
+
+// Home returns a client's key, and the loop that has its session or should have it.
+func (p *Players) Home(d *stray.Datagram, loops int) (key stray.Key, loop int) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	key = p.secret.Key(d.Listener, d.Client)
+	if at, ok := p.loops[key]; ok {
+		return key, int(at)
+	}
+	return key, int(uint64(key) % uint64(loops))
+}
+
+// passOn passes a stranger's datagram on, if another node or another loop has the session. It reports whether it did.
+func (p *Players) passOn(l *listener, s netio.Socket, from netip.AddrPort, loop int, datagram []byte) bool {
+	carrier := p.carrier.Load()
+	if carrier == nil || l.stream || l.proxies != nil || len(datagram) > stray.MaxDatagram {
+		return false
+	}
+	p.mu.RLock()
+	key := p.secret.Key(l.id, from)
+	at, here := p.loops[key]
+	p.mu.RUnlock()
+	d := stray.Datagram{Listener: l.id, Client: from, Bytes: datagram}
+	if s != l.socket {
+		d.Local = s.Addr().Addr()
+	}
+	if here {
+		if int(at) == loop {
+			return false
+		}
+		(*carrier).PassHere(&d)
+		return true
+	}
+	return (*carrier).PassOn(key, &d)
+}
+
+// farFace is the way to a client whose datagrams arrive at another node. Its own socket is the client's at home.
+type farFace struct {
+	netio.Socket
+	node string
+}
+
+// maxFarFaces bounds the far faces that a Relay has made. Sessions keep theirs beyond it.
+const maxFarFaces = 4096
+
+type farKey struct {
+	home netio.Socket
+	node string
+}
+
+// ways are a Relay's ways to clients whose datagrams arrive elsewhere.
+type ways struct {
+	players *Players // shared with its siblings
+	at      string   // the node at which the present datagram has arrived; empty: here
+	far     map[farKey]*farFace
+}
+
+// face returns a session's way to its client by a node.
+func (w *ways) face(home netio.Socket, node string) netio.Socket {
+	if node == "" {
+		return home
+	}
+	key := farKey{home, node}
+	if f := w.far[key]; f != nil {
+		return f
+	}
+	if w.far == nil || len(w.far) >= maxFarFaces {
+		w.far = make(map[farKey]*farFace)
+	}
+	f := &farFace{home, node}
+	w.far[key] = f
+	return f
+}
+
+// Home returns the session's own socket to its client.
+func (p *session) home() netio.Socket {
+	if f, ok := p.face.(*farFace); ok {
+		return f.Socket
+	}
+	return p.face
+}
+
+// isFar reports whether the client's datagrams arrive at another node.
+func (p *session) isFar() bool {
+	_, ok := p.face.(*farFace)
+	return ok
+}
+
+// mayStray reports whether the client's datagrams, or those of other clients of its listener, arrive at another node.
+func (p *session) mayStray() bool { return p.isFar() || p.listener.arriving != "" }
+
+// repeats reports whether the client's connection sends a message again, and the client may not be where its last
+// datagram has arrived. A silent client does not show that.
+func (p *session) repeats() bool {
+	return p.mayStray() && p.client.Conn.Stats().Resent != p.resent
+}
+
+// seek also sends a datagram on other ways than the client's last one: from here, and by the node where the last
+// datagram of any client of the listener has arrived. A floating address leads all clients to the same node.
+func (o *outlet) seek(p *session, client netip.AddrPort, datagram []byte) {
+	far, ok := p.face.(*farFace)
+	if ok {
+		o.Send(far.Socket, client, datagram)
+	}
+	if at := p.listener.arriving; at != "" && (!ok || far.node != at) {
+		o.answerFar(&farFace{p.home(), at}, p.listener, client, datagram)
+	}
+}
+
+// settled is how long the datagrams of all clients must arrive at one node, before it counts as the way to silent ones.
+// Where each client has its own way, the node changes all the time.
+const settled = 10 * time.Millisecond
+
+// hasMoved reports whether a client has been silent since the datagrams of its listener's other clients have moved to
+// another node, as with a floating address.
+func (p *session) hasMoved(now time.Time) bool {
+	d, at := p.listener, ""
+	if far, ok := p.face.(*farFace); ok {
+		at = far.node
+	}
+	return at != d.arriving && p.heard.Before(d.movedAt) && now.Sub(d.movedAt) >= settled
+}
+
+// pathTime is the silence of a client after which its path may have changed, so that answers do not reach it.
+const pathTime = 200 * time.Millisecond
+
+// excuse tells a silent client's connection to ignore losses, if the fleet follows players. Answers go where the
+// client's last datagram arrived, until its next one. A heartbeat may come after a second only.
+func (w *ways) excuse(now time.Time, p *session) {
+	if w.players.on() && now.Sub(p.heard) > pathTime {
+		if e, ok := p.client.Conn.(codec.LossTolerant); ok {
+			e.TolerateLoss(now.Add(lossyFor))
+		}
+	}
+}
+
+// follow sends a session's further answers where its client's last accepted datagram has arrived.
+func (r *Relay) follow(e *Entry) {
+	p := &e.Value
+	if d := p.listener; d.arriving != r.ways.at {
+		d.arriving, d.movedAt = r.ways.at, p.heard
+	}
+	if r.ways.at == "" && !p.isFar() {
+		return
+	}
+	if face := r.ways.face(p.home(), r.ways.at); face != p.face {
+		switch {
+		case p.isRelayed():
+			r.offload.recall(e) // the kernel would answer from here
+		case !p.isPending():
+			p.resent = p.client.Conn.Stats().Resent
+		}
+		p.face = face
+	}
+}
+
+// answerFar sends a datagram to a client by another node.
+func (o *outlet) answerFar(f *farFace, d *listener, client netip.AddrPort, datagram []byte) {
+	carrier := o.players.carrier.Load()
+	if carrier == nil {
+		return
+	}
+	answer := stray.Datagram{Listener: d.id, Client: client, Bytes: datagram}
+	if f.Socket != d.socket {
+		answer.Local = f.Addr().Addr()
+	}
+	(*carrier).Answer(f.node, &answer)
+}
+
+// listenerWith returns the listener of a fleet's datagram, or nil.
+func listenerWith(id uint64, all []*listener) *listener {
+	for _, d := range all {
+		if d.id == id && !d.stream && d.proxies == nil {
+			return d
+		}
+	}
+	return nil
+}
+
+// faceAt returns a listener's socket for an address of this machine.
+func (d *listener) faceAt(local netip.Addr) netio.Socket {
+	if at, ok := d.socket.(netio.LocalSockets); ok && local.IsValid() {
+		return at.LocalSocket(local)
+	}
+	return d.socket
+}
+
+// FromFleet handles a client's datagram that arrived at another node. The session checks it as it checks a datagram
+// that arrives here: its sender may be forged.
+func (r *Relay) FromFleet(now time.Time, node string, key stray.Key, in *stray.Datagram) {
+	d := listenerWith(in.Listener, r.listeners)
+	if d == nil {
+		return
+	}
+	r.drops.fate = stats.FateStray
+	home := d.faceAt(in.Local)
+	e := r.table.Get(sessions.Key{Listener: d.index, Client: in.Client})
+	if e == nil {
+		e = r.arrived(now, d, home, in.Client)
+	}
+	r.ways.at = node
+	switch {
+	case e == nil:
+		if r.ways.passAgain(key, in) {
+			r.drops.has(stats.FateTaken)
+		}
+	case !e.Value.isRelayed():
+		r.fromTerminated(now, e, home, in.Bytes)
+	case r.guard.mayRelay(now, d, &e.Value.meter, in.Client, len(in.Bytes)):
+		r.passUp(now, e, in.Bytes)
+	}
+	r.ways.at = ""
+	r.counters.Clients.Receive(in.Bytes, r.drops.fate)
+}
+
+// passAgain passes a datagram on to the node that the session has gone to, and reports whether it did.
+func (w *ways) passAgain(key stray.Key, d *stray.Datagram) bool {
+	carrier := w.players.carrier.Load()
+	d.Hops++
+	return carrier != nil && d.Hops <= stray.MaxHops && (*carrier).PassOn(key, d)
+}
+
+// TellPlayer is a visit that makes a client known which was here before the fleet.
+func TellPlayer(r *Relay, _ time.Time, e *Entry) int {
+	if d := e.Value.listener; e.Value.isKnown() && !d.stream && d.proxies == nil {
+		r.ways.players.opened(d.id, e.Key.Client, r.shard.index)
+	}
+	return copied
+}
+
+// SendAnswer sends another node's datagram to a client whose datagrams arrive here.
+func (r *Relay) SendAnswer(node string, key stray.Key, d *stray.Datagram) {
+	carrier := r.ways.players.carrier.Load()
+	if l := listenerWith(d.Listener, r.listeners); l != nil && carrier != nil && (*carrier).Has(node, key) {
+		r.counters.Clients.Out.Count(d.Bytes)
+		r.sockets.Send(l.faceAt(d.Local), d.Client, d.Bytes)
+	}
+}

@@ -1,0 +1,103 @@
+package relay
+
+import (
+	"time"
+
+	"tidegate/codec"
+)
+
+// The Relay slows a side that sends more than the other side takes, where its protocol can do that. From half of the
+// other side's queue on, its messages are acknowledged late. From three quarters on, they are refused. The messages
+// that still come find room, and so do messages behind a lost one. So a game server may send a whole world to a slow
+// client at once, as it may without a proxy. The rest of the world waits in the server's own queue.
+const (
+	hesitateAt = 0.5
+	refuseAt   = 0.75
+)
+
+// press sets the pressure on each side of a session whose other side was touched. It returns the sides with another
+// pressure than before.
+func (p *session) press(now time.Time, touched sides) (pressed sides) {
+	limit := float64(p.route.Bridge.Queue)
+	if p.upstream.up && touched != 0 && p.upstream.press(now, p.client.fill(limit)+p.upstream.waiting(limit), p.ending) {
+		pressed |= serverSide
+	}
+	// The client is pressed also while the session has no server.
+	if p.client.up && touched != 0 && p.client.press(now, p.upstream.fill(limit)+p.client.waiting(limit), p.ending) {
+		pressed |= clientSide
+	}
+	return pressed | p.reflect(now)
+}
+
+// reflect shows each side the silence of the other one, where both protocols can. So the players and the servers decide
+// how long they wait for each other. A server whose loss the Relay hides from its clients is not shown. It returns the
+// sides with something to send.
+func (p *session) reflect(now time.Time) (released sides) {
+	client, ok := p.client.Conn.(codec.Reflector)
+	server, both := p.upstream.Conn.(codec.Reflector)
+	switch hides := p.route.Failover.Hold > 0; {
+	case !ok:
+		return 0
+	case !both || !p.isSteady():
+		if client.Reflect(false, false) {
+			released |= clientSide
+		}
+		if both && server.Reflect(false, !hides) {
+			released |= serverSide
+		}
+	default:
+		if client.Reflect(!hides && server.IsSilent(now), true) {
+			released |= clientSide
+		}
+		if server.Reflect(client.IsSilent(now), !hides) {
+			released |= serverSide
+		}
+	}
+	return released
+}
+
+// mostWaiting is the largest share of a queue that messages without an earlier one count for. They must not refuse the
+// earlier one while the queue is empty.
+const mostWaiting = 0.5
+
+// waiting returns the part of the other side's queue that the peer's messages will need when an earlier one comes.
+func (s *side) waiting(limit float64) float64 {
+	if t, ok := s.Conn.(codec.Throttler); ok && s.Live() {
+		return min(float64(t.Waiting())/limit, mostWaiting)
+	}
+	return 0
+}
+
+// press sets the pressure on the side's peer, and reports whether it has changed. full is the fill of the other side.
+func (s *side) press(now time.Time, full float64, ending bool) (changed bool) {
+	level := codec.NoPressure
+	switch {
+	case ending || full < hesitateAt:
+	case full < refuseAt:
+		level = codec.Hesitate
+	default:
+		level = codec.Refuse
+	}
+	if level == s.pressure || !s.Live() {
+		return false
+	}
+	t, ok := s.Conn.(codec.Throttler)
+	if ok {
+		s.pressure = level
+		t.Throttle(now, level)
+	}
+	return ok
+}
+
+// fill returns how full the queue to the side's peer is, from 0 to 1. limit is the size of the queue where the
+// protocol does not know it.
+func (s *side) fill(limit float64) float64 {
+	if !s.Live() {
+		return 0
+	}
+	held := float64(s.Held()) / limit
+	if t, ok := s.Conn.(codec.Throttler); ok {
+		return held + t.Fill()
+	}
+	return held + float64(s.Conn.Stats().Queued)/limit
+}

@@ -1,0 +1,180 @@
+package relay
+
+import (
+	"errors"
+	"net/netip"
+	"time"
+
+	"tidegate/codec"
+	"tidegate/internal/netio"
+	"tidegate/proxy/stats"
+	sessions "tidegate/session"
+)
+
+// Receive handles a datagram that came in by one of the Relay's sockets.
+func (r *Relay) Receive(now time.Time, s netio.Socket, from netip.AddrPort, datagram []byte) {
+	if r.sockets.tap != nil {
+		r.sockets.tap.received(now, s, from, datagram)
+	}
+	side := &r.counters.Upstreams
+	r.drops.fate = stats.FateStray
+	switch owner := s.Owner().(type) {
+	case *listener:
+		side = &r.counters.Clients
+		r.fromClient(now, owner, s, from, datagram)
+	case *Entry:
+		if owner.Value.isRelayed() {
+			r.passDown(now, owner, datagram)
+		} else {
+			r.fromUpstream(now, owner, datagram)
+		}
+	case *closingConn:
+		r.closing.receive(now, owner, datagram, r)
+	case *checked:
+		r.drops.has(stats.FateTaken)
+		owner.heard(now, r, datagram)
+	case *pinged:
+		owner.answered(now, r, datagram)
+	}
+	side.Receive(datagram, r.drops.fate)
+}
+
+func (r *Relay) fromClient(now time.Time, d *listener, s netio.Socket, from netip.AddrPort, datagram []byte) {
+	r.backlog.count(now)
+	if d.proxies != nil {
+		client, rest, fault := d.proxies.unwrap(from, datagram)
+		if fault.drops {
+			r.drops.add(now, dropped{fault.why, d, from, len(datagram), fault.err})
+			return
+		}
+		from, datagram = client, rest
+	}
+	switch {
+	case len(datagram) == 0:
+		r.drops.add(now, dropped{stats.DropEmpty, d, from, 0, nil})
+		return
+	case from.Port() == 0:
+		r.drops.add(now, dropped{stats.DropSourcePort, d, from, len(datagram), nil})
+		return
+	}
+	sheds := !d.stream && r.backlog.sheds()  // a client does not repeat a frame of a stream
+	if sheds && d.first.Opens(datagram[0]) { // it counts as a stranger's, also from a client's address
+		r.drops.shed(now, &r.backlog, d, from, len(datagram))
+		return
+	}
+	e := r.table.Get(sessions.Key{Listener: d.index, Client: from})
+	if e == nil && !d.stream {
+		e = r.arrived(now, d, s, from)
+	}
+	switch {
+	case e == nil && sheds:
+		r.drops.shed(now, &r.backlog, d, from, len(datagram))
+	case e == nil && r.ways.players.passOn(d, s, from, r.shard.index, datagram):
+		r.drops.has(stats.FateTaken)
+	case e == nil:
+		r.newcomer(now, d, s, from, datagram)
+	case !e.Value.isRelayed():
+		r.fromTerminated(now, e, s, datagram)
+	case r.guard.mayRelay(now, d, &e.Value.meter, from, len(datagram)):
+		r.passUp(now, e, datagram)
+	}
+}
+
+// fromTerminated handles a datagram of a terminated session's client.
+func (r *Relay) fromTerminated(now time.Time, e *Entry, s netio.Socket, datagram []byte) {
+	p, d, from := &e.Value, e.Value.listener, e.Key.Client
+	if !complete(r, now, e) {
+		r.drops.add(now, dropped{stats.DropClosing, d, from, len(datagram), codec.ErrClosed})
+		return
+	}
+	if d.stream && p.face != s {
+		// The client's last session is still saying goodbye to the upstream. The client may connect again.
+		r.drops.add(now, dropped{stats.DropClosing, d, from, len(datagram), nil})
+		s.Close()
+		return
+	}
+	if p.client.Down { // the session is ending
+		r.drops.add(now, dropped{stats.DropUnexpected, d, from, len(datagram), codec.ErrClosed})
+		return
+	}
+	if !r.guard.mayPass(now, d, &p.meter, from, len(datagram)) {
+		return
+	}
+	p.via = d.via(p.via)
+	p.trust.owe(from, len(datagram))
+	connected := p.client.up
+	r.backlog.excuse(now, p.client.Conn)
+	err := p.client.Conn.Receive(now, datagram)
+	if err == nil {
+		p.heard = now // a refused datagram may be forged, and is no sign of life
+		r.follow(e)
+		r.drops.has(stats.FateTaken)
+	} else {
+		r.drops.add(now, dropped{stats.DropOf(err), d, from, len(datagram), err})
+	}
+	r.settleSides(now, e, clientSide)
+	if err == nil {
+		r.accepted(now, e, len(datagram))
+		if r.table.reviewTrust(e, &r.known, connected) {
+			r.guard.spentLate(e, len(datagram))
+		}
+	}
+}
+
+func (r *Relay) fromUpstream(now time.Time, e *Entry, datagram []byte) {
+	p := &e.Value
+	if !complete(r, now, e) {
+		r.drops.add(now, dropped{stats.DropClosing, p.listener, p.server.Addr, len(datagram), codec.ErrClosed})
+		return
+	}
+	p.refused = 0
+	datagram = p.preamble.heard(datagram)
+	if !p.upstream.Live() {
+		r.drops.add(now, dropped{stats.DropUnexpected, p.listener, p.server.Addr, len(datagram), codec.ErrClosed})
+		return
+	}
+	var err error
+	drop := stats.DropEmpty
+	if len(datagram) > 0 {
+		err = p.upstream.Conn.Receive(now, datagram)
+		drop = stats.DropOf(err)
+	}
+	if err != nil || len(datagram) == 0 {
+		r.drops.add(now, dropped{drop, p.listener, p.server.Addr, len(datagram), err})
+	} else {
+		r.drops.has(stats.FateTaken)
+		if p.upstream.up {
+			p.server.Heard(now)
+		}
+	}
+	r.settleSides(now, e, serverSide)
+	r.redial(now, e)
+}
+
+// Failed handles the news that the peer of a dialled socket cannot be reached, or that a stream has ended.
+func (r *Relay) Failed(now time.Time, s netio.Socket, err error) {
+	switch owner := s.Owner().(type) {
+	case *listener:
+		// A datagram socket made by part only reports that one of our datagrams did not arrive.
+		e := r.table.Get(sessions.Key{Listener: owner.index, Client: s.Peer()})
+		if owner.stream && e != nil && !e.Value.isRelayed() && e.Value.face == s && complete(r, now, e) {
+			r.abandonClient(now, e)
+		}
+	case *Entry:
+		if owner.Value.isRelayed() {
+			r.refusedRelayed(now, owner, err)
+		} else {
+			refused(now, r, owner, err)
+		}
+	case *checked:
+		if owner.checker.upstream.Transport.Stream || !errors.Is(err, netio.ErrUnreachable) {
+			owner.refused(now, r)
+		}
+	}
+}
+
+// InputDrained notes that nothing is left to read.
+func (r *Relay) InputDrained() {
+	r.backlog = backlog{tells: true, lossy: r.backlog.lossy}
+	r.known.gate.Drained()
+}

@@ -1,0 +1,127 @@
+package relay
+
+import (
+	"encoding/binary"
+	"tidegate/internal/netio"
+	"time"
+)
+
+const (
+	// pieceCost bounds the visits of a piece of a pass, by their cost.
+	pieceCost = 1024
+	// copying is the cost of a visit that writes a session. So a piece has 128 of them, in 1 to 4 ms. The successor
+	// needs as long for them.
+	copying = 8
+)
+
+// precopy is the state of a Relay's pre-copy.
+type precopy struct {
+	last  uint8 // the last round: each upgrade has one
+	round uint8 // the present round; 0: none
+	// naming names the sockets. It is nil in tests.
+	naming netio.Handover
+	pass   *walk     // under way; nil: none
+	batch  []byte    // of all pieces of the pass
+	room   []byte    // for a record
+	began  time.Time // time of the piece
+	count  int       // sessions in the piece
+}
+
+// start begins a round: sessions that earlier rounds have copied count as changed.
+func (c *precopy) start(sockets netio.Poller) {
+	c.end()
+	if c.last++; c.last == 0 {
+		c.last = 1
+	}
+	*c = precopy{last: c.last, round: c.last}
+	c.naming, _ = sockets.(netio.Handover)
+}
+
+// stop ends the round. All sessions count as changed.
+func (c *precopy) stop() {
+	c.end()
+	*c = precopy{last: c.last}
+}
+
+// has reports whether the present round has copied the session, and the session is unchanged.
+func (c *precopy) has(p *session) bool { return p.copied != 0 && p.copied == c.round }
+
+// piece writes the next piece of a pass, or the first one of a new pass. It is valid until the next pass.
+func (c *precopy) piece(r *Relay, now time.Time) []byte {
+	if c.pass == nil {
+		c.pass, c.batch = &walk{at: r.table.Walk(), visit: copyCalm}, c.batch[:0]
+	}
+	before := len(c.batch)
+	c.began, c.count = now, 0
+	if c.pass.slice(r, now, pieceCost); c.pass.at.Ended() {
+		c.pass = nil
+	}
+	return c.batch[before:]
+}
+
+// end ends the pass.
+func (c *precopy) end() {
+	if c.pass != nil {
+		c.pass.at.Stop()
+		c.pass = nil
+	}
+}
+
+// copyCalm is a visit that adds a calm session to the batch, unless the batches have it.
+func copyCalm(r *Relay, now time.Time, e *Entry) int {
+	p, c := &e.Value, &r.precopy
+	switch {
+	case c.round == 0:
+		return enough
+	case c.has(p), !r.table.IsEstablished(e), p.path != nil && p.path.parked.len() > 0, !p.mayBeCopied():
+		return looked
+	}
+	x := Exporter{relay: r, now: now, naming: c.naming}
+	c.batch = binary.AppendUvarint(c.batch, uint64(max(now.Sub(c.began), 0)))
+	c.batch = appendPiece(c.batch, x.names(e))
+	c.room = x.session(e, c.room[:0])
+	c.batch = appendPiece(c.batch, c.room)
+	c.count++
+	p.copied = c.round
+	return copying
+}
+
+// mayBeCopied reports whether the session is likely to stay as it is. One on the list for the next Flush is about to
+// change, and the kernel counts the datagrams of a shortcut.
+func (p *session) mayBeCopied() bool {
+	if p.isRelayed() {
+		return p.shortcut == nil
+	}
+	return !p.isPending() && !p.dirty && !p.waits && p.isCalm() && p.client.up && p.upstream.up
+}
+
+// keeps reports whether the present round has copied the session, and its record would be the same now. The place of a
+// session in a server's line changes with the sessions before it.
+func (x *Exporter) keeps(e *Entry) bool {
+	p := &e.Value
+	return x.copied && x.relay.precopy.has(p) && len(x.closing[e]) == 0 && x.places[e] == 0 &&
+		(p.path == nil || p.path.parked.len() == 0)
+}
+
+// BeginCopies begins a pre-copy of the sessions for a successor that gets the sockets.
+func (r *Relay) BeginCopies(sockets netio.Poller) { r.precopy.start(sockets) }
+
+// EndCopies ends the pre-copy. All sessions count as changed.
+func (r *Relay) EndCopies() { r.precopy.stop() }
+
+// EndCopyPass ends a pass of the pre-copy before it has visited all sessions.
+func (r *Relay) EndCopyPass() { r.precopy.end() }
+
+// Copies is a piece of a pass of a pre-copy.
+type Copies struct {
+	Batch []byte // valid until the next pass
+	Count int    // sessions in the piece
+	More  bool   // the pass goes on
+	All   int    // sessions of the Relay
+}
+
+// CopySome writes the next piece of a pass, or the first one of a new pass.
+func (r *Relay) CopySome(now time.Time) Copies {
+	b := r.precopy.piece(r, now)
+	return Copies{b, r.precopy.count, r.precopy.pass != nil, r.table.Len()}
+}

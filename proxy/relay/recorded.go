@@ -1,0 +1,76 @@
+package relay
+
+import (
+	"net/netip"
+	"runtime"
+	"slices"
+	"tidegate/codec"
+	"time"
+)
+
+// RecordFilter selects recorded datagrams. Empty fields select all.
+type RecordFilter struct {
+	Since   time.Time
+	Session SessionID // also the datagrams of its client before the session began
+	Client  netip.Prefix
+	Peer    netip.AddrPort // the session's client, if it is known: the search is faster
+}
+
+// Found is a record that a reader has chosen.
+type Found struct {
+	recorded
+	in *BlackBox
+}
+
+// Choose returns the records that a filter selects, the oldest first.
+func (b *BlackBox) Choose(f *RecordFilter) (all []Found) {
+	client := f.Peer
+	if f.Session != 0 && !client.IsValid() {
+		b.find(f.Since, client, func(r recorded) bool {
+			if r.session == f.Session {
+				client = r.client
+			}
+			return r.session != f.Session
+		})
+		if !client.IsValid() {
+			return nil
+		}
+	}
+	b.find(f.Since, client, func(r recorded) bool {
+		if f.selects(&r) {
+			all = append(all, Found{r, b})
+		}
+		return true
+	})
+	slices.Reverse(all)
+	return all
+}
+
+func (f *RecordFilter) selects(r *recorded) bool {
+	return (f.Session == 0 || r.session == f.Session || r.session == 0) &&
+		(!f.Client.IsValid() || f.Client.Contains(r.client.Addr()))
+}
+
+// ReadOut passes records to take in the order of time, in batches. It counts records that the loops have overwritten
+// meanwhile.
+func ReadOut(all []Found, take func(*Catch) error) error {
+	slices.SortStableFunc(all, func(a, b Found) int { return a.at.Compare(b.at) })
+	b := new(Batch)
+	for i := range all {
+		if !all[i].in.read(all[i].place, b) {
+			b.LeftOut.Clients++
+		}
+		if i%slice == 0 {
+			runtime.Gosched() // a loop may wait for the lock
+		}
+		full := len(b.Captured) == maxSpoolCount || len(b.room) > MaxSpool-codec.MaxDatagram
+		if !full && i+1 < len(all) {
+			continue
+		}
+		if err := take(&b.Catch); err != nil {
+			return err
+		}
+		b.room, b.Catch = b.room[:0], Catch{Captured: b.Captured[:0]}
+	}
+	return nil
+}

@@ -1,0 +1,101 @@
+package relay
+
+import (
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"tidegate/internal/kernel/shield"
+	"tidegate/internal/upstream"
+	"tidegate/proxy/bridge"
+	"tidegate/proxy/stats"
+	"tidegate/ratelimit"
+	sessions "tidegate/session"
+)
+
+// Relay is one loop's share of the proxy, as a machine without I/O. It owns sessions. Each session joins a
+// client-side connection to an upstream-side connection. Its driver gives it datagrams and the time:
+//
+//	relay.Receive(now, socket, from, datagram) // any number of times
+//	relay.Advance(now)                         // runs due work
+//	relay.Flush(now)                           // writes to Sockets; then wait until relay.NextTimeout()
+//
+// It is not safe for concurrent use.
+type Relay struct {
+	settings *Settings
+	sockets  outlet
+	journal  journal
+	drops    dropLog
+	counters stats.Counters
+	watches  watches
+	serials  serials
+	born     time.Time
+	stood    time.Duration // how long the process has stood still
+
+	samples samples
+
+	locals       locals
+	listeners    []*listener // in the order of the settings
+	retired      retiredListeners
+	lastListener int // index of the youngest listener
+	routes       []*route
+	pingers      []*pinger
+	checkers     []*checker
+	closing      closingConns
+	waiting      waiting
+	table        sessionTable
+	presence     *Presence // shared with its siblings
+	arrivals     *Arrivals // shared with its siblings
+	dirty        marked
+	paths        paths
+	pools        *upstream.Pools // shared with its siblings
+	shard        shard
+
+	backlog backlog
+	known   known
+	ways    ways
+	offload offload
+
+	guard      guard
+	held       holdings
+	carrier    bridge.Carrier
+	identities identities
+	draining   bool      // no new clients
+	leaving    bool      // sessions move to other nodes, and the loop goes on without sessions, while draining
+	drainBy    time.Time // when remaining sessions get their goodbyes, while draining
+	farewell   bool      // the goodbyes have been sent
+
+	walks                       walks
+	bansEnforced, rulesEnforced rounds
+
+	abnormal abnormalEnds
+	precopy  precopy
+}
+
+// Settings returns the settings in force.
+func (r *Relay) Settings() *Settings { return r.settings }
+
+// RelayOptions are the settings in which a Relay differs from its siblings, its log, and the state that siblings
+// share.
+type Options struct {
+	Shard, Shards int    // index and number of the Relays that share the listeners
+	Seed          uint64 // for the identities of clients that have none
+	Log           zerolog.Logger
+	Access        zerolog.Logger   // one line for each session that ends; zero: none
+	HideAddresses bool             // log the networks of clients, not their addresses
+	Bans          *ratelimit.Bans  // shared by all Relays; nil: there are no bans
+	Pools         *upstream.Pools  // shared by all siblings; nil: its own
+	Presence      *Presence        // shared by all siblings; nil: its own
+	Arrivals      *Arrivals        // shared by all siblings; nil: its own
+	Players       *Players         // shared by all siblings; nil: its own
+	Allowance     *Allowance       // shared by all siblings; nil: its own
+	Holders       *Holders         // shared by all siblings; nil: its own
+	Places        *sessions.Places // shared by all siblings; nil: its own
+	Forwarder     Forwarder        // shared by all siblings; nil: none
+	Gate          *shield.Gate     // its own, before its listeners' sockets; nil: none
+	Abnormal      func(Ended)      // called when an established session has ended in an abnormal way; nil: none
+	// Deserted is called when a removed listener has lost its last session. All siblings close its sockets together,
+	// since the kernel steers clients by the number of sockets. Nil means that the Relay has no siblings. Then it closes
+	// the socket itself.
+	Deserted func()
+}

@@ -1,0 +1,88 @@
+package relay
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"tidegate/codec"
+	"tidegate/internal/upstream"
+	"time"
+)
+
+// Kick ends a session for an operator. The client gets the text where its protocol can carry one.
+func (r *Relay) Kick(now time.Time, e *Entry, text string) error {
+	if e.Value.isEnding() {
+		return ErrEnding
+	}
+	r.journal.because(e, "an operator")
+	r.dismiss(now, e, codec.Goodbye{Reason: codec.Kicked, Text: text})
+	return nil
+}
+
+// moveTime is how long a session moved by an operator looks for a server, if its route holds no sessions.
+const moveTime = 10 * time.Second
+
+// ErrNotMovable reports a session that is not established, is moving already, or is relayed. The state of a relayed
+// session is only at its server.
+var ErrNotMovable = errors.New("session cannot be moved")
+
+// staysBecause returns why a session cannot be moved to a server, or nothing.
+func (p *session) staysBecause(to netip.AddrPort) string {
+	switch {
+	case p.isRelayed():
+		return "it is relayed, and only its server knows its state"
+	case p.ending || p.established && !p.client.Live():
+		return "it is ending"
+	case !p.established:
+		return "it is not established yet"
+	case p.hold != nil:
+		return "it is between two servers already"
+	case !p.upstream.up:
+		return "its server has not accepted it yet"
+	case p.server != nil && p.server.Addr == to:
+		return "it is at that server already"
+	}
+	return ""
+}
+
+// Moving returns a visit that moves the sessions of a server, and counts them.
+func Moving(pool *upstream.Pool, from netip.AddrPort, moved *int) Visit {
+	return func(r *Relay, now time.Time, e *Entry) int {
+		p := &e.Value
+		if p.server == nil || p.server.Addr != from || p.route.pool != pool {
+			return looked
+		}
+		if r.Move(now, e, netip.AddrPort{}) == nil {
+			*moved++
+		}
+		return acted
+	}
+}
+
+// Move begins to move a session to a server. The zero address means any server.
+func (r *Relay) Move(now time.Time, e *Entry, to netip.AddrPort) error {
+	p := &e.Value
+	if cause := p.staysBecause(to); cause != "" {
+		return fmt.Errorf("%w: %s", ErrNotMovable, cause)
+	}
+	if to.IsValid() {
+		server := p.route.pool.Take(to)
+		if server == nil {
+			return upstream.ErrUnknown
+		}
+		p.route.pool.Release(server)
+	}
+	r.carrier.SendJoined(now, &p.upstream.Sender)
+	r.carried(now, e)
+	r.counters.Moved++
+	p.hold = &hold{since: now, until: now.Add(max(p.route.Failover.Hold, moveTime)), to: to, phase: quiescing}
+	p.hold.departure.limit = now.Add(quiesceTime)
+	r.waiting.queue(e)
+	p.upstream.Away = true
+	p.expires = p.hold.until
+	r.settle(now, e)
+	return nil
+}
+
+// ErrEnded reports that a change came too late, since the Server is ending.
+var ErrEnded = errors.New("this process is ending; after an upgrade, ask the new one")

@@ -1,0 +1,129 @@
+package relay
+
+import (
+	"time"
+
+	"tidegate/codec"
+	"tidegate/internal/record"
+	"tidegate/proxy/bridge"
+	"tidegate/proxy/stats"
+)
+
+// restoreTerminated restores the second part of a session whose first part is whole. at stands for the moment of
+// saving.
+func restoreTerminated(r *Relay, at time.Time, p *session, body []byte) (*terminated, *savedTerminated, error) {
+	v := new(savedTerminated)
+	if err := record.Read(body, v); err != nil {
+		return nil, nil, err
+	}
+	if err := v.check(p); err != nil {
+		return nil, nil, err
+	}
+	t := &terminated{
+		bridge: bridgeOf(p), dialBy: v.DialBy.Time(at), expires: v.Expires.Time(at),
+		hello:        codec.Hello{Data: v.Hello.Data, Pad: v.Hello.Pad, Identity: v.Hello.Identity, Version: v.Hello.Version},
+		knownClients: v.KnownClients, rates: r.guard.filters.set.Remember(at, timesOf(at, v.Rates)),
+		trust: trust{
+			proof: v.Trust.Proof, answered: v.Trust.Answered, guessed: v.Trust.Guessed, unbound: v.Trust.Unbound,
+			credit: v.Trust.Credit, bucket: bucketOf(at, r.sockets.allowance.born, v.Trust.Bucket),
+		},
+		sampleDue: v.SampleDue.Time(at).Sub(r.samples.born), askedAt: v.AskedAt.Time(at).Sub(r.born),
+		admitted: v.Admitted, ending: v.Ending, choked: v.Choked, ahead: v.Ahead, searches: v.Searches,
+		why: v.Why, blame: v.Blame,
+	}
+	if v.Earlier != nil {
+		t.earlier = &earlier{preamble: v.Earlier.Preamble.restore(), back: v.Earlier.Back}
+	}
+	if h := v.Hold; h != nil {
+		t.hold = &hold{
+			since: h.Since.Time(at), until: h.Until.Time(at), phase: h.Phase, next: h.Next.Time(at), to: h.To,
+			departure: departure{h.Limit.Time(at), h.Acked.Time(at), h.Heard.Time(at)},
+		}
+	}
+	var err error
+	if t.client, err = v.Client.restore(at, p.protocol, nil); err != nil {
+		return nil, nil, err
+	}
+	var from codec.Addresser
+	if p.socket != nil {
+		from = p.socket
+	}
+	if t.upstream, err = v.Upstream.restore(at, p.route.speaks, from); err != nil {
+		return nil, nil, err
+	}
+	if err := t.checkConns(); err != nil {
+		return nil, nil, err
+	}
+	return t, v, nil
+}
+
+// check holds a record to the bounds of a session. p is its first part.
+func (v *savedTerminated) check(p *session) error {
+	switch {
+	case len(v.Client.Conn) == 0:
+		return unusable("client's connection", "missing")
+	case v.Earlier != nil && p.socket == nil:
+		return unusable("socket to the server", "missing")
+	case int(v.Why) >= codec.ReasonCount || v.Blame >= stats.Parties:
+		return unusable("reason", v.Why)
+	case v.Hello.Pad > 7 || len(v.Hello.Data) > maxLate:
+		return unusable("size of the client's data", len(v.Hello.Data))
+	case len(v.KnownClients) > 1<<16 || v.Place < 0 || len(v.Closing) > maxClosing:
+		return unusable("number of known clients", len(v.KnownClients))
+	case v.Client.Pressure > codec.Refuse || v.Upstream.Pressure > codec.Refuse:
+		return unusable("pressure", v.Upstream.Pressure)
+	}
+	h := v.Hold
+	if h == nil {
+		return nil
+	}
+	if h.Phase > closing || h.Phase != seeking && (len(v.Upstream.Conn) == 0 || p.socket == nil) {
+		return unusable("phase of a move", h.Phase)
+	}
+	return nil
+}
+
+// checkConns checks that the connections have the features that the state needs.
+func (t *terminated) checkConns() error {
+	if !t.ahead {
+		return nil
+	}
+	_, defers := t.client.Conn.(codec.Deferrer)
+	_, introduces := t.upstream.Conn.(codec.Introducer)
+	if !defers || t.upstream.Conn != nil && !introduces {
+		return unusable("server asked ahead", t.ahead)
+	}
+	return nil
+}
+
+func (v *savedSide) restore(at time.Time, protocol codec.Protocol, from codec.Addresser) (side, error) {
+	sender, err := v.Sender.Restore()
+	if err != nil {
+		return side{}, err
+	}
+	s := side{Sender: sender, up: v.Up, pressure: v.Pressure, sampled: v.Sampled}
+	if len(v.Conn) > 0 {
+		s.Conn, err = protocol.Restore(at, from, v.Conn)
+	}
+	return s, err
+}
+
+// bridgeOf returns the bridge of a session: its listener's, if the listener still has the session's route.
+func bridgeOf(p *session) *bridge.Bridge {
+	if p.listener.route == p.route {
+		for i := range p.listener.entries {
+			if w := &p.listener.entries[i]; w.protocol == p.protocol {
+				return w.bridge
+			}
+		}
+	}
+	return bridge.New(p.protocol, p.route.Upstream.Protocol, &p.route.Bridge)
+}
+
+func timesOf(at time.Time, moments []record.Moment) []time.Time {
+	times := make([]time.Time, len(moments))
+	for i, m := range moments {
+		times[i] = m.Time(at)
+	}
+	return times
+}

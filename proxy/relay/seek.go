@@ -1,0 +1,200 @@
+package relay
+
+import (
+	"time"
+
+	"tidegate/codec"
+	"tidegate/internal/upstream"
+	"tidegate/proxy/stats"
+)
+
+const (
+	// mostAsks bounds the sessions that ask a server at once, since each needs a socket. askPause follows.
+	mostAsks = 64
+	askPause = 10 * time.Millisecond
+	// askTime is how long a held session waits for a server's first answer before another one asks in its place. By then
+	// RakNet's client has tried each MTU, and Riptide's has asked four times.
+	askTime = 3500 * time.Millisecond
+	// streamTime is askTime for TCP, which repeats its first packet after 1 s and then after 3 s.
+	streamTime = 2 * time.Second
+	// turnTime is how long a server that has answered a session may take to decide. Then the next session in line asks.
+	turnTime = 3 * time.Second
+)
+
+// attend lets waiting sessions ask a server.
+func (r *Relay) attend(now time.Time) {
+	due := r.waiting.due()
+	r.waiting.attended = now
+	if due.IsZero() || now.Before(due) {
+		return
+	}
+	r.waiting.stirred, r.waiting.at = r.pools.Changes(), time.Time{}
+	for _, pool := range r.pools.WithQueues() {
+		r.muster(now, pool)
+		r.giveTurns(now, pool)
+	}
+	waiting := r.waiting.seekers[:0]
+	for _, s := range r.waiting.seekers {
+		r.serveHeld(now, s)
+		r.serveNew(now, s)
+		if s.held.len()+s.new.len() > 0 {
+			waiting = append(waiting, s)
+		}
+	}
+	clear(r.waiting.seekers[len(waiting):])
+	if r.waiting.seekers = waiting; len(waiting) > 0 || r.waiting.inLine > 0 {
+		r.waiting.attendBy(now.Add(attendEvery))
+	}
+}
+
+// mustering is the walk that holds the sessions of a lost server.
+type mustering struct {
+	pool *upstream.Pool
+	lost *upstream.Server // nil once the server is back
+}
+
+// muster holds the sessions of a lost server that have not noticed the loss and must keep their client IDs. It takes
+// some turns. Meanwhile the server's queue does not open, and other lost servers wait.
+func (r *Relay) muster(now time.Time, pool *upstream.Pool) {
+	lost, next := pool.LostServer(now, r.shard.index)
+	r.waiting.attendBy(next)
+	m := r.waiting.mustering
+	switch {
+	case m == nil && lost == nil:
+		return
+	case m == nil:
+		m = &mustering{pool: pool, lost: lost}
+		r.waiting.mustering = m
+		r.walk(now, m.visit, func(now time.Time) { m.end(now, r) })
+	case m.pool != pool && lost == nil:
+		return
+	case m.pool == pool && m.lost != lost:
+		m.lost = nil
+	}
+	r.waiting.attendBy(now)
+	if r.waiting.mustering == m && m.pool == pool && m.lost != nil {
+		pool.SessionsHeld(lost, now, r.shard.index, false)
+	}
+}
+
+// visit holds a session of the lost server.
+func (m *mustering) visit(r *Relay, now time.Time, e *Entry) int {
+	p := &e.Value
+	switch {
+	case m.lost == nil:
+		return enough
+	case p.isRelayed() || p.server != m.lost || !p.keepsID() || p.hold != nil && p.hold.phase == seeking || !p.mayHold():
+		return looked
+	}
+	p.upstream.Down = true
+	r.upstreamGone(now, e, codec.Goodbye{Reason: codec.TimedOut})
+	r.settle(now, e)
+	return acted
+}
+
+// end notes that all sessions of a lost server have been visited.
+func (m *mustering) end(now time.Time, r *Relay) {
+	r.waiting.mustering = nil
+	r.waiting.attendBy(now)
+	if m.lost != nil {
+		m.pool.SessionsHeld(m.lost, now, r.shard.index, true)
+	}
+}
+
+// giveTurns lets the sessions ask whose turn in line has come.
+func (r *Relay) giveTurns(now time.Time, pool *upstream.Pool) {
+	for range mostAsks {
+		t, server := pool.NextTurn(now, r.shard.index)
+		if t == nil {
+			return
+		}
+		e := t.Owner.(*Entry)
+		if server == nil {
+			r.end(now, e, stats.ByUpstream, codec.Goodbye{Reason: codec.ServerStopped})
+			r.settle(now, e)
+			continue
+		}
+		if r.ask(now, e, server); e.Value.server == nil {
+			pool.Retry(t, now, false)
+		}
+	}
+	r.waiting.attendBy(now.Add(askPause))
+}
+
+// serveHeld lets held sessions ask that may get any client ID.
+func (r *Relay) serveHeld(now time.Time, s *seekers) {
+	for n := 0; ; n++ {
+		e := s.held.popIf(isHeld)
+		if e == nil {
+			return
+		}
+		if n == mostAsks {
+			s.held.back(e)
+			r.waiting.attendBy(now.Add(askPause))
+			return
+		}
+		server := s.choose(now, e)
+		if server == nil {
+			s.held.back(e)
+			return
+		}
+		if r.ask(now, e, server); e.Value.server == nil {
+			e.Value.hold.next = now.Add(seekEvery)
+		}
+	}
+}
+
+// ask asks a server to take a held session. If there is no socket, the session has no server afterwards.
+func (r *Relay) ask(now time.Time, e *Entry, server *upstream.Server) {
+	p := &e.Value
+	p.server = server
+	p.spare(r.stood)
+	if r.reach(now, e) {
+		p.hold.next = now.Add(turnTime)
+		switch {
+		case p.route.Upstream.Transport.Stream:
+			p.dialBy = now.Add(streamTime)
+		case p.hold.ticket != nil:
+			// The connection repeats its attempt as long as its protocol does. A server that is starting reads all attempts
+			// later. Attempts from several ports would look like several clients.
+			p.dialBy = time.Time{}
+		default:
+			p.dialBy = now.Add(askTime)
+		}
+	}
+	r.dirty.mark(e)
+}
+
+// serveNew lets new sessions ask that have waited for held ones.
+func (r *Relay) serveNew(now time.Time, s *seekers) {
+	for range mostAsks {
+		e := s.new.popIf(isNew)
+		if e == nil || !r.dial(now, e, nil) {
+			return // the session waits again
+		}
+		r.dirty.mark(e)
+	}
+}
+
+// holdDue runs due work of a held session.
+func (r *Relay) holdDue(now time.Time, e *Entry) {
+	p := &e.Value
+	h := p.hold
+	if h == nil || h.next.IsZero() || now.Before(h.next) {
+		return
+	}
+	h.next = time.Time{}
+	switch {
+	case h.phase == quiescing:
+		r.quiesce(now, e)
+	case h.phase == closing:
+		r.depart(now, e)
+	case p.server == nil:
+		r.waiting.seek(now, e)
+	case h.ticket == nil || !p.upstream.Live():
+	case p.upstream.Conn.Stats().Received > 0:
+		p.route.pool.Yield(h.ticket)
+	default:
+		h.next = now.Add(turnTime)
+	}
+}

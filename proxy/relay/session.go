@@ -1,0 +1,161 @@
+package relay
+
+import (
+	"time"
+
+	"tidegate/codec"
+	"tidegate/internal/filter"
+	"tidegate/internal/kernel/flow"
+	"tidegate/internal/netio"
+	"tidegate/internal/upstream"
+	"tidegate/proxy/bridge"
+	"tidegate/proxy/stats"
+	sessions "tidegate/session"
+)
+
+// entry is a session in the table of a Relay.
+type Entry = sessions.Entry[session]
+
+// sessionTable has the sessions of a Relay.
+type sessionTable struct{ *sessions.Table[session] }
+
+// session is the Relay's state about one client. It is terminated or relayed. Most sessions on a busy proxy can be
+// idle relayed ones, so their size decides about the fields here and in relayed.
+type session struct {
+	listener *listener
+	route    *route
+	protocol codec.Protocol   // the client's; if relayed, the one whose Sniff accepted the client
+	face     netio.Socket     // to the client: the listener's socket, or the client's own
+	via      *trustedProxy    // the client's trusted proxy; nil: none
+	server   *upstream.Server // nil while none is chosen
+	socket   netio.Socket     // to server; nil while there is none
+	path     *path            // to server, if sessions share a choice or a bound there
+	preamble *preamble        // before datagrams to server; nil: none
+
+	serial SessionID
+	tally  *stats.Tally
+	meter  meter
+
+	opened time.Time
+	heard  time.Time     // when the client last sent an accepted datagram
+	spared time.Duration // Relay.stood when spare was called last
+	// Traffic of the client and the server. It counts messages, or datagrams if the session is relayed.
+	fromClient, fromServer stats.Traffic
+
+	refusedFrom time.Duration // time since the Relay's start of the first refusal that counts
+	tries       uint16        // servers dialled so far
+	refused     uint8         // refusals by the server's host since its last datagram, up to the constant refusals
+	established bool          // both sides were connected once; if relayed, the client has heard answers
+	answered    bool          // the server has answered, if relayed. It is here so that relayed needs no padding.
+	copied      uint8         // the round of the pre-copy that has written the session as it is; 0: none
+	gate        codec.Gate    // of a relayed client
+
+	*terminated // nil if relayed
+	relayed
+}
+
+// terminated is the part of a session whose protocols end in the proxy. It has a client-side connection, an
+// upstream-side connection, and the bridge between them.
+type terminated struct {
+	bridge           *bridge.Bridge
+	client, upstream side
+	pending          *pending // the part of an imported session that is not restored yet; nil: none
+
+	earlier      *earlier     // earlier sockets to server; nil: none
+	dialBy       time.Time    // when a silent server is given up; zero once it has answered
+	hello        codec.Hello  // the client's, for every server that is dialled
+	hold         *hold        // while another server is sought; else nil
+	knownClients knownClients // clients that the server has announced to the client
+
+	rates   filter.Memory // state of rules about messages
+	trust   trust
+	holding holding
+	expires time.Time // when the session is given up; moves with heard once established
+
+	resent    uint64        // messages sent again, as of the last Flush with a far face
+	sampleDue time.Duration // time since the Relay's start of the next sample
+	askedAt   time.Duration // time since the Relay's start when server was asked
+
+	id       uint16 // the client ID that the client has
+	ownsID   bool   // id comes from the Relay, not from the upstream
+	admitted bool   // the client was told that it may join
+	ending   bool   // both sides have been told to close
+	dirty    bool   // is on the list for the next Flush
+	touched  sides  // had an input since the last Flush
+	// forgotten reports that the session has left the table. It may still be on the list for the next Flush.
+	forgotten bool
+	choked    bool // more is queued than a limit allows
+	ahead     bool // the server was asked before the client's Hello was complete
+	waits     bool // in path's line
+	searches  bool // routers may not fragment datagrams to server yet
+	why       codec.Reason
+	blame     stats.Party // the party that ended it
+}
+
+// relayed is the part of a session in ModeRelay. Datagrams of the client and the server pass unchanged. The session
+// is established when the server has answered and the client has sent again. That shows at least that the client
+// hears answers. The session ends by silence, or when the server's host refuses datagrams.
+//
+// Deadlines are lazy. A datagram only notes the time, and the table looks at that time when the last deadline comes.
+type relayed struct {
+	shortcut  *shortcut // nil: all datagrams reach user space
+	refusedAt uint64    // the Forwarder's changes plus one when it refused the session
+	surplus   *trust    // bounds the bytes to a client without proof, beyond its own; nil: not needed
+}
+
+// isRelayed reports whether the session's datagrams pass unchanged.
+func (p *session) isRelayed() bool { return p.terminated == nil }
+
+// isEnding reports whether the session is saying goodbye.
+func (p *session) isEnding() bool { return p.terminated != nil && p.ending }
+
+// isKnown reports whether the client has answered, so that it is not a stranger.
+func (p *session) isKnown() bool {
+	if p.isRelayed() {
+		return p.established
+	}
+	return p.trust.answered
+}
+
+// side is one of a terminated session's two connections.
+type side struct {
+	bridge.Sender
+	up       bool           // Connected
+	pressure codec.Pressure // on the peer
+	sampled  stats.Sampled
+	due      time.Time // the connection's next timeout, as of the last Flush
+	weight   weight
+}
+
+// over reports whether both sides have ended.
+func (p *terminated) over() bool { return !p.client.Live() && !p.upstream.Live() }
+
+// marked has the sessions that the next Flush visits.
+type marked []*Entry
+
+// mark puts a session on the list for the next Flush.
+func (l *marked) mark(e *Entry) { l.markSides(e, bothSides) }
+
+// markSides is mark for a session of which only some sides had an input.
+func (l *marked) markSides(e *Entry, touched sides) {
+	e.Value.touched |= touched
+	if !e.Value.dirty {
+		e.Value.dirty, e.Value.copied = true, 0
+		*l = append(*l, e)
+	}
+}
+
+// earlier are the earlier sockets of a session to its server, the first one first. They stay open until the session
+// is connected. So the next socket gets another address, also where sockets are shared.
+type earlier struct {
+	sockets  []netio.Socket
+	preamble *preamble // of the first socket
+	back     bool      // the session uses the first socket again
+}
+
+// shortcut is a session's flow in a Forwarder.
+type shortcut struct {
+	flow    flow.Flow
+	counted flow.Traffic // forwarded traffic that the session's Traffic includes
+	changes uint64       // the Forwarder's changes when the flow was added
+}

@@ -1,0 +1,147 @@
+package relay
+
+import (
+	"net/netip"
+	"time"
+
+	"tidegate/codec"
+	"tidegate/internal/enum"
+	"tidegate/internal/filter"
+	"tidegate/internal/upstream"
+	"tidegate/proxy/bridge"
+	"tidegate/ratelimit"
+	sessions "tidegate/session"
+)
+
+// Settings are the plain values that make a proxy. The configuration fills them.
+type Settings struct {
+	Listeners        []Listener
+	Limits           sessions.Limits // per Relay
+	HandshakeTimeout time.Duration   // limit for a session to become established
+	IdleTimeout      time.Duration   // limit for the silence of an established session's client
+	DrainGrace       time.Duration   // how long sessions may go on at shutdown before their goodbyes
+	DrainTimeout     time.Duration   // how long goodbyes may take at shutdown
+	// Answers bounds the answers to strangers that are larger than their questions, per listener and Relay. Without a
+	// bound, an attacker that forges a victim's address could flood the victim. If Overall is 0, nothing is bounded.
+	Answers ratelimit.Rates
+	// Unproved bounds the traffic to clients without proof of their address.
+	Unproved Unproved
+	Filter   *filter.Set // rules about sources and messages; nil: none
+	Held     HeldBounds
+	// Bounds are the limits of rates and queues, per Relay. There is at most one of each quantity and scope. Networks
+	// are the sizes of one network in limits by network.
+	Bounds   []ratelimit.Limit
+	Networks ratelimit.Networks
+}
+
+// Listener is one address where clients connect.
+type Listener struct {
+	Name      string
+	Addr      netip.AddrPort
+	Transport Transport
+	// ProxiesFrom are the networks of trusted proxies. A PROXY protocol header from there names the client of a session.
+	// A stream has none.
+	ProxiesFrom []netip.Prefix
+	Protocols   []codec.Protocol // a new client gets the first protocol whose Sniff returns true
+	Route       *Route
+	Pong        *Pong // text about the upstream's servers; nil where each protocol has its own
+}
+
+// Route is the upstream of a listener's clients, and the way their messages cross.
+type Route struct {
+	Name     string
+	Upstream *Upstream
+	Mode     Mode // in ModeRelay the following fields do not matter
+	Admit    Admit
+	Failover Failover
+	Bridge   bridge.Options // how messages cross
+	Pings    Pings          // for the listeners' Pongs, if the upstream's protocol is a codec.Pinger
+}
+
+// Upstream is a set of equal game servers.
+type Upstream struct {
+	Name      string
+	Protocol  codec.Protocol
+	Transport Transport
+	Headers   Headers // not for a stream
+	Checks    Checks
+	Servers   []upstream.Target // in addition to servers from Server.Discovered
+	Options   upstream.Options
+	// Sources are the addresses of this machine that sessions to servers of their family are spread over. If there are
+	// none, the system chooses.
+	Sources []netip.Addr
+	Pace    Pace // of each source address to each server
+}
+
+// Admit is the time when the upstream is asked about a new client.
+type Admit uint8
+
+// Values of Admit.
+const (
+	// UpstreamFirst dials the upstream before the client is admitted. So the client gets the upstream's refusal, or its
+	// own client ID, in its own protocol.
+	UpstreamFirst Admit = iota
+	// ProofFirst admits the client, and dials the upstream once the client has proved its address.
+	ProofFirst
+	// AdmitAuto is ProofFirst for clients whose handshake proves their address before it ends (ENet, RUDP). So a flood
+	// of forged clients never reaches a server. For all others it is UpstreamFirst.
+	AdmitAuto
+)
+
+// provesFirst reports whether clients of a protocol prove their address before the server is asked.
+func (r *Route) provesFirst(client codec.Protocol) bool {
+	return r.Admit == ProofFirst || r.Admit == AdmitAuto && client.Spec().Proof == codec.ProvedConnect
+}
+
+// keepsClientIDs reports whether a client of a protocol has the ID from its server.
+func (r *Route) keepsClientIDs(client codec.Protocol) bool {
+	return !r.provesFirst(client) && r.Upstream.Protocol.Spec().IDs == codec.IDBeside
+}
+
+// asksFirst reports whether the server is asked before a client of a protocol is granted its connection.
+func (r *Route) asksFirst(client codec.Protocol) bool {
+	return !r.provesFirst(client) && grants(client) && grants(r.Upstream.Protocol)
+}
+
+// grants reports whether a protocol is a codec.Granter.
+func grants(p codec.Protocol) bool {
+	_, ok := p.(codec.Granter)
+	return ok
+}
+
+// Checks are the settings for health checks of an upstream's servers. upstream.Options says how many answers decide.
+type Checks struct {
+	By       CheckBy
+	Interval time.Duration // from one check of a server to the next; longer while the server is down
+	Timeout  time.Duration // for the server's answer
+}
+
+// CheckBy is the kind of a check.
+type CheckBy uint8
+
+// Kinds of checks.
+const (
+	CheckNothing CheckBy = iota // nothing: only sessions show the health of servers
+	CheckPing                   // a question for the server's text, if the protocol is a codec.Pinger
+	CheckJoin                   // a join; the check leaves at once, or when the server takes too long to decide
+)
+
+// Pace bounds the datagrams to a server from one address. RakLib and Cloudburst block an address that sends too much:
+// beyond 200 or 120 datagrams in 10 ms. All sessions of a proxy have one address.
+type Pace struct {
+	Datagrams int // of this Relay, in any span; 0: unbounded
+	Span      time.Duration
+}
+
+// Pings are the settings for questions about servers' texts.
+type Pings struct {
+	Refresh time.Duration // time between questions; 0: none are asked
+	Keep    time.Duration // how long the text of a silent server counts
+	Name    string        // listed in place of the servers' names; empty: theirs
+}
+
+// admitNames are as in the configuration.
+var admitNames = []string{"upstream_first", "proof_first", "auto"}
+
+// UnmarshalText reads the name of an Admit value.
+func (a *Admit) UnmarshalText(text []byte) error { return enum.Parse(admitNames, text, a) }

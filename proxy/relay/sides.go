@@ -1,0 +1,72 @@
+package relay
+
+import "time"
+
+// sides says which of a session's two connections had an input since the last Flush. A connection without input has
+// nothing to send and no event, so a turn leaves its memory alone.
+type sides uint8
+
+const (
+	clientSide sides = 1 << iota
+	serverSide
+	bothSides = clientSide | serverSide
+)
+
+func (s sides) has(o sides) bool { return s&o != 0 }
+
+// isSteady reports whether only inputs of its peers and of time change a session's connections.
+func (p *terminated) isSteady() bool {
+	return p.client.up && p.upstream.up && p.hold == nil && !p.ending && !p.waits && !p.upstream.HasLost()
+}
+
+// dueSides returns the sides with an input, or whose timeout has come.
+func (p *terminated) dueSides(now time.Time) sides {
+	if !p.isSteady() {
+		return bothSides
+	}
+	due := p.touched
+	if p.client.isDue(now) {
+		due |= clientSide
+	}
+	if p.upstream.isDue(now) {
+		due |= serverSide
+	}
+	return due
+}
+
+func (s *side) isDue(now time.Time) bool { return !s.due.IsZero() && !now.Before(s.due) }
+
+// settleSides is settle for an input to some sides of a session.
+func (r *Relay) settleSides(now time.Time, e *Entry, touched sides) {
+	if !e.Value.isSteady() {
+		touched = bothSides
+	}
+	if r.poll(now, e, touched) || !e.Value.isSteady() {
+		touched = bothSides
+	}
+	r.dirty.markSides(e, touched)
+}
+
+// plan notes the connection's next timeout, which has only changed if it was touched.
+func (s *side) plan(touched bool) {
+	switch {
+	case !s.Live():
+		s.due = time.Time{}
+	case touched:
+		s.due = s.Conn.NextTimeout()
+	}
+}
+
+// weight is the memory in bytes that a connection holds for its peer, and that of its queue.
+type weight struct{ held, queued int }
+
+// weigh notes the memory of the connection, which has only changed if it was touched.
+func (s *side) weigh(touched bool) {
+	switch {
+	case s.Conn == nil:
+		s.weight = weight{}
+	case touched:
+		figures := s.Conn.Stats()
+		s.weight = weight{figures.Held + figures.Kept, figures.Queued}
+	}
+}

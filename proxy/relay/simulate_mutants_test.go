@@ -1,0 +1,193 @@
+package relay
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// mutantsFor is how long the simulation may look for each planted fault. `make simulate-mutants` sets it.
+var mutantsFor = flag.Duration("mutants", 0, "plant faults, and simulate for a time until each is found")
+
+// mutant is a fault that TestMutants plants in a file of the module.
+type mutant struct{ name, file, old, new string }
+
+var mutants = []mutant{
+	{"a Riptide message that came twice is delivered twice", "codec/riptide/window.go",
+		"if ahead < 0 || w.bits != nil && w.isSet(s) {", "if ahead >= 0 && w.bits != nil && w.isSet(s) {"},
+	{"a Riptide message is not sent again", "codec/riptide/send.go",
+		"func (c *Conn) resendMessages(now time.Time) {", "func (c *Conn) resendMessages(now time.Time) {\n\treturn"},
+	{"off by one: the newest RakNet message is accepted twice", "codec/raknet/reliable.go",
+		"case ahead >= 0 && (ahead >= w.size() || !w.has(n)):",
+		"case ahead == -1 || ahead >= 0 && (ahead >= w.size() || !w.has(n)):"},
+	{"RakNet forgets to acknowledge", "codec/raknet/receiver.go",
+		"\tr.heardAt = now\n\tr.acknowledge(now, d)\n\tr.scope = everything\n" +
+			"\trefusal, err := r.takeCapsules(now, d.body)\n\tr.holes",
+		"\tr.heardAt = now\n\tr.scope = everything\n\trefusal, err := r.takeCapsules(now, d.body)\n\tr.holes"},
+	{"RakNet keeps a datagram that was only lent", "codec/raknet/receiver.go",
+		"m.payload, m.owned = r.memory.copy(m.payload), true", "m.owned = false"},
+	{"RakNet delivers ordered messages as they come", "codec/raknet/channel.go",
+		"case ahead > 0:\n\t\treturn early", "case ahead > 1<<20:\n\t\treturn early"},
+	{"RakNet lets a large message overtake older ones", "codec/raknet/packer.go",
+		" || q == &p.s.bulk && p.s.isBehindSmall(m)", ""},
+	{"RakNet believes a goodbye at once", "codec/raknet/goodbye.go",
+		"if c.phase != connected {\n\t\tc.finish(c.goodbyeReason())",
+		"if c.phase <= connected {\n\t\tc.finish(c.goodbyeReason())"},
+	{"RakNet ignores goodbyes", "codec/raknet/goodbye.go", "case now >= g.endAt:", "case now >= g.endAt+time.Hour:"},
+	{"RakNet forgets its window when it is saved", "codec/raknet/save_receiver.go",
+		"ReliableBase: r.reliable.base,", ""},
+	{"ENet believes a goodbye at once", "codec/enet/goodbye.go",
+		"= now.Add(goodbyePatience+2*c.rtt.mean), now", "= now, now"},
+	{"ENet forgets its order when it is saved", "codec/enet/save_inbox.go",
+		"v := savedInChannel{Reliable: c.reliable,", "v := savedInChannel{"},
+	{"R-Type says no goodbye to its clients", "codec/rtype/server.go",
+		"s.pingDue, s.byeDue = false, !s.format.document", "s.pingDue, s.byeDue = false, false"},
+	{"a message to send again is lent memory", "proxy/bridge/resend.go",
+		"k.buffer = append(k.buffer[:0], m.Payload[:size]...)", "k.buffer = m.Payload[:size]"},
+	{"the bridge forgets messages to send again when it is saved", "proxy/bridge/save.go",
+		"for i := range s.kept.kept {", "for i := range s.kept.kept[:0] {"},
+	{"a server is never released", "proxy/relay/end.go", "p.route.pool.Release(p.server)", "_ = p.server"},
+	{"a name stays after its session", "proxy/relay/end.go", "\tr.presence.remove(p)\n", ""},
+	{"an address is counted for ever", "proxy/relay/end.go", "\tr.guard.discharge(&p.meter, e.Key.Client.Addr())\n", ""},
+	{"a session's end counts twice", "proxy/relay/end.go", "r.counters.Closed++", "r.counters.Closed += 2"},
+	{"a reload forgets a listener", "proxy/relay/arrange.go",
+		"d := present[l.key()]\n\t\tif d == nil {", "d := present[l.key()]\n\t\tif true {"},
+	{"a player who moves loses what the old server still sends", "proxy/relay/closing.go",
+		"if p.hold == nil || p.hold.phase != seeking || x.late > maxLate {", "if x.late >= 0 {"},
+	{"the server is not told that its player has left", "proxy/relay/end.go",
+		"if p.upstream.Live() {\n\t\tp.upstream.Conn.Close(now, toServer(why, blame))",
+		"if p.upstream.Live() {\n\t\tp.upstream.Down = true"},
+	{"the player is not told of the end", "proxy/relay/end.go",
+		"if p.client.Live() {\n\t\tp.client.Conn.Close(now, toClient(why, p.admitted))",
+		"if p.client.Live() {\n\t\tp.client.Down = true"},
+	{"any datagram proves an address", "proxy/relay/known.go",
+		"case codec.ProvedConnect:\n\t\treturn p.client.up", "case codec.ProvedConnect:\n\t\treturn true"},
+	{"a cookie is accepted of another address", "codec/raknet/cookie.go", "\tcopy(b[40:], ip[:])\n", "\t_ = ip\n"},
+	{"any acknowledgement proves an ENet client's address", "codec/enet/handshake.go",
+		"at, ok := c.handshake.echoes(be.Uint16(cmd.body[2:]))\n\tif !ok {",
+		"at, ok := c.handshake.echoes(be.Uint16(cmd.body[2:]))\n\tif ok = true; !ok {"},
+	{"RakNet drops waiting messages as it closes", "codec/raknet/shutdown.go",
+		"if !c.shutdown.flows {", "if c.shutdown.flows = false; !c.shutdown.flows {"},
+	{"a counter of datagrams wraps", "proxy/stats/counters.go",
+		"func (t *Traffic) Count(datagram []byte) {\n\tt.Messages++",
+		"func (t *Traffic) Count(datagram []byte) {\n\tt.Messages = uint64(uint8(t.Messages + 1))"},
+	{"a changed session goes on as its copy", "proxy/relay/session.go",
+		"e.Value.dirty, e.Value.copied = true, 0", "e.Value.dirty = true"},
+	{"a relayed session that changed goes on as its copy", "proxy/relay/relayed.go",
+		"p.heard, p.via, p.copied = now, p.listener.via(p.via), 0", "p.heard, p.via = now, p.listener.via(p.via)"},
+	{"the successor keeps a session that has changed since its copy", "proxy/relay/copies.go",
+		"if !one.kept {\n\t\t\tone.leave(i.relay)", "if one.kept = true; !one.kept {\n\t\t\tone.leave(i.relay)"},
+	{"a session leaks", "proxy/relay/end.go", "\tr.table.Remove(e)\n", ""},
+	{"a client ID leaks", "proxy/relay/end.go", "p.route.ids.free(p.id)", "_ = p.id"},
+	{"the bytes that a session holds leak", "proxy/relay/end.go", "\tr.held.set(e, 0)\n", ""},
+	{"a client stays known after its session", "proxy/relay/end.go", "r.known.remove(p.listener, e.Key.Client)", "_ = p"},
+	{"a socket to a server leaks", "proxy/relay/end.go",
+		"if p.socket != nil {\n\t\tp.socket.Close()", "if p.socket != nil {\n\t\t_ = p.socket"},
+	{"a datagram for an ending session is dropped without a reason", "proxy/relay/receive.go",
+		"r.drops.add(now, dropped{stats.DropUnexpected, d, from, len(datagram), codec.ErrClosed})\n\t\treturn", "return"},
+	{"half-open sessions have no bound", "session/halfopen.go", "case h.count >= l.HalfOpen:", "case h.count >= 1<<30:"},
+	{"a session that travels leaves its name behind", "proxy/relay/travelling.go", "\t\tr.presence.remove(p)\n", ""},
+	{"a session that travels leaves its client ID behind", "proxy/relay/travelling.go",
+		"p.route.ids.free(p.id)", "_ = p.id"},
+	{"a RakNet message is not sent again", "codec/raknet/flight.go", "f.resend = append(f.resend, r)", "_ = r"},
+}
+
+// plant returns the file with the fault.
+func (m *mutant) plant(t *testing.T) (path string, text []byte) {
+	path, err := filepath.Abs(filepath.Join("../..", m.file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(source), m.old); n != 1 {
+		t.Fatalf("%s has the place %d times, want once", m.file, n)
+	}
+	return path, []byte(strings.Replace(string(source), m.old, m.new, 1))
+}
+
+// TestMutants plants faults in the code, one after the other, and simulates until the fault is found. The same games
+// without a fault must pass. Without -mutants it only looks for the places.
+func TestMutants(t *testing.T) {
+	var sound string
+	played := 0 // games without a fault
+	if *mutantsFor > 0 {
+		sound = buildGames(t, t.TempDir(), nil)
+	}
+	for _, m := range mutants {
+		t.Run(m.name, func(t *testing.T) {
+			path, text := m.plant(t)
+			if *mutantsFor == 0 {
+				return
+			}
+			dir := t.TempDir()
+			planted := filepath.Join(dir, "planted.go")
+			if err := os.WriteFile(planted, text, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			faulty := buildGames(t, dir, map[string]string{path: planted})
+			begun := time.Now()
+			games, fault := playGames(t, faulty, "-simulate", mutantsFor.String())
+			took := time.Since(begun).Round(100 * time.Millisecond)
+			if fault == "" {
+				t.Fatalf("not found in %d games and %v", games, *mutantsFor)
+			}
+			if games > played {
+				if _, own := playGames(t, sound, "-games", strconv.Itoa(games)); own != "" {
+					t.Fatalf("without the fault the same games have: %s", own)
+				}
+				played = games
+			}
+			t.Logf("found in game %d, after %v: %s", games, took, fault)
+		})
+	}
+}
+
+// buildGames builds the games, with some files of the module replaced by others.
+func buildGames(t *testing.T, dir string, replaced map[string]string) (binary string) {
+	overlay, err := json.Marshal(map[string]map[string]string{"Replace": replaced})
+	list := filepath.Join(dir, "overlay.json")
+	if err == nil {
+		err = os.WriteFile(list, overlay, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	binary = filepath.Join(dir, "games.test")
+	build := exec.Command("go", "test", "-c", "-ldflags", "-s -w", "-overlay", list, "-o", binary, ".")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("the games do not compile: %s", out)
+	}
+	return binary
+}
+
+// playGames plays the games from seed 1 on. It returns their number, and the invariant that the last one breaks.
+func playGames(t *testing.T, binary string, flags ...string) (games int, fault string) {
+	play := exec.Command(binary, append([]string{"-test.run", "^TestSimulate$", "-test.v", "-seed", "1", "-brief"},
+		flags...)...)
+	out, err := play.CombinedOutput()
+	played, broken := gamesPlayed.FindSubmatch(out), brokenInvariant.FindSubmatch(out)
+	if played == nil || (err == nil) != (broken == nil) {
+		t.Fatalf("the games ended without a verdict: %v\n%s", err, out)
+	}
+	games, _ = strconv.Atoi(string(played[1]))
+	if broken != nil {
+		fault = string(broken[1])
+	}
+	return games, fault
+}
+
+// What TestSimulate prints of its games, and of the first invariant that does not hold.
+var (
+	gamesPlayed     = regexp.MustCompile(`simulate_test\.go:\d+: (\d+) games, `)
+	brokenInvariant = regexp.MustCompile(`simulate_test\.go:\d+: (after [0-9.msh]+: .*|\d+ sessions ended by chance .*)`)
+)

@@ -1,0 +1,170 @@
+package relay
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+
+	"tidegate/internal/netio"
+	"tidegate/internal/proxyproto"
+	sessions "tidegate/session"
+)
+
+// tap stands between a Relay and its sockets while a capture runs or a black box records, and copies the datagrams.
+// Else there is no tap.
+type tap struct {
+	Sockets
+	table  sessionTable
+	now    time.Time // the time of the loop's turn
+	spools []*Spool
+	box    *BlackBox // nil: nothing is recorded
+	prefix []byte    // scratch
+}
+
+// at notes the time. A turn may run deadlines of an earlier time, after a pause.
+func (t *tap) at(now time.Time) {
+	if t != nil && now.After(t.now) {
+		t.now = now
+	}
+}
+
+// watches reports whether a capture or a black box needs a session's datagrams, so that they must not be forwarded
+// elsewhere.
+func (t *tap) watches(e *Entry) bool {
+	if t == nil || t.box != nil {
+		return t != nil
+	}
+	about := topicOf(e.Value.route, e.Key.Client, e.Value.serial)
+	return t.wanted(&about)
+}
+
+// Send implements Sockets.
+func (t *tap) Send(s netio.Socket, to netip.AddrPort, datagram []byte) {
+	t.sent(s, to, datagram)
+	t.Sockets.Send(s, to, datagram)
+}
+
+// Forward implements Sockets.
+func (t *tap) Forward(s netio.Socket, to netip.AddrPort, datagram []byte) {
+	t.sent(s, to, datagram)
+	t.Sockets.Forward(s, to, datagram)
+}
+
+func (t *tap) sent(s netio.Socket, to netip.AddrPort, datagram []byte) {
+	if peer := s.Peer(); peer.IsValid() {
+		to = peer
+	}
+	t.copy(s, &Captured{At: t.now, From: s.Addr(), To: to, Sent: true}, to, datagram)
+}
+
+// received copies a datagram before the Relay reads it, since a codec may overwrite it.
+func (t *tap) received(now time.Time, s netio.Socket, from netip.AddrPort, datagram []byte) {
+	t.at(now)
+	t.copy(s, &Captured{At: t.now, From: from, To: s.Addr()}, from, datagram)
+}
+
+func (t *tap) copy(s netio.Socket, c *Captured, peer netip.AddrPort, datagram []byte) {
+	about := t.topic(s, peer, datagram, c.Sent)
+	if t.box == nil && !t.wanted(&about) {
+		return
+	}
+	c.Upstream, c.Session, c.Stream = about.upstream, about.session, about.transport.Stream
+	t.prefix = t.prefix[:0]
+	if c.Stream {
+		t.prefix = about.transport.Prefix.Append(t.prefix, len(datagram))
+	}
+	if t.box != nil {
+		t.box.put(c, about.client, t.prefix, datagram)
+	}
+	for _, spool := range t.spools {
+		if about.chosenBy(spool.filter) {
+			spool.put(c, t.prefix, datagram)
+		}
+	}
+}
+
+// wanted reports whether any capture's filter selects the topic.
+func (t *tap) wanted(about *topic) bool {
+	return slices.ContainsFunc(t.spools, func(s *Spool) bool { return about.chosenBy(s.filter) })
+}
+
+// topic has the facts about a datagram that filters look at.
+type topic struct {
+	transport Transport
+	upstream  bool           // between the proxy and a server
+	client    netip.AddrPort // the zero AddrPort: no client's
+	session   SessionID      // 0: none
+	route     string         // empty: none, a check of an upstream's servers
+	pool      string         // the upstream
+}
+
+func (about *topic) chosenBy(f *CaptureFilter) bool {
+	return (f.Session == 0 || f.Session == about.session) &&
+		(!f.Client.IsValid() || f.Client.Contains(about.client.Addr().Unmap().WithZone(""))) &&
+		(f.Route == "" || f.Route == about.route) &&
+		(f.Upstream == "" || f.Upstream == about.pool)
+}
+
+func (t *tap) topic(s netio.Socket, peer netip.AddrPort, datagram []byte, sent bool) topic {
+	switch owner := s.Owner().(type) {
+	case *listener:
+		return t.topicAt(owner, owner.clientOf(peer, datagram, sent))
+	case *Entry:
+		return topicOf(owner.Value.route, owner.Key.Client, owner.Value.serial)
+	case *closingConn:
+		return topicOf(owner.of.Value.route, owner.of.Key.Client, owner.of.Value.serial)
+	case *pinged:
+		return topicOf(owner.pinger.route, netip.AddrPort{}, 0)
+	case *checked:
+		pool := owner.checker.upstream
+		return topic{transport: pool.Transport, upstream: true, pool: pool.Name}
+	}
+	return topic{} // of a socket without an owner yet
+}
+
+// topicOf returns the topic of a datagram between the proxy and a server. client is zero if the datagram is no
+// client's.
+func topicOf(r *route, client netip.AddrPort, id SessionID) topic {
+	pool := r.Upstream
+	return topic{transport: pool.Transport, upstream: true, client: client, session: id, route: r.Name, pool: pool.Name}
+}
+
+// topicAt returns the topic of a datagram between a client and a listener, with or without a session.
+func (t *tap) topicAt(d *listener, client netip.AddrPort) topic {
+	r, id := d.route, SessionID(0)
+	if e := t.table.Get(sessions.Key{Listener: d.index, Client: client}); e != nil {
+		r, id = e.Value.route, e.Value.serial
+	}
+	return topic{transport: d.transport, client: client, session: id, route: r.Name, pool: r.Upstream.Name}
+}
+
+// clientOf returns the client of a datagram between a listener and a peer. If the peer is a trusted proxy, its
+// present or last header names the client.
+func (d *listener) clientOf(peer netip.AddrPort, datagram []byte, sent bool) netip.AddrPort {
+	f := d.proxies
+	if f == nil || !f.trusts(peer.Addr()) {
+		return peer
+	}
+	h, known := f.recent[peer]
+	if !known {
+		h, known = f.older[peer]
+	}
+	if !sent || known && h.Format == proxyproto.Simple { // other answers have no header, but could look like one
+		if told, _, err := proxyproto.Parse(datagram); err == nil {
+			h, known = told, true
+		}
+	}
+	if !known || h.Local {
+		return peer
+	}
+	return h.Client
+}
+
+// RecallCaptured is the visit that ends the forwarding of a session that a capture watches.
+func RecallCaptured(r *Relay, _ time.Time, e *Entry) int {
+	if e.Value.shortcut == nil || !r.offload.watches(e) {
+		return looked
+	}
+	r.offload.recall(e)
+	return acted
+}

@@ -1,0 +1,311 @@
+package relay
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"tidegate/codec"
+	"tidegate/internal/record"
+	"tidegate/internal/stray"
+	"tidegate/proxy/stats"
+	sessions "tidegate/session"
+	"time"
+)
+
+// Movers choose sessions that other nodes can have, of clients whose address the fleet sees.
+type Movers struct {
+	Most   int                  // number of sessions
+	Choose func(stray.Key) bool // accepts a client
+	Gone   func(stray.Key)      // is called when a session is taken out; nil: sessions are only copied
+	Found  []stray.Session
+}
+
+// Visit writes down a session that moves, until there are enough.
+func (m *Movers) Visit(r *Relay, now time.Time, e *Entry) int {
+	if len(m.Found) == m.Most {
+		return enough
+	}
+	p := &e.Value
+	d := p.listener
+	if d.stream || d.proxies != nil || !p.isKnown() {
+		return looked
+	}
+	key := r.known.players.keyOf(d.id, e.Key.Client)
+	if !m.Choose(key) {
+		return looked
+	}
+	one := stray.Session{Client: key}
+	if f, ok := p.face.(*farFace); ok {
+		one.At = f.node
+	}
+	var err error
+	if one.Record, err = travelling(r, now, e); err != nil {
+		return taking
+	}
+	if m.Gone != nil {
+		withdraw(r, now, e)
+		m.Gone(key)
+	}
+	m.Found = append(m.Found, one)
+	return taking
+}
+
+// taking is the cost of a visit that takes a session out.
+const taking = 32
+
+// Check returns why a Relay has no place for the session, or nil, and whether the session needs its source address.
+func (a *Arrival) Check(now time.Time, r *Relay, before int) (needsSource bool, err error) {
+	if err := a.room(r, before); err != nil {
+		return false, err
+	}
+	if r.leaving {
+		return false, ErrEnded
+	}
+	for _, route := range r.routes {
+		if route.Name == a.Route.Name {
+			needsSource = !route.Upstream.Transport.Transparent && (route.Mode == ModeRelay || route.Failover.Hold == 0)
+		}
+	}
+	return needsSource, a.fits(now, r)
+}
+
+// PutIn takes a session in that comes from another node. Its client's datagrams arrive at a node; empty: here.
+func (a *Arrival) PutIn(now time.Time, r *Relay, node string) error {
+	err := a.fits(now, r)
+	if err == nil {
+		err = r.arrivals.Add(now, a)
+	}
+	l := listenerWith(a.ListenerID(), r.listeners)
+	if err != nil || l == nil {
+		return err
+	}
+	if a = r.arrivals.take(now, l.name, a.Client); a == nil {
+		return nil // another loop was faster
+	}
+	e, err := a.enter(now, r, l, l.faceAt(a.session.Local))
+	if e != nil {
+		r.ways.at = node
+		r.follow(e)
+		r.ways.at = ""
+	}
+	return err
+}
+
+// ListenerID returns the number of the session's listener.
+func (a *Arrival) ListenerID() uint64 { return stray.ListenerID(a.Listener, a.session.Listener.Port()) }
+
+// keyOf returns the key of a client.
+func (p *Players) keyOf(listener uint64, client netip.AddrPort) stray.Key {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return p.secret.Key(listener, client)
+}
+
+const (
+	travelKind    = "travelling session"
+	travelVersion = 1
+
+	// maxTravel bounds the size of a travelling session in bytes.
+	maxTravel = 512 << 10
+	// travelTime bounds the time between TakeOut and PutIn. After a longer time the peers have given up.
+	travelTime = 2 * time.Minute
+)
+
+// ErrTravel reports bytes that are no session for this Server.
+var ErrTravel = errors.New("session cannot be taken in")
+
+var _ = record.Register[savedTravel](travelVersion, travelKind)
+
+// savedTravel is a travelling session.
+type savedTravel struct {
+	record.Head
+	Listener string         `cbor:"3,keyasint"` // its name: machines have different addresses
+	Route    savedRoute     `cbor:"4,keyasint"`
+	Session  []byte         `cbor:"5,keyasint"`           // a savedSession
+	Source   netip.AddrPort `cbor:"6,keyasint,omitempty"` // the client's address as the game server sees it
+	At       int64          `cbor:"7,keyasint"`           // time of TakeOut in Unix nanoseconds
+	Client   netip.AddrPort `cbor:"8,keyasint"`
+}
+
+// DescribeRecord returns the values of a session's record for JSON, without secrets and payloads.
+func DescribeRecord(b []byte) (map[string]any, error) {
+	var v savedSession
+	if err := record.Read(b, &v); err != nil {
+		return nil, err
+	}
+	state := record.DescribeStruct(v)
+	if v.Body != nil {
+		var body savedTerminated
+		if err := record.Read(v.Body, &body); err != nil {
+			return nil, err
+		}
+		state["body"] = record.DescribeStruct(body)
+	}
+	return state, nil
+}
+
+// WriteDown returns the record of a session.
+func (r *Relay) WriteDown(now time.Time, e *Entry) ([]byte, error) {
+	r.Flush(now) // only a connection that has sent all datagrams can be saved
+	p := &e.Value
+	if !p.isRelayed() && p.forgotten {
+		return nil, ErrNoSession
+	}
+	if p.path != nil {
+		r.sockets.parkLine(now, p.path)
+	}
+	x := &Exporter{relay: r, now: now}
+	return x.session(e, nil), nil
+}
+
+// staysHere returns why a session cannot travel, or nothing.
+func staysHere(r *Relay, e *Entry) string {
+	p := &e.Value
+	if p.listener.stream || p.route.Upstream.Transport.Stream {
+		return "a TCP connection belongs to its machine"
+	}
+	if p.isRelayed() {
+		if !p.established {
+			return "it is not established yet"
+		}
+		return ""
+	}
+	if !r.table.IsEstablished(e) {
+		return "its client has not proved its address yet"
+	}
+	for _, c := range r.closing.list {
+		if c.of == e && !c.over {
+			return "it still says goodbye to another server"
+		}
+	}
+	if p.earlier != nil {
+		return "it has just reached its server"
+	}
+	return p.staysBecause(netip.AddrPort{})
+}
+
+// TakeOut removes a session, and returns it for another Server.
+func (r *Relay) TakeOut(now time.Time, e *Entry) ([]byte, error) {
+	b, err := travelling(r, now, e)
+	if err == nil {
+		withdraw(r, now, e)
+	}
+	return b, err
+}
+
+// travelling returns a session as takeOut does, and leaves it here.
+func travelling(r *Relay, now time.Time, e *Entry) ([]byte, error) {
+	session, err := r.WriteDown(now, e)
+	if err != nil {
+		return nil, err
+	}
+	p := &e.Value
+	if cause := staysHere(r, e); cause != "" {
+		return nil, fmt.Errorf("%w: %s", ErrNotMovable, cause)
+	}
+	v := savedTravel{
+		Head:     record.Head{Kind: travelKind, Version: travelVersion},
+		Listener: p.listener.name, Route: saveRoute(p.route.Route), Session: session,
+		At: now.UnixNano(), Client: e.Key.Client,
+	}
+	if p.socket != nil {
+		v.Source = p.socket.Addr()
+	}
+	b := record.Append(nil, &v)
+	if len(b) > maxTravel {
+		return nil, fmt.Errorf("%w: it has %d bytes that wait, and may have %d", ErrNotMovable, len(b), maxTravel)
+	}
+	if _, err := ReadArrival(now, b); err != nil { // no Server would take it in
+		return nil, fmt.Errorf("%w: %w", ErrNotMovable, err)
+	}
+	return b, nil
+}
+
+// withdraw removes a session that has been written down. Its peers hear nothing.
+func withdraw(r *Relay, now time.Time, e *Entry) {
+	p := &e.Value
+	if p.isRelayed() {
+		r.offload.recall(e)
+	} else {
+		if p.ownsID {
+			p.route.ids.free(p.id)
+		}
+		r.presence.remove(p)
+		r.held.set(e, 0)
+		r.samples.lastOfClient(p)
+		r.samples.lastOfServer(p)
+		p.forgotten = true
+	}
+	r.journal.ended(now, e, stats.ByProxy, codec.Closed)
+	r.remove(now, e, stats.ByProxy, codec.Closed)
+}
+
+// ReadArrival reads a session from another Server.
+func ReadArrival(now time.Time, b []byte) (*Arrival, error) {
+	a := &Arrival{size: len(b)}
+	if len(b) > maxTravel {
+		return nil, fmt.Errorf("%w: %d bytes, more than %d", ErrTravel, len(b), maxTravel)
+	}
+	err := record.Open(b, travelKind, travelVersion, &a.savedTravel)
+	if err == nil {
+		err = record.Read(a.Session, &a.session)
+	}
+	if err == nil && (a.session.Kind != sessionKind || a.session.Version != savedVersion) {
+		err = unusable("version", a.session.Version)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrTravel, err)
+	}
+	switch age := now.Sub(time.Unix(0, a.At)); {
+	case age > travelTime:
+		return nil, fmt.Errorf("%w: it was taken out %v ago, and its peers have given up", ErrTravel, age.Round(time.Second))
+	case a.Client != a.session.Client || !a.session.Calm && a.session.Body != nil || !a.session.Server.IsValid():
+		return nil, fmt.Errorf("%w: %w", ErrTravel, unusable("state", "not established"))
+	}
+	a.age = min(max(now.Sub(time.Unix(0, a.At)), 0), travelTime)
+	a.read = now
+	return a, nil
+}
+
+// room returns why a Relay's limits leave no room for the session, or nil. before is the number of sessions that will
+// be taken in before it.
+func (a *Arrival) room(r *Relay, before int) error {
+	before += int(r.arrivals.count.Load())
+	if err := r.table.RoomToEnter(a.Client.Addr(), before/r.shard.of); err != nil {
+		return fmt.Errorf("%w: %w", ErrTravel, err)
+	}
+	return nil
+}
+
+// Fits returns why a Relay has no room or no place for the session, or nil.
+func (a *Arrival) Fits(now time.Time, r *Relay) error {
+	if err := a.room(r, 0); err != nil {
+		return err
+	}
+	return a.fits(now, r)
+}
+
+// fits returns why a Relay's settings have no place for the session, or nil.
+func (a *Arrival) fits(now time.Time, r *Relay) error {
+	if r.draining && !r.leaving {
+		return ErrEnded
+	}
+	for _, d := range r.listeners {
+		if d.name != a.Listener || d.stream {
+			continue
+		}
+		i := BeginImport(r, now)
+		i.routes = []savedRoute{a.Route}
+		route := i.route(&a.session)
+		switch {
+		case r.table.Get(sessions.Key{Listener: d.index, Client: a.Client}) != nil:
+			return fmt.Errorf("%w: client %v has a session here", ErrTravel, a.Client)
+		case route == nil || (route.Mode == ModeRelay) != (a.session.Body == nil):
+			return fmt.Errorf("%w: unknown route %q", ErrTravel, a.Route.Name)
+		case d.protocolNamed(a.session.Protocol) == nil && r.settings.protocolNamed(a.session.Protocol) == nil:
+			return fmt.Errorf("%w: unknown protocol %q", ErrTravel, a.session.Protocol)
+		}
+		return nil
+	}
+	return fmt.Errorf("%w: no UDP listener has the name %q", ErrTravel, a.Listener)
+}

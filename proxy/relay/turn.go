@@ -1,0 +1,152 @@
+package relay
+
+import (
+	"time"
+
+	"tidegate/codec"
+	"tidegate/proxy/stats"
+)
+
+// mostDue bounds the sessions whose deadlines one turn handles. The next turn handles the others.
+const mostDue = 1024
+
+// Advance runs due work, and begins another turn.
+func (r *Relay) Advance(now time.Time) {
+	r.drops.turn = 0
+	r.sockets.tap.at(now)
+	r.journal.catchUp(now)
+	r.drainDue(now)
+	for _, p := range r.pingers {
+		p.advance(now, r)
+	}
+	for _, c := range r.checkers {
+		c.advance(now, r)
+	}
+	for n := 0; n < mostDue; n++ {
+		e := r.table.Due(now)
+		if e == nil {
+			break
+		}
+		p := &e.Value
+		p.spare(r.stood)
+		if p.isRelayed() {
+			r.expireRelayed(now, e)
+			continue
+		}
+		due := p.dueSides(now)
+		if due.has(clientSide) && p.client.Live() {
+			r.backlog.excuse(now, p.client.Conn)
+			r.ways.excuse(now, p)
+			p.client.Conn.Advance(now)
+		}
+		if due.has(serverSide) && p.upstream.Live() {
+			if t, ok := p.upstream.Conn.(codec.Relayer); ok && p.client.Live() {
+				t.FarRTT(p.client.Conn.Stats().RTT)
+			}
+			p.upstream.Conn.Advance(now)
+		}
+		r.settleSides(now, e, due)
+		r.redial(now, e)
+		r.abandonSilent(now, e)
+		abandonDoubted(now, r, e)
+		r.holdDue(now, e)
+		r.expire(now, e)
+	}
+	r.walkOn(now)
+	r.attend(now)
+	r.closing.advance(now, r)
+}
+
+// NextTimeout returns when Advance must be called next. Zero means never.
+func (r *Relay) NextTimeout() time.Time {
+	next := r.table.NextTimeout()
+	if r.draining && !r.farewell {
+		next = codec.Earliest(next, r.drainBy)
+	}
+	for _, c := range r.checkers {
+		next = codec.Earliest(next, c.due)
+	}
+	for _, p := range r.pingers {
+		next = codec.Earliest(next, p.due)
+	}
+	next = codec.Earliest(next, r.closing.due)
+	next = codec.Earliest(next, r.walks.due)
+	next = codec.Earliest(next, r.waiting.due())
+	next = codec.Earliest(next, r.journal.lines.due)
+	return codec.Earliest(next, r.paths.blockedUntil())
+}
+
+// Sent notes that the datagrams of a turn have left. Paths count them against their pace.
+func (r *Relay) Sent(now time.Time) {
+	if r.paths.paced() {
+		r.paths.sent(now)
+	}
+}
+
+// Refused returns the number of datagrams that the Relay has dropped in this turn.
+func (r *Relay) Refused() int { return r.drops.turn }
+
+// Behind reports whether more datagrams wait than for a Relay that keeps up.
+func (r *Relay) Behind() bool { return r.backlog.behind() }
+
+// nextTimeout returns the earliest of a session's deadlines. It asks the connections of the touched sides.
+func nextTimeout(p *session, settings *Settings, touched sides) time.Time {
+	next := codec.Earliest(p.expiry(settings), p.dialBy)
+	if p.hold != nil {
+		next = codec.Earliest(next, p.hold.next)
+	}
+	p.client.plan(touched.has(clientSide))
+	p.upstream.plan(touched.has(serverSide))
+	return codec.Earliest(codec.Earliest(next, p.client.due), p.upstream.due)
+}
+
+// Flush writes the datagrams that the sessions have to send since the last Flush.
+func (r *Relay) Flush(now time.Time) {
+	r.sockets.tap.at(now)
+	r.sockets.clear(now)
+	// A session that is marked meanwhile is appended, and so visited too.
+	for i := 0; i < len(r.dirty); i++ {
+		e := r.dirty[i]
+		r.dirty[i] = nil
+		if e.Value.forgotten {
+			continue
+		}
+		touched := e.Value.touched
+		e.Value.dirty, e.Value.touched = false, 0
+		if touched == bothSides { // a message has crossed
+			r.sendJoined(now, e)
+		}
+		touched |= e.Value.press(now, touched)
+		r.sockets.transmit(now, e, touched)
+		r.weigh(now, e, touched)
+		if r.poll(now, e, touched) {
+			r.dirty.mark(e) // the results must be written too
+			continue
+		}
+		if clearAway(r, now, e) {
+			continue
+		}
+		r.samples.take(now, &e.Value)
+		next := codec.Earliest(nextTimeout(&e.Value, r.settings, touched), doubtedUntil(r, &e.Value))
+		r.table.Schedule(e, now, e.Value.patience(next))
+	}
+	r.dirty = r.dirty[:0]
+}
+
+// expire ends a session whose time is over: first with goodbyes, then at once.
+func (r *Relay) expire(now time.Time, e *Entry) {
+	p := &e.Value
+	if now.Before(p.expiry(r.settings)) {
+		return
+	}
+	if p.ending {
+		p.client.Down, p.upstream.Down = true, true
+		return
+	}
+	if p.hold != nil {
+		r.end(now, e, stats.ByUpstream, codec.Goodbye{Reason: codec.ServerStopped})
+	} else {
+		r.end(now, e, stats.ByProxy, codec.Goodbye{Reason: codec.TimedOut})
+	}
+	r.settle(now, e)
+}

@@ -1,0 +1,139 @@
+package relay
+
+import (
+	"net/netip"
+	"time"
+
+	"tidegate/codec"
+	"tidegate/internal/upstream"
+)
+
+// attendEvery is how often a Relay looks for servers for its waiting sessions.
+const attendEvery = 50 * time.Millisecond
+
+// waiting has a Relay's sessions that wait for servers, and the time when attend lets them ask.
+type waiting struct {
+	shard     shard
+	dirty     *marked
+	pools     *upstream.Pools
+	seekers   []*seekers // by upstream
+	inLine    int        // sessions that wait in a line of their upstream
+	stirred   uint64     // pools.Changes at the last attend
+	at        time.Time  // when attend is due
+	attended  time.Time  // when attend was called last
+	mustering *mustering // nil: no server's sessions are being held
+}
+
+// seekers are a Relay's sessions that wait for a server of one upstream. Held sessions that must keep their client
+// IDs wait in the Pool's lines instead.
+type seekers struct {
+	pool *upstream.Pool
+	held line // sessions that have lost their server
+	new  line // sessions that have had no server yet
+}
+
+// of returns the seekers of a Pool.
+func (w *waiting) of(pool *upstream.Pool) *seekers {
+	for _, s := range w.seekers {
+		if s.pool == pool {
+			return s
+		}
+	}
+	s := &seekers{pool: pool}
+	w.seekers = append(w.seekers, s)
+	return s
+}
+
+// len returns the number of sessions that wait for a server. Some of them may have left since.
+func (w *waiting) len() int {
+	n := w.inLine
+	for _, s := range w.seekers {
+		n += s.held.len() + s.new.len()
+	}
+	return n
+}
+
+// seek makes a session that has left its server wait for another.
+func (w *waiting) seek(now time.Time, e *Entry) {
+	p := &e.Value
+	p.hold.phase, p.hold.next = seeking, time.Time{}
+	if p.hold.ticket != nil {
+		p.route.pool.Ready(p.hold.ticket)
+	} else {
+		w.of(p.route.pool).held.push(e)
+	}
+	w.at = now
+	w.dirty.mark(e)
+}
+
+// await makes a new session wait for a server, after the held sessions.
+func (w *waiting) await(now time.Time, e *Entry) {
+	w.of(e.Value.route.pool).new.push(e)
+	w.attendBy(now.Add(attendEvery))
+	w.dirty.mark(e)
+}
+
+// queue gives a session that must keep its client ID a place in the line of its server.
+func (w *waiting) queue(e *Entry) {
+	p := &e.Value
+	if !p.keepsID() {
+		return
+	}
+	p.hold.ticket = w.ticket(e)
+	p.route.pool.Enqueue(p.hold.ticket, p.server)
+	w.inLine++
+}
+
+// ticket returns a ticket for a held session.
+func (w *waiting) ticket(e *Entry) *upstream.Ticket {
+	p := &e.Value
+	return &upstream.Ticket{Client: p.id, Addr: e.Key.Client.Addr(), To: p.hold.to, Shard: w.shard.index, Owner: e}
+}
+
+// endHold ends the search for a server: the session has one, or has ended.
+func (w *waiting) endHold(p *session) {
+	if p.hold != nil && p.hold.ticket != nil {
+		p.route.pool.Dequeue(p.hold.ticket)
+		w.inLine--
+	}
+	p.hold, p.upstream.Away = nil, false
+}
+
+// attendBy makes attend due at a time, or earlier.
+func (w *waiting) attendBy(at time.Time) { w.at = codec.Earliest(w.at, at) }
+
+// due returns when attend is due; zero means never.
+func (w *waiting) due() time.Time {
+	if w.pools.Changes() != w.stirred {
+		return w.attended
+	}
+	return w.at
+}
+
+// choose picks the server that a held session asks, or returns nil.
+func (s *seekers) choose(now time.Time, e *Entry) (server *upstream.Server) {
+	h := e.Value.hold
+	if h.to.IsValid() {
+		server = s.pool.Take(h.to)
+		h.to = netip.AddrPort{}
+	}
+	if server == nil {
+		server = s.pool.PickForHeld(now, e.Key.Client.Addr())
+	}
+	return server
+}
+
+// keepsID reports whether the session must keep the client ID that its server gave it.
+func (p *session) keepsID() bool {
+	return p.route.keepsClientIDs(p.protocol) && p.protocol.Spec().IDs == codec.IDBeside && !p.route.Failover.NewIDs
+}
+
+// isHeld reports whether a session still waits in a seekers' line.
+func isHeld(p *session) bool {
+	return p.hold != nil && p.hold.phase == seeking && p.hold.next.IsZero() && p.server == nil && !p.forgotten
+}
+
+// isNew reports whether a new session still waits in a seekers' line.
+func isNew(p *session) bool {
+	return p.hold == nil && p.upstream.Conn == nil && p.client.Live() && !p.ending && !p.forgotten
+}
