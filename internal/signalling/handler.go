@@ -1,0 +1,263 @@
+package signalling
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	"tidegate/codec/nethernet"
+)
+
+const joinPath = "/v1/join"
+
+// maxID is the number of bytes of a join's ID that are kept for the log.
+const maxID = 64
+
+// ServeHTTP serves one request of a client.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	now := s.o.Now()
+	client := s.clientOf(r)
+	s.expectWithin(w, s.o.Times.Body)
+	id, ok := joinID(r)
+	switch {
+	case !s.allows(client):
+		s.limit(w, http.StatusForbidden, "not allowed")
+	case !s.spend(now, client):
+		s.limit(w, http.StatusTooManyRequests, "too many requests")
+	case s.o.OnlyTLS && r.TLS == nil:
+		w.Header().Set("Upgrade", "TLS/1.2, HTTP/1.1")
+		w.Header().Set("Connection", "Upgrade")
+		s.refuse(w, http.StatusUpgradeRequired, "want TLS")
+	case !ok:
+		s.refuse(w, http.StatusNotFound, "not found")
+	case r.Method == http.MethodGet:
+		s.list(w, r, client)
+	case r.Method != http.MethodPost || id == "":
+		w.Header().Set("Allow", "GET, POST")
+		s.refuse(w, http.StatusMethodNotAllowed, "method not allowed")
+	case s.o.Draining != nil && s.o.Draining():
+		s.limit(w, http.StatusServiceUnavailable, "draining")
+	default:
+		s.join(w, r, client, id)
+	}
+}
+
+// joinID returns what follows /v1/join/ in the path: one part, or nothing. A path that the server could take for
+// another one is refused.
+func joinID(r *http.Request) (id string, ok bool) {
+	if r.URL.Path == joinPath {
+		return "", true
+	}
+	id, ok = strings.CutPrefix(r.URL.Path, joinPath+"/")
+	ok = ok && !strings.ContainsAny(id, "/\\") && id != "." && id != ".."
+	return id, ok
+}
+
+// clientOf returns the address of the client. A trusted proxy's X-Forwarded-For names it: the last address that is no
+// trusted proxy's.
+func (s *Server) clientOf(r *http.Request) netip.Addr {
+	c := connOf(r.Context())
+	client := c.client.Addr()
+	if !c.trusted {
+		return client
+	}
+	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
+	for i := len(hops) - 1; i >= 0 && s.trusts(client); i-- {
+		a, err := netip.ParseAddr(strings.TrimSpace(hops[i]))
+		if err != nil {
+			break
+		}
+		client = a.Unmap().WithZone("")
+	}
+	return client
+}
+
+// spend counts a request of a client, and reports whether it may pass.
+func (s *Server) spend(now time.Time, client netip.Addr) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.budget.Allow(now, client)
+}
+
+// expectWithin bounds the time in which the client sends its request's body and takes the response.
+func (s *Server) expectWithin(w http.ResponseWriter, d time.Duration) {
+	to, at := http.NewResponseController(w), time.Now().Add(d)
+	_, _ = to.SetReadDeadline(at), to.SetWriteDeadline(at)
+}
+
+// await lets the client wait for the server.
+func (s *Server) await(w http.ResponseWriter) {
+	to := http.NewResponseController(w)
+	_, _ = to.SetReadDeadline(time.Time{}), to.SetWriteDeadline(time.Time{})
+}
+
+func (s *Server) limit(w http.ResponseWriter, status int, text string) {
+	s.counts.limited.Add(1)
+	http.Error(w, text, status)
+}
+
+func (s *Server) refuse(w http.ResponseWriter, status int, text string) {
+	s.counts.malformed.Add(1)
+	http.Error(w, text, status)
+}
+
+// list passes a question for the server's state on.
+func (s *Server) list(w http.ResponseWriter, r *http.Request, client netip.Addr) {
+	to, err := s.o.Pick(s.o.Now(), client)
+	if err != nil {
+		s.limit(w, http.StatusServiceUnavailable, "no server")
+		return
+	}
+	s.await(w)
+	in, err := s.backends.ask(r.Context(), to, r, nil)
+	if err != nil {
+		s.fail(w, err)
+		return
+	}
+	s.counts.lists.Add(1)
+	s.pass(w, in, in.body)
+}
+
+// join passes an offer to a server, and its answer back.
+func (s *Server) join(w http.ResponseWriter, r *http.Request, client netip.Addr, id string) {
+	to, err := s.o.Pick(s.o.Now(), client)
+	if err != nil {
+		s.limit(w, http.StatusServiceUnavailable, "no server")
+		return
+	}
+	ticket, err := s.o.Tickets.Ask(s.o.Now(), id[:min(len(id), maxID)], s.o.Route, client, to.Addr)
+	switch {
+	case errors.Is(err, ErrNetwork):
+		s.limit(w, http.StatusTooManyRequests, err.Error())
+		return
+	case err != nil:
+		s.limit(w, http.StatusServiceUnavailable, err.Error())
+		return
+	}
+	offer, status := s.offer(w, r, ticket)
+	if status != 0 {
+		s.o.Tickets.Fail(s.o.Now(), ticket, "the offer cannot be used")
+		s.refuse(w, status, http.StatusText(status))
+		return
+	}
+	place := connOf(r.Context())
+	place.Keep() // others must not take its place while the server thinks
+	defer place.Yield()
+	s.await(w)
+	s.counts.asked.Add(1)
+	in, err := s.backends.ask(r.Context(), to, r, offer)
+	if err != nil {
+		s.counts.failed.Add(1)
+		s.o.Tickets.Fail(s.o.Now(), ticket, err.Error())
+		s.fail(w, err)
+		return
+	}
+	s.answer(w, place, ticket, to, in)
+}
+
+// offer reads a client's offer, and returns it as the server gets it. It sets the client's half of the ticket. A status
+// other than 0 refuses the offer.
+func (s *Server) offer(w http.ResponseWriter, r *http.Request, t *Ticket) (offer []byte, status int) {
+	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return nil, http.StatusRequestEntityTooLarge
+	case err != nil:
+		return nil, http.StatusBadRequest
+	}
+	d, err := nethernet.ParseDescription(text)
+	if err != nil {
+		return nil, http.StatusBadRequest
+	}
+	t.ClientUfrag, t.ClientPassword = d.Ufrag, d.Password
+	if offer, err = nethernet.Rewrite(text, nil); err != nil {
+		return nil, http.StatusBadRequest
+	}
+	return offer, 0
+}
+
+// answer passes a server's answer on once the ticket stands in the table: the client's first datagram may come before
+// its own read of the answer ends.
+func (s *Server) answer(w http.ResponseWriter, place *conn, t *Ticket, to Backend, in *response) {
+	now := s.o.Now()
+	isAnswer := in.status < http.StatusMultipleChoices && bytes.HasPrefix(in.body, []byte("v="))
+	if !isAnswer { // Bedrock's server refuses with 200 and a number
+		s.counts.refused.Add(1)
+		s.o.Tickets.Refuse(now, t, refusal(in))
+		s.pass(w, in, in.body)
+		return
+	}
+	out, err := s.finish(place, t, to, in.body)
+	if err == nil {
+		err = s.o.Tickets.Answer(now, t)
+	} else {
+		s.o.Tickets.Fail(now, t, err.Error())
+	}
+	switch {
+	case errors.Is(err, ErrConflict):
+		s.counts.failed.Add(1)
+		s.reply(w, http.StatusConflict, err.Error())
+	case err != nil:
+		s.counts.failed.Add(1)
+		s.reply(w, http.StatusBadGateway, "the server's answer cannot be used")
+	default:
+		s.counts.answered.Add(1)
+		s.pass(w, in, out)
+	}
+}
+
+// finish sets the server's half of a ticket, and returns the answer as the client gets it.
+func (s *Server) finish(place *conn, t *Ticket, to Backend, answer []byte) ([]byte, error) {
+	d, err := nethernet.ParseDescription(answer)
+	if err != nil {
+		return nil, err
+	}
+	if t.Target, err = d.Target(to.Addr.Addr(), to.AnyAddress); err != nil {
+		return nil, err
+	}
+	t.ServerUfrag, t.ServerPassword = d.Ufrag, d.Password
+	return nethernet.Rewrite(answer, s.o.Candidates(place.local.Addr()))
+}
+
+// refusal says for the log how a server refused.
+func refusal(in *response) string {
+	const most = 40
+	body := strings.ToValidUTF8(string(in.body[:min(len(in.body), most)]), "")
+	if in.status == http.StatusOK {
+		return "code " + body
+	}
+	return http.StatusText(in.status) + " " + body
+}
+
+// fail answers for a server that did not.
+func (s *Server) fail(w http.ResponseWriter, err error) {
+	var timeout net.Error
+	status := http.StatusBadGateway
+	if errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout() {
+		status = http.StatusGatewayTimeout
+	}
+	s.reply(w, status, "the server did not answer")
+}
+
+func (s *Server) reply(w http.ResponseWriter, status int, text string) {
+	s.expectWithin(w, s.o.Times.Body)
+	http.Error(w, text, status)
+}
+
+// pass writes a server's response, with a body that may be another one.
+func (s *Server) pass(w http.ResponseWriter, in *response, body []byte) {
+	s.expectWithin(w, s.o.Times.Body)
+	maps.Copy(w.Header(), in.header)
+	w.Header().Set("Content-Length", strconv.Itoa(len(body))) // or Go sends a long answer in chunks
+	w.WriteHeader(in.status)
+	_, _ = w.Write(body)
+}

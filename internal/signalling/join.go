@@ -1,0 +1,88 @@
+package signalling
+
+import (
+	"fmt"
+	"net/netip"
+	"time"
+)
+
+// Stage is how far a join came.
+type Stage uint8
+
+// Stages. From Refused on, the join is over.
+const (
+	Asked     Stage = iota // the server has the offer
+	Answered               // the client has the answer
+	Admitted               // a datagram has proved the client's address
+	Refused                // the server said no
+	Failed                 // there was no answer that could be used
+	NeverCame              // no valid datagram came in time
+	Ended                  // the session is over
+)
+
+// Join is what the log and operators are told of a join. It has no secret.
+type Join struct {
+	ID     string // as the client chose it
+	Route  string
+	Client netip.Addr     // that asked over HTTP
+	Server netip.AddrPort // that was asked
+	Target netip.AddrPort // to which the server's answer sends datagrams
+	From   netip.AddrPort // from which the client was admitted
+	Stage  Stage
+	Reason string
+	// Zero times: the join did not come so far.
+	Asked, Answered, Admitted, Over time.Time
+}
+
+func (j *Join) isOf(a netip.Addr) bool { return j.Client == a || j.From.Addr() == a }
+
+// String says in a sentence how far the join came.
+func (j Join) String() string {
+	at := func(t, since time.Time) time.Duration { return t.Sub(since).Round(time.Millisecond) }
+	switch j.Stage {
+	case Asked:
+		return fmt.Sprintf("%s asked %s, which has not answered yet", j.Client, j.Server)
+	case Answered:
+		return fmt.Sprintf("%s got the answer of %s, and has sent no valid datagram yet", j.Client, j.Server)
+	case Admitted:
+		return fmt.Sprintf("%s came from %s, %v after the answer of %s",
+			j.Client, j.From, at(j.Admitted, j.Answered), j.Server)
+	case Refused:
+		return fmt.Sprintf("%s refused %s: %s", j.Server, j.Client, j.Reason)
+	case Failed:
+		return fmt.Sprintf("the join of %s at %s failed: %s", j.Client, j.Server, j.Reason)
+	case NeverCame:
+		return fmt.Sprintf("%s got the answer of %s, and no valid datagram came within %v: the candidates may be wrong, "+
+			"or a firewall drops UDP", j.Client, j.Server, at(j.Over, j.Answered))
+	}
+	return fmt.Sprintf("%s left after %v: %s", j.From, at(j.Over, j.Admitted), j.Reason)
+}
+
+// maxHistory is the number of joins that are remembered after their end.
+const maxHistory = 256
+
+// history is a ring of joins that are over.
+type history struct {
+	joins []Join
+	next  int
+}
+
+func (h *history) add(j Join) {
+	if len(h.joins) < maxHistory {
+		h.joins = append(h.joins, j)
+		return
+	}
+	h.joins[h.next] = j
+	h.next = (h.next + 1) % maxHistory
+}
+
+// appendOf appends the joins of an address, the newest first.
+func (h *history) appendOf(to []Join, a netip.Addr) []Join {
+	for i := range h.joins {
+		j := h.joins[(h.next+len(h.joins)-1-i)%len(h.joins)]
+		if j.isOf(a) {
+			to = append(to, j)
+		}
+	}
+	return to
+}

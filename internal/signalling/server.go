@@ -1,0 +1,228 @@
+package signalling
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"tidegate/internal/door"
+	"tidegate/ratelimit"
+)
+
+// Options say how joins are served. Functions may be called at any time, also several at once.
+type Options struct {
+	Tickets *Tickets
+	Route   string // for tickets
+	// Pick returns the server of a client's next join or question.
+	Pick func(now time.Time, client netip.Addr) (Backend, error)
+	// Candidates returns the addresses that the answer names, at least one. The client reached the HTTP side at local.
+	Candidates func(local netip.Addr) []netip.AddrPort
+	// Certificate returns the certificate for TLS; nil: there is only plain HTTP, as at Bedrock's own server.
+	Certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
+	OnlyTLS     bool                  // refuse plain HTTP with 426
+	Trusted     []netip.Prefix        // proxies whose PROXY headers and X-Forwarded-For count
+	Allows      func(netip.Addr) bool // whether a client may ask at all; nil: everybody may
+	Draining    func() bool           // nil: never
+	Now         func() time.Time      // nil: time.Now
+
+	Connections int             // bound; 0: DefaultConnections
+	Rates       ratelimit.Rates // requests a second; 0: DefaultRates
+	Seed        uint64          // which networks share a limit of Rates
+	Times       Times           // zero fields: the fields of DefaultTimes
+}
+
+// DefaultConnections bounds the HTTP connections of a listener, and with them its memory to about 30 MiB.
+const DefaultConnections = 512
+
+// DefaultRates bound the requests of networks that ask without end.
+var DefaultRates = ratelimit.Rates{Overall: 500, Network: 50}
+
+// Times bound how long others may take.
+type Times struct {
+	Header time.Duration // of a client: until a request's header is there, also TLS and PROXY
+	Body   time.Duration // of a client: an offer, or the taking of an answer
+	Idle   time.Duration // between two requests of a connection
+	Dial   time.Duration // to a server
+	Answer time.Duration // of a server; Bedrock's gathers its candidates first
+}
+
+// DefaultTimes are for real networks and servers.
+var DefaultTimes = Times{
+	Header: 5 * time.Second, Body: 10 * time.Second, Idle: 30 * time.Second,
+	Dial: 5 * time.Second, Answer: 90 * time.Second,
+}
+
+func (t Times) withDefaults() Times {
+	or := func(d *time.Duration, usual time.Duration) {
+		if *d <= 0 {
+			*d = usual
+		}
+	}
+	or(&t.Header, DefaultTimes.Header)
+	or(&t.Body, DefaultTimes.Body)
+	or(&t.Idle, DefaultTimes.Idle)
+	or(&t.Dial, DefaultTimes.Dial)
+	or(&t.Answer, DefaultTimes.Answer)
+	return t
+}
+
+// maxHeader is the size in bytes of the largest header of a request. Real ones have less than 400.
+const maxHeader = 8 << 10
+
+// Server serves the joins of one listener.
+type Server struct {
+	o        Options
+	counts   counts
+	backends backends
+	http     http.Server
+	secure   *tls.Config
+	ready    chan net.Conn // connections whose first bytes are known
+
+	mu     sync.Mutex
+	budget *ratelimit.Budget
+}
+
+// New returns a Server. Serve starts it.
+func New(o Options) *Server {
+	o.Times = o.Times.withDefaults()
+	if o.Connections <= 0 {
+		o.Connections = DefaultConnections
+	}
+	if o.Rates == (ratelimit.Rates{}) {
+		o.Rates = DefaultRates
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	s := &Server{o: o, backends: newBackends(o.Times), ready: make(chan net.Conn)}
+	s.budget = ratelimit.NewBudget(o.Rates, o.Seed)
+	s.http = http.Server{
+		Handler: s, ReadHeaderTimeout: o.Times.Header, IdleTimeout: o.Times.Idle, MaxHeaderBytes: maxHeader,
+		ErrorLog: log.New(io.Discard, "", 0), ConnContext: withConn, Protocols: new(http.Protocols),
+	}
+	s.http.Protocols.SetHTTP1(true) // the client's library knows no other
+	s.secure = &tls.Config{
+		GetCertificate: o.Certificate, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"},
+	}
+	return s
+}
+
+// Serve serves the connections of a TCP listener until ctx is done. Joins that have begun then have some seconds more.
+// Serve closes the listener, and returns its error if that is why it ends.
+func (s *Server) Serve(ctx context.Context, raw net.Listener) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	l := door.Bound(raw, s.o.Connections)
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer s.backends.close()
+	all.Go(func() { _ = s.http.Serve(&handed{s.ready, ctx, raw.Addr()}) })
+	defer func() {
+		cancel()
+		s.shutDown()
+	}()
+	all.Go(func() { s.expire(ctx) })
+	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
+	defer stop()
+	for {
+		c, err := l.Accept()
+		switch {
+		case ctx.Err() != nil:
+			if err == nil {
+				_ = c.Close()
+			}
+			return nil
+		case errors.Is(err, net.ErrClosed):
+			return err
+		case err != nil: // no descriptors are left
+			select {
+			case <-ctx.Done():
+			case <-time.After(acceptPause):
+			}
+		default:
+			s.counts.connections.Add(1)
+			all.Go(func() { s.greet(ctx, c.(*door.Conn)) })
+		}
+	}
+}
+
+const (
+	acceptPause  = 100 * time.Millisecond
+	expiryPeriod = time.Second
+	lastAnswers  = 5 * time.Second
+)
+
+// shutDown waits for the last answers: a client asks once.
+func (s *Server) shutDown() {
+	ctx, cancel := context.WithTimeout(context.Background(), lastAnswers)
+	defer cancel()
+	_ = s.http.Shutdown(ctx)
+	_ = s.http.Close()
+}
+
+// expire ends the joins whose players did not come.
+func (s *Server) expire(ctx context.Context) {
+	ticks := time.NewTicker(expiryPeriod)
+	defer ticks.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticks.C:
+			s.o.Tickets.Expire(s.o.Now())
+		}
+	}
+}
+
+// handed is the listener of the HTTP server: it has the connections that greet has found to be good.
+type handed struct {
+	ready <-chan net.Conn
+	ctx   context.Context
+	addr  net.Addr
+}
+
+func (h *handed) Accept() (net.Conn, error) {
+	select {
+	case c := <-h.ready:
+		return c, nil
+	case <-h.ctx.Done():
+		return nil, net.ErrClosed
+	}
+}
+
+func (h *handed) Close() error   { return nil }
+func (h *handed) Addr() net.Addr { return h.addr }
+
+// Counts are totals since the start.
+type Counts struct {
+	Connections uint64 // accepted
+	Limited     uint64 // requests that a limit, a ban or a drain refused
+	Lists       uint64 // questions that a server has answered
+	Asked       uint64 // joins that a server heard of
+	Answered    uint64 // of them, with an answer
+	Refused     uint64 // of them, refused by the server
+	Failed      uint64 // of them, without an answer that could be used
+	Malformed   uint64 // requests that no client of NetherNet sends
+}
+
+// counts are Counts that several goroutines write.
+type counts struct {
+	connections, limited, lists, asked, answered, refused, failed, malformed atomic.Uint64
+}
+
+// Counts returns the totals.
+func (s *Server) Counts() Counts {
+	c := &s.counts
+	return Counts{
+		Connections: c.connections.Load(), Limited: c.limited.Load(), Lists: c.lists.Load(), Asked: c.asked.Load(),
+		Answered: c.answered.Load(), Refused: c.refused.Load(), Failed: c.failed.Load(), Malformed: c.malformed.Load(),
+	}
+}

@@ -1,0 +1,236 @@
+// Package signalling lets NetherNet's clients join over HTTP: it passes a client's offer on to a server, and the
+// server's answer back with the edge's own addresses. docs/protocols/nethernet.md has the wire.
+//
+// A Ticket is what remains of a join: the names and passwords by which a client's first datagrams are known, and the
+// address of the server that waits for them. Tickets (tickets.go) is the table that the HTTP side fills and that loops
+// read. Server (server.go) is the HTTP side: greet.go decides between TLS and plain HTTP, handler.go serves requests,
+// and backend.go asks servers.
+package signalling
+
+import (
+	"errors"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"tidegate/ratelimit"
+)
+
+// Errors of Tickets.
+var (
+	ErrFull     = errors.New("too many joins wait for their players")
+	ErrNetwork  = errors.New("too many joins of one network wait for their players")
+	ErrConflict = errors.New("a session of these ICE names lives")
+)
+
+// Limits bound a table of tickets.
+type Limits struct {
+	Unfinished int // joins without their players, overall
+	Network    int // of them, joins of one source network
+	Sessions   int // joins whose player has come
+	Networks   ratelimit.Networks
+	// Patience is how long an answered join waits for its player.
+	Patience time.Duration
+}
+
+// DefaultLimits bound the memory of strangers to about 1 MiB.
+var DefaultLimits = Limits{
+	Unfinished: 256, Network: 32, Sessions: 10_000,
+	Networks: ratelimit.Networks{V4: 24, V6: 48}, Patience: 30 * time.Second,
+}
+
+// Ticket is a join. The exported fields do not change once Answer has returned.
+type Ticket struct {
+	Route  string
+	Client netip.Addr     // that asked over HTTP; its datagrams may come from another address
+	Server netip.AddrPort // that was asked
+	Target netip.AddrPort // of the server, for datagrams
+
+	ServerUfrag, ServerPassword string
+	ClientUfrag, ClientPassword string
+
+	id       string
+	expires  time.Time // of the wait for a player
+	unproved atomic.Bool
+
+	// The table's lock guards the rest.
+	network netip.Prefix
+	join    Join
+	owner   int
+}
+
+// username is what a client's requests carry.
+func (t *Ticket) username() string { return t.ServerUfrag + ":" + t.ClientUfrag }
+
+// Tickets is a table of joins, safe for concurrent use. Time is an argument.
+type Tickets struct {
+	limits Limits
+	ended  func(Join)
+
+	mu         sync.RWMutex
+	answered   map[string]*Ticket // by username, until the join is over
+	unfinished map[*Ticket]struct{}
+	networks   map[netip.Prefix]int // of unfinished
+	sessions   int
+	recent     history
+}
+
+// NewTickets returns an empty table. It calls ended with every join that is over, without a lock; nil: it does not.
+func NewTickets(l Limits, ended func(Join)) *Tickets {
+	if ended == nil {
+		ended = func(Join) {}
+	}
+	return &Tickets{
+		limits: l, ended: ended, answered: make(map[string]*Ticket), unfinished: make(map[*Ticket]struct{}),
+		networks: make(map[netip.Prefix]int),
+	}
+}
+
+// Ask begins a join, before its server hears of it. Exactly one of Answer, Fail and Refuse must follow. Errors are
+// ErrFull and ErrNetwork.
+func (k *Tickets) Ask(now time.Time, id, route string, client netip.Addr, server netip.AddrPort) (*Ticket, error) {
+	t := &Ticket{Route: route, Client: client, Server: server, id: id, network: k.limits.Networks.Of(client)}
+	t.join = Join{ID: id, Route: route, Client: client, Server: server, Stage: Asked, Asked: now}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	switch {
+	case len(k.unfinished) >= k.limits.Unfinished || k.sessions >= k.limits.Sessions:
+		return nil, ErrFull
+	case k.networks[t.network] >= k.limits.Network:
+		return nil, ErrNetwork
+	}
+	k.unfinished[t] = struct{}{}
+	k.networks[t.network]++
+	return t, nil
+}
+
+// Answer puts a join whose names, passwords and target are set into the table. From then on Find finds it. After
+// ErrConflict, it is over.
+func (k *Tickets) Answer(now time.Time, t *Ticket) error {
+	k.mu.Lock()
+	if k.answered[t.username()] != nil {
+		k.mu.Unlock()
+		k.Fail(now, t, ErrConflict.Error())
+		return ErrConflict
+	}
+	defer k.mu.Unlock()
+	t.expires = now.Add(k.limits.Patience)
+	t.unproved.Store(true)
+	t.join.Stage, t.join.Answered, t.join.Target = Answered, now, t.Target
+	k.answered[t.username()] = t
+	return nil
+}
+
+// Refuse ends a join that the server has refused.
+func (k *Tickets) Refuse(now time.Time, t *Ticket, reason string) { k.end(now, t, Refused, reason) }
+
+// Fail ends a join that never got as far as an answer.
+func (k *Tickets) Fail(now time.Time, t *Ticket, reason string) { k.end(now, t, Failed, reason) }
+
+// End ends a join whose player had come.
+func (k *Tickets) End(now time.Time, t *Ticket, reason string) { k.end(now, t, Ended, reason) }
+
+// Find returns the join that a STUN request belongs to by its USERNAME, or nil. It proves nothing: verify the request
+// with the ServerPassword. It does not allocate.
+func (k *Tickets) Find(now time.Time, username []byte) *Ticket {
+	k.mu.RLock()
+	t := k.answered[string(username)]
+	k.mu.RUnlock()
+	if t == nil || t.unproved.Load() && !now.Before(t.expires) {
+		return nil
+	}
+	return t
+}
+
+// Admit notes that a verified request came from an address, at a loop. The first loop becomes the owner of the session,
+// and the datagrams of the join's other addresses belong to that loop, too. It returns the owner, and false if the join
+// is over.
+func (k *Tickets) Admit(now time.Time, t *Ticket, from netip.AddrPort, loop int) (owner int, ok bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	_, waits := k.unfinished[t]
+	switch {
+	case k.answered[t.username()] != t || waits && !now.Before(t.expires):
+		return 0, false
+	case waits:
+		k.finish(t)
+		k.sessions++
+		t.owner = loop
+		t.unproved.Store(false)
+		t.join.Stage, t.join.Admitted, t.join.From = Admitted, now, from
+	}
+	return t.owner, true
+}
+
+// Expire ends the joins whose players did not come. Call it about once a second.
+func (k *Tickets) Expire(now time.Time) {
+	var over []*Ticket
+	k.mu.RLock()
+	for t := range k.unfinished {
+		if t.unproved.Load() && !now.Before(t.expires) {
+			over = append(over, t)
+		}
+	}
+	k.mu.RUnlock()
+	for _, t := range over {
+		k.end(now, t, NeverCame, "")
+	}
+}
+
+// end takes a join out, unless it is over.
+func (k *Tickets) end(now time.Time, t *Ticket, stage Stage, reason string) {
+	k.mu.Lock()
+	_, waits := k.unfinished[t]
+	present := k.answered[t.username()] == t
+	if !waits && !present || stage == NeverCame && !waits { // its player came at the last moment
+		k.mu.Unlock()
+		return
+	}
+	if present {
+		delete(k.answered, t.username())
+	}
+	if waits {
+		k.finish(t)
+	} else {
+		k.sessions--
+	}
+	t.join.Stage, t.join.Over, t.join.Reason = stage, now, reason
+	k.recent.add(t.join)
+	join := t.join
+	k.mu.Unlock()
+	k.ended(join)
+}
+
+// finish takes a join from the unfinished ones.
+func (k *Tickets) finish(t *Ticket) {
+	delete(k.unfinished, t)
+	if k.networks[t.network]--; k.networks[t.network] == 0 {
+		delete(k.networks, t.network)
+	}
+}
+
+// Sizes returns the numbers of joins that wait for their players, and of those whose players have come.
+func (k *Tickets) Sizes() (unfinished, sessions int) {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	return len(k.unfinished), k.sessions
+}
+
+// Joins returns the joins of an address, current ones and then the latest that are over. The address may be that of
+// the HTTP request or of the datagrams.
+func (k *Tickets) Joins(of netip.Addr) (joins []Join) {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	for t := range k.unfinished {
+		if t.join.isOf(of) {
+			joins = append(joins, t.join)
+		}
+	}
+	for _, t := range k.answered {
+		if _, waits := k.unfinished[t]; !waits && t.join.isOf(of) {
+			joins = append(joins, t.join)
+		}
+	}
+	return k.recent.appendOf(joins, of)
+}
