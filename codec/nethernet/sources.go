@@ -1,0 +1,162 @@
+package nethernet
+
+import (
+	"net/netip"
+	"time"
+
+	"tidegate/codec"
+)
+
+// Bounds of Sources.
+const (
+	maxSources = 8  // a client checks from 2 to 6 addresses at once
+	maxAsked   = 32 // requests whose responses may be on the way, or that a stranger may send again
+	// takeover is how long the active source must be silent before another one of the client's gets its place.
+	takeover = 1500 * time.Millisecond
+)
+
+// Sources are the addresses of one client of an edge, which has one socket for the client towards the server. So the
+// server notices nothing when a NAT gives the client another port. An address becomes a source by a verified request.
+// The server's datagrams go to the active source: the one that was nominated last. Another source takes its place when
+// it is silent.
+//
+// A recorded request verifies again. So one of the last 32 requests that comes from another address changes nothing.
+// An address without the password cannot take a living session. The zero value has no source.
+type Sources struct {
+	sources []source
+	active  uint8 // in sources
+	next    uint8 // in asked and askers
+	asked   [maxAsked]uint64
+	askers  [maxAsked]uint8 // the source of each request, counted from 1; 0: no request
+}
+
+// gone is the asker of a request whose source has made room for another.
+const gone = 0xff
+
+type source struct {
+	at    netip.AddrPort
+	heard time.Time
+}
+
+// Request takes a request that the client's password has verified. An error wraps codec.ErrDuplicate: the request came
+// from another address before, so a stranger may have recorded it. Such a datagram must be dropped.
+func (s *Sources) Request(now time.Time, from netip.AddrPort, b *Binding) error {
+	known, i := s.find(b.ID), s.index(from)
+	if known >= 0 && (i < 0 || int(s.askers[known]) != i+1) {
+		return codec.ErrDuplicate
+	}
+	if i < 0 {
+		i = s.add(from)
+	}
+	s.sources[i].heard = now
+	if known < 0 {
+		s.asked[s.next], s.askers[s.next] = b.ID.part(), uint8(i+1)
+		s.next = (s.next + 1) % maxAsked
+	}
+	if b.Nominates && known < 0 || s.activeIsSilent(now) {
+		s.active = uint8(i)
+	}
+	return nil
+}
+
+// Heard takes any other datagram. It reports whether the address is a source: other addresses' datagrams must be
+// dropped.
+func (s *Sources) Heard(now time.Time, from netip.AddrPort) bool {
+	i := s.index(from)
+	if i < 0 {
+		return false
+	}
+	s.sources[i].heard = now
+	if s.activeIsSilent(now) {
+		s.active = uint8(i)
+	}
+	return true
+}
+
+// Active returns the active source, or an invalid address if there is no source.
+func (s *Sources) Active() netip.AddrPort {
+	if len(s.sources) == 0 {
+		return netip.AddrPort{}
+	}
+	return s.sources[s.active].at
+}
+
+// To returns where a server's datagram goes: a response to the source that has asked, all else to the active source.
+func (s *Sources) To(datagram []byte) netip.AddrPort {
+	if IsSTUN(datagram) {
+		if class := Class(be.Uint16(datagram)) & bindingMethodMask; class == Success || class == Failure {
+			known := s.find(TransactionID(datagram[transactionAt:stunHeader]))
+			if known >= 0 && s.askers[known] != gone {
+				return s.sources[s.askers[known]-1].at
+			}
+		}
+	}
+	return s.Active()
+}
+
+// LastHeard returns when any source was heard last. Without a source it is the zero time.
+func (s *Sources) LastHeard() (last time.Time) {
+	for _, source := range s.sources {
+		if source.heard.After(last) {
+			last = source.heard
+		}
+	}
+	return last
+}
+
+// Append appends all sources.
+func (s *Sources) Append(to []netip.AddrPort) []netip.AddrPort {
+	for _, source := range s.sources {
+		to = append(to, source.at)
+	}
+	return to
+}
+
+// part is enough of an ID to tell the requests of one client apart.
+func (id TransactionID) part() uint64 { return be.Uint64(id[:]) }
+
+// find returns where the request with an ID is, or -1.
+func (s *Sources) find(id TransactionID) int {
+	part := id.part()
+	for i := range s.asked {
+		if s.asked[i] == part && s.askers[i] != 0 {
+			return i
+		}
+	}
+	return -1
+}
+
+func (s *Sources) index(at netip.AddrPort) int {
+	for i := range s.sources {
+		if s.sources[i].at == at {
+			return i
+		}
+	}
+	return -1
+}
+
+// add makes an address a source. If there are too many, the one that was silent for the longest time makes room, but
+// never the active one.
+func (s *Sources) add(from netip.AddrPort) int {
+	if len(s.sources) < maxSources {
+		s.sources = append(s.sources, source{at: from})
+		return len(s.sources) - 1
+	}
+	oldest := -1
+	for i := range s.sources {
+		if i != int(s.active) && (oldest < 0 || s.sources[i].heard.Before(s.sources[oldest].heard)) {
+			oldest = i
+		}
+	}
+	for i, asker := range s.askers {
+		if int(asker) == oldest+1 {
+			s.askers[i] = gone
+		}
+	}
+	s.sources[oldest].at = from
+	return oldest
+}
+
+func (s *Sources) activeIsSilent(now time.Time) bool {
+	return now.Sub(s.sources[s.active].heard) >= takeover
+}

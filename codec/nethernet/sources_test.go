@@ -1,0 +1,128 @@
+package nethernet
+
+import (
+	"errors"
+	"net/netip"
+	"testing"
+	"time"
+
+	"tidegate/codec"
+	"tidegate/internal/testkit/allocs"
+)
+
+var begin = time.Unix(1_800_000_000, 0)
+
+func at(ms int) time.Time { return begin.Add(time.Duration(ms) * time.Millisecond) }
+
+func peer(n int) netip.AddrPort {
+	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{198, 51, 100, byte(n)}), uint16(n))
+}
+
+// request has an ID of its own for each n.
+func request(n int, nominates bool) *Binding {
+	return &Binding{Class: Request, ID: TransactionID{1, byte(n >> 8), byte(n)}, Nominates: nominates}
+}
+
+// response is the server's answer to that request.
+func response(n int) []byte {
+	return NewIntegrity().AppendSuccess(nil, request(n, false).ID, peer(99), serverPwd)
+}
+
+// TestSourcesOfAJoin checks from two addresses, as a client with Wi-Fi and mobile data does.
+func TestSourcesOfAJoin(t *testing.T) {
+	var s Sources
+	if s.Active().IsValid() || s.Heard(at(0), peer(1)) || !s.LastHeard().IsZero() {
+		t.Error("a source without a request")
+	}
+	for i, n := range []int{1, 2, 1} {
+		if err := s.Request(at(i), peer(n), request(i, false)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s.Active() != peer(1) || s.To(response(1)) != peer(2) || s.To(response(2)) != peer(1) {
+		t.Errorf("active %v, responses to %v and %v", s.Active(), s.To(response(1)), s.To(response(2)))
+	}
+	if err := s.Request(at(10), peer(2), request(3, true)); err != nil || s.Active() != peer(2) {
+		t.Errorf("nominated: %v, active %v", err, s.Active())
+	}
+	if !s.Heard(at(20), peer(1)) || s.Active() != peer(2) || s.LastHeard() != at(20) {
+		t.Error("data of the other source moved the session")
+	}
+	if s.To(unhex(t, firstCheck)) != peer(2) || s.To([]byte{22}) != peer(2) || s.To(response(77)) != peer(2) {
+		t.Error("the server's own datagrams do not go to the active source")
+	}
+	if all := s.Append(nil); len(all) != 2 || all[0] != peer(1) || all[1] != peer(2) {
+		t.Error(all)
+	}
+}
+
+// TestNATRebinding gives the client another port in mid-game, before and after its next check.
+func TestNATRebinding(t *testing.T) {
+	var s Sources
+	_ = s.Request(at(0), peer(1), request(1, true))
+	for ms := 0; ms <= 1000; ms += 50 {
+		s.Heard(at(ms), peer(1))
+	}
+	if s.Heard(at(1050), peer(2)) {
+		t.Fatal("an address that has not checked is a source")
+	}
+	_ = s.Request(at(1100), peer(2), request(2, false)) // the server needs no nomination
+	if !s.Heard(at(1150), peer(2)) || s.Active() != peer(1) {
+		t.Error("the old port may still live")
+	}
+	if !s.Heard(at(2500), peer(2)) || s.Active() != peer(2) {
+		t.Error("the silent port still gets the server's datagrams")
+	}
+	_ = s.Request(at(6000), peer(3), request(3, false))
+	if s.Active() != peer(3) {
+		t.Error("a check after a silence does not move the session")
+	}
+}
+
+// TestReplayedRequests sends recorded requests from another address. They change nothing.
+func TestReplayedRequests(t *testing.T) {
+	var s Sources
+	_ = s.Request(at(0), peer(1), request(1, true))
+	thief := peer(66)
+	if err := s.Request(at(10), thief, request(1, true)); !errors.Is(err, codec.ErrDuplicate) || s.Heard(at(10), thief) {
+		t.Error("a replayed request admits", err)
+	}
+	if err := s.Request(at(9000), thief, request(1, true)); !errors.Is(err, codec.ErrDuplicate) || s.Active() != peer(1) {
+		t.Error("a replayed request takes a silent session", err)
+	}
+	// The client itself repeats a request. That is fine, and nominates nothing new.
+	_ = s.Request(at(9000), peer(2), request(2, true))
+	s.Heard(at(9100), peer(2))
+	if err := s.Request(at(9100), peer(1), request(1, true)); err != nil || s.Active() != peer(2) {
+		t.Errorf("a request that its own source repeats: %v, active %v", err, s.Active())
+	}
+}
+
+// TestSourcesAreBounded asks from many addresses. The active source stays, and the oldest makes room.
+func TestSourcesAreBounded(t *testing.T) {
+	var s Sources
+	_ = s.Request(at(0), peer(1), request(1, true))
+	for n := 2; n <= 200; n++ {
+		if err := s.Request(at(n), peer(n), request(n, false)); err != nil {
+			t.Fatal(err)
+		}
+		s.Heard(at(n), peer(1))
+	}
+	all := s.Append(nil)
+	if len(all) != maxSources || s.Active() != peer(1) || s.Heard(at(200), peer(193)) || !s.Heard(at(200), peer(194)) {
+		t.Errorf("%d sources, active %v: %v", len(all), s.Active(), all)
+	}
+	if s.To(response(193)) != peer(1) || s.To(response(194)) != peer(194) {
+		t.Error("responses to a source that has made room, or to one that has not")
+	}
+	if err := s.Request(at(200), peer(194), request(193, true)); !errors.Is(err, codec.ErrDuplicate) {
+		t.Error("a request of a source that has made room:", err)
+	}
+	if n := allocs.PerRun(100, func() {
+		_ = s.Request(at(300), peer(7), request(7, false))
+		s.Heard(at(300), peer(7))
+		s.To(nil)
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
