@@ -138,12 +138,12 @@ func (s *service) fleetPending() (pending fleet.Pending) {
 const pendingTime = 5 * time.Second
 
 // fleetBans returns the bans of the fleet.
-func (s *service) fleetBans(ctx context.Context) ([]admin.FleetBan, error) {
+func (s *service) fleetBans(context.Context) ([]admin.FleetBan, error) {
 	joined := s.fleet.Load()
 	if joined == nil {
 		return nil, nil
 	}
-	bans, err := joined.BansInForce(ctx)
+	bans, err := joined.BansInForce()
 	list := make([]admin.FleetBan, len(bans))
 	for i, b := range bans {
 		list[i] = admin.FleetBan{
@@ -230,7 +230,12 @@ func (s *service) fleetState() admin.Fleet {
 			NoRoom: state.Reports.NoRoom, Beyond: state.Reports.Beyond,
 			Lag: state.Reports.Lag.Round(time.Microsecond).Seconds(),
 		},
-		Players: admin.FleetPlayers(state.Players), Limits: admin.FleetLimits(state.Budgets),
+		Players: admin.FleetPlayers(state.Players),
+		Limits: admin.FleetLimits{
+			On: state.Budgets.On, Sent: state.Budgets.Sent, Received: state.Budgets.Received,
+			Invalid: state.Budgets.Invalid, NoRoom: state.Budgets.NoRoom,
+			Told: state.Budgets.Told, Charged: state.Budgets.Charged,
+		},
 		Messages: admin.FleetMessages{
 			In: state.MessagesIn, Out: state.MessagesOut, BytesIn: state.BytesIn, BytesOut: state.BytesOut,
 		},

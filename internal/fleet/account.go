@@ -2,28 +2,17 @@ package fleet
 
 import (
 	"cmp"
-	"errors"
 	"maps"
 	"net/netip"
 	"slices"
 	"time"
 )
 
-// Bounds of an account. Tests lower the variables.
-const (
-	maxNodes   = 256              // other than this one
-	reportLife = 10 * time.Second // for which the counts of a node hold after its last report
-	maxNode    = 64               // bytes of a node's name
-)
+// reportLife is the time for which the counts of a node hold after its last report.
+const reportLife = 10 * time.Second
 
-// maxCells bounds the servers of all nodes together, counted once for each node.
+// maxCells bounds the servers of all nodes together, counted once for each node. A test lowers it.
 var maxCells = 100_000
-
-var (
-	errNode    = errors.New("no name of a node")
-	errOldNews = errors.New("an older report than the last one of its node")
-	errRoom    = errors.New("no room for the reports of further nodes or servers")
-)
 
 // account holds the last report of each other node, and their sum. It has no I/O and no clock.
 type account struct {

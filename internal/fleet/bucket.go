@@ -14,57 +14,15 @@ import (
 // markerTime is the time for which a bucket remembers that a record has ended.
 const markerTime = time.Hour
 
+// batch bounds the changes that wait for an answer of NATS at once.
+const batch = 256
+
 // content is the kind of the records of a bucket.
 type content struct {
 	name      string
+	replicas  int
 	maxBucket int64 // bytes
 	maxRecord int32 // bytes
-}
-
-var (
-	banBucket   = content{"bans", 512 << 20, maxRecord}
-	drainBucket = content{"servers", 32 << 20, maxDrainRecord}
-)
-
-// options returns the options of the connection to NATS, which repairs itself for as long as it is open.
-func (f *Fleet) options(server *embedded) ([]nats.Option, error) {
-	tell := func(*nats.Conn) {
-		select {
-		case f.news <- struct{}{}:
-		default: // the last news has not been read yet
-		}
-	}
-	options := []nats.Option{
-		nats.Name("tidegate " + f.Node), nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1),
-		nats.ReconnectWait(time.Second), nats.ReconnectJitter(time.Second, time.Second),
-		nats.ReconnectBufSize(-1), // changes wait in the ledger, not here
-		nats.Timeout(patience), nats.PingInterval(patience), nats.MaxPingsOutstanding(2), nats.IgnoreAuthErrorAbort(),
-		nats.ConnectHandler(tell), nats.ReconnectHandler(tell),
-		nats.DisconnectErrHandler(func(c *nats.Conn, _ error) { tell(c) }),
-		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
-			f.Log.Debug().Err(err).Msg("error of NATS")
-		}),
-	}
-	if server != nil {
-		return append(options, server.client()...), nil
-	}
-	if f.Credentials != "" {
-		options = append(options, nats.UserCredentials(f.Credentials))
-	}
-	if f.NKey != "" {
-		key, err := nats.NkeyOptionFromSeed(f.NKey)
-		if err != nil {
-			return nil, fmt.Errorf("fleet.nkey: %w", err)
-		}
-		options = append(options, key)
-	}
-	if f.CA != "" {
-		options = append(options, nats.RootCAs(f.CA))
-	}
-	if f.Certificate != "" {
-		options = append(options, nats.ClientCert(f.Certificate, f.Key))
-	}
-	return options, nil
 }
 
 // bucket is a JetStream bucket of a fleet, while one connection to it works.
@@ -93,19 +51,19 @@ func (b *bucket) updateOf(subject string, header nats.Header, data []byte, revis
 }
 
 // openBucket opens the bucket, or creates it, and begins to read it. The reading ends with ctx.
-func openBucket(ctx context.Context, connection *nats.Conn, o *Options, c content) (*bucket, error) {
+func openBucket(ctx context.Context, connection *nats.Conn, fleet string, c content) (*bucket, error) {
 	js, err := jetstream.New(connection, jetstream.WithDefaultTimeout(patience))
 	if err != nil {
 		return nil, err
 	}
 	opening, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	name := "tidegate_" + o.Name + "_" + c.name
+	name := "tidegate_" + fleet + "_" + c.name
 	_, err = js.KeyValue(opening, name)
 	if errors.Is(err, jetstream.ErrBucketNotFound) {
 		_, err = js.CreateKeyValue(opening, jetstream.KeyValueConfig{
-			Bucket: name, Description: c.name + " of Tidegate's fleet " + o.Name, History: 1,
-			Storage: jetstream.FileStorage, Replicas: o.Replicas, MaxBytes: c.maxBucket, MaxValueSize: c.maxRecord,
+			Bucket: name, Description: c.name + " of Tidegate's fleet " + fleet, History: 1,
+			Storage: jetstream.FileStorage, Replicas: c.replicas, MaxBytes: c.maxBucket, MaxValueSize: c.maxRecord,
 			LimitMarkerTTL: markerTime,
 		})
 	}
@@ -212,20 +170,20 @@ type storable interface {
 }
 
 // write is a record on its way to the bucket.
-type write struct {
-	record   storable
+type write[R storable] struct {
+	record   R
 	revision uint64 // the bucket's, before the write and then after it
 	err      error  // the record is not written
 }
 
 // put writes records. Each replaces exactly the revision that it names. The error is nil if all answers have come, also
 // if the bucket refuses some records because it has newer ones.
-func (b *bucket) put(ctx context.Context, writes []write) error {
+func put[R storable](ctx context.Context, b *bucket, writes []write[R]) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	answers := make([]jetstream.PubAckFuture, len(writes))
 	for i := range writes {
-		answers[i], writes[i].err = b.publish(&writes[i])
+		answers[i], writes[i].err = b.publish(writes[i].record, writes[i].revision)
 	}
 	var failed error
 	for i, answer := range answers {
@@ -247,17 +205,16 @@ func (b *bucket) put(ctx context.Context, writes []write) error {
 	return failed
 }
 
-func (b *bucket) publish(w *write) (jetstream.PubAckFuture, error) {
-	value, err := w.record.format()
+func (b *bucket) publish(r storable, revision uint64) (jetstream.PubAckFuture, error) {
+	value, err := r.format()
 	if err != nil {
 		return nil, err
 	}
-	options := []jetstream.PublishOpt{jetstream.WithExpectLastSequencePerSubject(w.revision)}
-	if ttl := w.record.timeToLive(time.Now()); ttl > 0 {
+	options := []jetstream.PublishOpt{jetstream.WithExpectLastSequencePerSubject(revision)}
+	if ttl := r.timeToLive(time.Now()); ttl > 0 {
 		options = append(options, jetstream.WithMsgTTL(ttl))
 	}
-	message := &nats.Msg{Subject: b.prefix + w.record.key(), Data: value}
-	return b.js.PublishMsgAsync(message, options...)
+	return b.js.PublishMsgAsync(&nats.Msg{Subject: b.prefix + r.key(), Data: value}, options...)
 }
 
 // last returns the newest revision of a key.

@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
-
 	"tidegate/internal/testkit/await"
 	"tidegate/ratelimit"
+
+	"github.com/rs/zerolog"
 )
 
 // limited is a proxy with limits.
@@ -124,9 +124,9 @@ func TestSharedLimits(t *testing.T) {
 // TestHostileBudgets sends reports that no node sends, and too many. They are counted, and kept within bounds.
 func TestHostileBudgets(t *testing.T) {
 	own := new(limited)
-	b := newBudgets(&Options{Name: "test", Node: "a", Budgets: own}, func() int { return 2 })
+	b := newBudgets(identity{"test", "a", zerolog.Nop()}, 0, own, func() int { return 2 })
 	hear := func(node string, report []byte) {
-		b.hear(&nats.Msg{Subject: "tidegate.test.budgets." + node, Data: report})
+		b.hear(node, report)
 	}
 	good := formatSpending(someSpending())
 	for range 3 {

@@ -3,12 +3,9 @@ package fleet
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/nats-io/nats.go"
 
 	"tidegate/internal/stray"
 )
@@ -150,31 +147,6 @@ func (c *coming) expire(now time.Time) {
 	}
 }
 
-// takeOffer answers an offer of another node. The library calls it.
-func (p *players) takeOffer(m *nats.Msg) {
-	if move := p.readMove(m, stepOffer); move != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), moveTime)
-		defer cancel()
-		p.answerMove(m, p.coming.offer(ctx, time.Now(), move))
-	}
-}
-
-// takeGiven takes sessions in that another node gives, and answers later: it holds no datagrams up.
-func (p *players) takeGiven(m *nats.Msg) {
-	move := p.readMove(m, stepGive)
-	if move == nil {
-		return
-	}
-	answer := p.coming.give(time.Now(), move)
-	p.coming.later(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), moveTime)
-		defer cancel()
-		if taken := answer(ctx); taken != nil {
-			p.answerMove(m, taken)
-		}
-	})
-}
-
 // later runs a function that waits for the proxy. It returns false if too many of them wait.
 func (c *coming) later(do func()) bool {
 	if c.waits.Add(1) > mostAnswers {
@@ -186,31 +158,4 @@ func (c *coming) later(do func()) bool {
 		do()
 	}()
 	return true
-}
-
-// readMove reads a step of another node, or returns nil.
-func (p *players) readMove(m *nats.Msg, step string) *moveWire {
-	move, err := parseMove(m.Data)
-	switch {
-	case err != nil:
-	case move.Step != step:
-		err = errMove
-	case !p.where.knows(move.Node):
-		err = errNode
-	}
-	if err != nil {
-		p.refuse("?", err)
-		return nil
-	}
-	return move
-}
-
-func (p *players) answerMove(m *nats.Msg, taken []bool) {
-	answer, err := json.Marshal(movedWire{taken})
-	if err == nil {
-		err = m.Respond(answer)
-	}
-	if err != nil {
-		p.log.Debug().Err(err).Msg("move of sessions not answered")
-	}
 }

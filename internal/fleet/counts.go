@@ -6,12 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"slices"
-	"strings"
-	"sync"
 	"time"
-
-	"github.com/nats-io/nats.go"
-	"github.com/rs/zerolog"
 )
 
 // Times of reports.
@@ -21,134 +16,56 @@ const (
 	applyEvery  = 20 * time.Millisecond  // at least, for the reports of all nodes together
 )
 
-// Bounds of reports that are not read yet.
-const (
-	maxUnread  = 32 << 20 // bytes
-	maxPending = 1024     // messages in the client library
-)
-
 var errTwin = errors.New("another process reports by this node's name; give each node its own fleet.node")
 
-// counts tells the other nodes how many sessions this node has, and hears theirs. Reports are plain messages of NATS:
-// they need no bucket, no majority and no disk. Its methods do nothing if it is nil.
+// counts tells the other nodes how many sessions this node has, and hears theirs.
 type counts struct {
-	log    zerolog.Logger
-	games  GameServers
-	node   string
-	prefix string        // of the subjects of reports
-	every  time.Duration // at least, between two reports
-	wake   chan struct{} // a report has arrived
+	gossip
+	games GameServers
 
 	last   report    // of this node
 	tellAt time.Time // of the next report, at the latest
 
-	mu      sync.Mutex        // never held across I/O
+	// The lock of gossip guards these.
 	unread  map[string][]byte // the newest report of each node
 	size    int               // bytes of unread
 	account account
 	own     Node
-	status  countStatus
+	beyond  int
+	lag     time.Duration
 }
 
-// countStatus counts reports.
-type countStatus struct {
-	received, sent, invalid uint64
-
-	noRoom uint64        // reports for which there was no room
-	beyond int           // servers of this node for which a report has no room
-	lag    time.Duration // of the last report with other counts, by the clocks of both nodes
-}
-
-func newCounts(o *Options) *counts {
-	return &counts{
-		log: o.Log, games: o.Games, node: o.Node, prefix: "tidegate." + o.Name + ".counts.",
-		every: cmp.Or(o.ReportEvery, reportEvery), wake: make(chan struct{}, 1), last: report{instance: rand.Text()},
-		unread: make(map[string][]byte), account: newAccount(), own: Node{Name: o.Node},
+func newCounts(self identity, every time.Duration, games GameServers) *counts {
+	c := &counts{
+		games: games, last: report{instance: rand.Text()}, unread: make(map[string][]byte), account: newAccount(),
+		own: Node{Name: self.node},
 	}
+	c.gossip = gossip{
+		identity: self, kind: "counts", every: cmp.Or(every, reportEvery), wake: make(chan struct{}, 1),
+		hear: c.hear, read: c.read, tell: c.tell,
+	}
+	return c
 }
 
-// start shares counts until ctx is done. The function that it returns waits for the end.
-func (c *counts) start(ctx context.Context, connection *nats.Conn) (wait func()) {
-	if c == nil {
-		return func() {}
-	}
-	wait, err := hearReports(connection, c.prefix, c.hear, func() { c.run(ctx, connection) })
-	if err != nil {
-		c.log.Error().Err(err).Msg("counts of sessions not shared until a restart")
-	}
-	return wait
-}
-
-// hearReports calls hear for each report of a node, as long as run runs. The function that it returns waits for run's
-// end. After an error, run is not called.
-func hearReports(connection *nats.Conn, prefix string, hear nats.MsgHandler, run func()) (wait func(), err error) {
-	subscription, err := connection.Subscribe(prefix+">", hear) // the library repeats it after each reconnect
-	if err != nil {
-		return func() {}, err
-	}
-	_ = subscription.SetPendingLimits(maxPending, maxUnread) // it fails only for a subscription that has ended
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		run()
-		_ = subscription.Unsubscribe() // the connection ends next
-	}()
-	return func() { <-ended }, nil
-}
-
-// hear keeps the newest report of each node until it is read. The library calls it.
-func (c *counts) hear(m *nats.Msg) {
-	node := strings.TrimPrefix(m.Subject, c.prefix)
+// hear keeps the newest report of each node until it is read.
+func (c *counts) hear(node string, value []byte) {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	older, known := c.unread[node]
-	size := c.size + len(m.Data) - len(older)
+	size := c.size + len(value) - len(older)
 	switch {
-	case len(m.Data) > maxReport:
-		c.refuse(node, errReportSize)
+	case len(value) > maxReport:
+		c.invalid(node, errReportSize)
 	case !known && len(c.unread) > maxNodes, size > maxUnread: // this node's own reports arrive too
-		c.status.noRoom++
+		c.status.NoRoom++
 	default:
-		c.unread[node], c.size = m.Data, size
-	}
-	c.mu.Unlock()
-	select {
-	case c.wake <- struct{}{}:
-	default: // it will be read with the last one
+		c.unread[node], c.size = value, size
 	}
 }
 
-func (c *counts) run(ctx context.Context, connection *nats.Conn) {
-	tick := time.NewTicker(c.every)
-	defer tick.Stop()
-	rest := time.NewTimer(0)
-	defer rest.Stop()
-	for resting := true; ; {
-		wake := c.wake
-		if resting {
-			wake = nil
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-rest.C:
-			resting = false
-		case <-wake:
-			began := time.Now()
-			c.read(began)
-			// All readings together use at most a tenth of a core.
-			rest.Reset(max(applyEvery, 9*time.Since(began)))
-			resting = true
-		case now := <-tick.C:
-			c.expire(now)
-			if err := c.tell(ctx, connection, now); err != nil {
-				c.log.Debug().Err(err).Msg("counts of sessions not sent")
-			}
-		}
-	}
-}
-
-// read takes the reports that have arrived since the last call.
-func (c *counts) read(now time.Time) {
+// read takes the reports that have arrived since the last call. All readings together use at most a tenth of a core.
+func (c *counts) read() (rest time.Duration) {
+	now := time.Now()
 	c.mu.Lock()
 	unread := c.unread
 	c.unread, c.size = make(map[string][]byte), 0
@@ -163,13 +80,14 @@ func (c *counts) read(now time.Time) {
 	if changed {
 		c.apply()
 	}
+	return max(applyEvery, 9*time.Since(now))
 }
 
 // take merges the report of a node. It reports whether the sum has changed.
 func (c *counts) take(now time.Time, node string, r *report, err error) (changed bool) {
 	if err == nil && node == c.node {
 		if r.instance != c.last.instance {
-			c.refuse(node, errTwin)
+			c.invalid(node, errTwin)
 		}
 		return false
 	}
@@ -179,30 +97,22 @@ func (c *counts) take(now time.Time, node string, r *report, err error) (changed
 	}
 	switch {
 	case errors.Is(err, errRoom):
-		c.status.noRoom++
+		c.status.NoRoom++
 		return false
 	case errors.Is(err, errOldNews):
 		return false
 	case err != nil:
-		c.refuse(node, err)
+		c.invalid(node, err)
 		return false
 	}
-	c.status.received++
+	c.status.Received++
 	if changed && known {
-		c.status.lag = lagOf(r.sent, now)
+		c.lag = lagOf(r.sent, now)
 	}
 	if !known {
 		c.tellAt = time.Time{} // a new node hears this one soon
 	}
 	return changed
-}
-
-// refuse counts a report that is not valid. It logs a few lines for any number of them.
-func (c *counts) refuse(node string, err error) {
-	c.status.invalid++
-	if n := c.status.invalid; n&(n-1) == 0 {
-		c.log.Warn().Err(err).Str("node", node).Uint64("total", n).Msg("fleet report not valid")
-	}
 }
 
 // expire forgets silent nodes.
@@ -223,15 +133,16 @@ func (c *counts) apply() {
 	c.games.SetFleetSessions(sum)
 }
 
-// tell sends this node's counts if they have changed, or if the last report is old.
-func (c *counts) tell(ctx context.Context, connection *nats.Conn, now time.Time) error {
+// tell returns this node's counts if they have changed, or if the last report is old.
+func (c *counts) tell(ctx context.Context, now time.Time) ([]byte, error) {
+	c.expire(now)
 	servers := c.games.ServerCounts()
 	inOrder(servers)
 	c.mu.Lock()
 	due := !now.Before(c.tellAt)
 	c.mu.Unlock()
 	if !due && slices.Equal(servers, c.own.Servers) {
-		return nil
+		return nil, nil
 	}
 	protocols := c.own.Protocols
 	if due {
@@ -246,21 +157,12 @@ func (c *counts) tell(ctx context.Context, connection *nats.Conn, now time.Time)
 	c.last.sent, c.last.servers, c.last.protocols = time.Now(), shared, protocols
 	c.mu.Lock()
 	c.own = Node{Name: c.node, Servers: servers, Protocols: protocols}
-	c.status.beyond = beyond
+	c.beyond = beyond
 	if due {
 		c.tellAt = now.Add(repeatEvery)
 	}
 	c.mu.Unlock()
-	value, err := c.last.format()
-	if err == nil && connection.IsConnected() {
-		err = connection.Publish(c.prefix+c.node, value)
-	}
-	if err == nil {
-		c.mu.Lock()
-		c.status.sent++
-		c.mu.Unlock()
-	}
-	return err
+	return c.last.format()
 }
 
 // shareable returns the servers that a report has room for, those with the most sessions first if there are too many.
@@ -275,4 +177,29 @@ func shareable(all []ServerCount) (shared []ServerCount, beyond int) {
 		shared = shared[:maxServers]
 	}
 	return shared, len(all) - len(shared)
+}
+
+func (c *counts) addTo(s *Status) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s.Nodes, s.Reports = len(c.account.nodes), Reports{c.status, c.beyond, c.lag}
+}
+
+// nodes returns the number of nodes whose counts are known, with this one.
+func (c *counts) nodes() int {
+	if c == nil {
+		return 1
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.account.nodes) + 1
+}
+
+// list returns the accounts of all nodes, by name.
+func (c *counts) list(now time.Time) []Node {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := append(c.account.list(now), c.own)
+	slices.SortFunc(all, func(a, b Node) int { return cmp.Compare(a.Name, b.Name) })
+	return all
 }

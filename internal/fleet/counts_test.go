@@ -123,17 +123,17 @@ func TestHostileCounts(t *testing.T) {
 		}
 		own.awaitElsewhere(t, a, 7)
 	}
-	many := newCounts(&a.Options) // more nodes than there is room for, before one of them is read
+	many := newCounts(a.identity(), 0, a.Games) // more nodes than there is room for, before one of them is read
 	for i := range maxNodes + 11 {
-		many.hear(&nats.Msg{Subject: fmt.Sprintf("tidegate.test.counts.n%d", i), Data: good})
+		many.hear(fmt.Sprint("n", i), good)
 	}
 	for range 3 {
-		many.hear(&nats.Msg{Subject: "tidegate.test.counts.n0", Data: good})
+		many.hear("n0", good)
 	}
-	if many.status.noRoom != 10 || many.size != (maxNodes+1)*len(good) {
-		t.Errorf("%d reports without room, %d bytes are kept", many.status.noRoom, many.size)
+	if many.status.NoRoom != 10 || many.size != (maxNodes+1)*len(good) {
+		t.Errorf("%d reports without room, %d bytes are kept", many.status.NoRoom, many.size)
 	}
-	if many.read(now); many.status.noRoom != 11 || len(many.account.nodes) != maxNodes || many.size != 0 {
-		t.Errorf("%d reports without room, %d nodes", many.status.noRoom, len(many.account.nodes))
+	if many.read(); many.status.NoRoom != 11 || len(many.account.nodes) != maxNodes || many.size != 0 {
+		t.Errorf("%d reports without room, %d nodes", many.status.NoRoom, len(many.account.nodes))
 	}
 }

@@ -210,7 +210,7 @@ func TestDrainRecords(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, err := parseDrain(r.key(), value, now)
-		if r.changed = now; err != nil || got != r { // a record from the future counts as made now
+		if r.changed = now; err != nil || *got != r { // a record from the future counts as made now
 			t.Errorf("%+v, %v; want %+v", got, err, r)
 		}
 	}
@@ -230,18 +230,18 @@ func TestDrainLedgerIsBounded(t *testing.T) {
 	defer func(n int) { maxDrains = n }(maxDrains)
 	maxDrains = 4
 	own := new(games)
-	d := newDrains(&Options{Node: "a", Games: own})
+	d := newDrains(identity{node: "a"}, 1, own)
 	l, now := &d.ledger, time.Now()
 	for i := range 8 {
-		l.take(now, drainRecord{gameAt(i), i > 0, now, "b"}, uint64(i+1))
+		l.take(now, &drainRecord{gameAt(i), i > 0, now, "b"}, uint64(i+1))
 	}
 	if len(l.entries) != 4 || l.beyond != 4 || len(own.all) != 3 {
 		t.Errorf("%d entries, %d beyond, drained are %v", len(l.entries), l.beyond, own.all)
 	}
-	if l.note(now, gameAt(9), true) {
+	if d.note(now, gameAt(9), true) {
 		t.Error("a drain without room is shared")
 	}
-	if later := now.Add(removalMemory); !l.note(later, gameAt(9), true) || len(l.entries) != 4 {
+	if later := now.Add(removalMemory); !d.note(later, gameAt(9), true) || len(l.entries) != 4 {
 		t.Errorf("an ended record leaves no room; %d entries", len(l.entries))
 	}
 }

@@ -1,7 +1,6 @@
 package fleet
 
 import (
-	"context"
 	"encoding/binary"
 	"time"
 
@@ -56,19 +55,5 @@ func (w *whereabouts) inherit(now time.Time, all []NodePlayers) {
 			keys = append(keys, key)
 		}
 		w.add(n, keys) // those without room are strangers
-	}
-}
-
-// pending returns the players of other nodes, for a successor.
-func (p *players) pending(ctx context.Context) (all []NodePlayers) {
-	if p == nil || !p.runs.Load() {
-		return nil
-	}
-	answer := make(chan []NodePlayers, 1)
-	select {
-	case p.asks <- func() { answer <- p.where.export() }:
-		return <-answer
-	case <-ctx.Done():
-		return nil
 	}
 }

@@ -142,9 +142,7 @@ func (s *embedded) start(ctx context.Context) (wait func()) {
 	if s == nil || s.try() {
 		return func() {}
 	}
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
+	return runs(func() {
 		retry := time.NewTicker(retryEvery)
 		defer retry.Stop()
 		for {
@@ -157,8 +155,7 @@ func (s *embedded) start(ctx context.Context) (wait func()) {
 				}
 			}
 		}
-	}()
-	return func() { <-ended }
+	})
 }
 
 // try starts the server if the port for the other nodes is free.
@@ -227,15 +224,11 @@ func (s *embedded) dial(ctx context.Context) (net.Conn, error) {
 // front passes connections of a listener on to the server, until unlisten.
 func (s *embedded) front(l net.Listener) {
 	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan struct{})
 	front := door.Front{Proof: 2 * authTime, Dial: s.dial}
-	go func() {
-		defer close(ended)
-		front.Serve(ctx, door.Bound(l, s.conns))
-	}()
+	ended := runs(func() { front.Serve(ctx, door.Bound(l, s.conns)) })
 	s.unlisten = func() {
 		cancel()
-		<-ended
+		ended()
 	}
 }
 

@@ -304,7 +304,7 @@ func TestTakenPort(t *testing.T) {
 		return nil
 	})
 	a.Bans.Add(lasting(address(1)))
-	if bans, err := a.BansInForce(t.Context()); err != nil || len(bans) != 0 && bans[0].Node != a.Node {
+	if bans, err := a.BansInForce(); err != nil || len(bans) != 0 && bans[0].Node != a.Node {
 		t.Errorf("%v, %v", bans, err)
 	}
 	_ = taken.Close()

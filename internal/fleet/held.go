@@ -35,21 +35,20 @@ func HoldPlayers(o *Options) *Held {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	h := &Held{began: time.Now(), players: newPlayers(o), cancel: cancel, opened: make(chan struct{})}
-	f := &Fleet{Options: *o, news: make(chan struct{}, 1)}
-	h.ended.Go(func() { h.run(ctx, f) })
+	h.ended.Go(func() { h.run(ctx, o) })
 	o.Players.HoldForFleet(h.players, h.players.secret)
 	return h
 }
 
 // run is a part of the fleet until ctx is done.
-func (h *Held) run(ctx context.Context, f *Fleet) {
-	connection, err := h.connect(ctx, f)
+func (h *Held) run(ctx context.Context, o *Options) {
+	connection, server, err := connect(ctx, o)
 	if err != nil {
-		f.Log.Warn().Err(err).Msg("players of other nodes wait for the end of the upgrade")
+		o.Log.Warn().Err(err).Msg("players of other nodes wait for the end of the upgrade")
 	}
 	p, sets := h.players, make(chan *nats.Msg, maxPending)
 	if h.connection = connection; connection != nil {
-		_, _ = connection.ChanSubscribe(p.prefix+"players.>", sets) // a new connection has no error
+		_, _ = connection.ChanSubscribe(p.subject("players.>"), sets) // a new connection has no error
 		p.connection.Store(connection)
 		h.ended.Go(func() { p.out.run(ctx, p.send) })
 	}
@@ -62,10 +61,10 @@ func (h *Held) run(ctx context.Context, f *Fleet) {
 			if connection != nil {
 				connection.Close()
 			}
-			f.server.stop()
+			server.stop()
 			return
 		case m := <-sets:
-			p.hear(connection, strings.TrimPrefix(m.Subject, p.prefix+"players."), m.Data)
+			p.hear(connection, strings.TrimPrefix(m.Subject, p.subject("players.")), m.Data)
 		case now := <-tick.C:
 			h.expire(now)
 		}
@@ -80,18 +79,19 @@ func (h *Held) expire(now time.Time) {
 	}
 }
 
-func (h *Held) connect(ctx context.Context, f *Fleet) (connection *nats.Conn, err error) {
-	if f.Embedded != nil {
-		if f.server, err = newEmbedded(&f.Options, true); err != nil {
-			return nil, err
+func connect(ctx context.Context, o *Options) (connection *nats.Conn, server *embedded, err error) {
+	if o.Embedded != nil {
+		if server, err = newEmbedded(o, true); err != nil {
+			return nil, nil, err
 		}
-		f.server.start(ctx)()
+		server.start(ctx)()
 	}
-	options, err := f.options(f.server)
+	options, err := o.connection(server, func() {})
 	if err != nil {
-		return nil, err
+		return nil, server, err
 	}
-	return nats.Connect(strings.Join(f.Servers, ","), options...)
+	connection, err = nats.Connect(strings.Join(o.Servers, ","), options...)
+	return connection, server, err
 }
 
 // Begin begins to take what other nodes pass on. The loops run.
@@ -105,7 +105,7 @@ func (h *Held) Begin() {
 			return
 		}
 		p := h.players
-		_, err := h.connection.Subscribe(p.prefix+"strays."+p.node, func(m *nats.Msg) {
+		_, err := h.connection.Subscribe(p.subject("strays."+p.node), func(m *nats.Msg) {
 			if m.Reply == "" { // else a session, which only the node can take
 				p.takeStrays(m)
 			}

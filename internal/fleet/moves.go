@@ -7,8 +7,6 @@ import (
 	"errors"
 	"slices"
 	"strconv"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -23,52 +21,12 @@ const (
 	quietAfter = 3 * time.Second // without a datagram for a moved session, the paths have changed
 )
 
-// limbo is the outbox of datagrams for sessions that are between two nodes.
-const limbo = ""
-
 var (
 	errNoFollow = errors.New("fleet.follow is off: players of this node cannot move to others")
 	errNoNode   = errors.New("no other node takes sessions")
 	// ErrMoving reports that Empty runs already.
 	ErrMoving = errors.New("the sessions move already")
 )
-
-// going are the sessions that have left this node.
-type going struct {
-	busy  sync.Mutex  // held while sessions move
-	some  atomic.Bool // there are sessions
-	mu    sync.RWMutex
-	to    map[stray.Key]string // the node that has the session; limbo: not decided
-	moved atomic.Uint64
-}
-
-func (g *going) set(client stray.Key, node string) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.to == nil {
-		g.to = make(map[stray.Key]string)
-	}
-	g.to[client] = node
-	g.some.Store(true)
-}
-
-func (g *going) remove(client stray.Key) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	delete(g.to, client)
-	g.some.Store(len(g.to) > 0)
-}
-
-// find returns the node that a session has moved to.
-func (g *going) find(client stray.Key) (node string, ok bool) {
-	if !g.some.Load() {
-		return "", false
-	}
-	g.mu.RLock()
-	defer g.mu.RUnlock()
-	node, ok = g.to[client]
-	return node, ok
-}
 
 // Emptied is the result of Empty.
 type Emptied struct {
@@ -78,19 +36,14 @@ type Emptied struct {
 	Standstill time.Duration
 }
 
-// Empty moves all sessions to other nodes, or to the one that is named, until none is left. It then passes their
-// clients' datagrams on until the paths have changed. It returns when ctx is done, at the latest.
-func (f *Fleet) Empty(ctx context.Context, node string) (done Emptied, err error) {
-	p := f.players
-	if p == nil || p.connection.Load() == nil {
-		return done, errNoFollow
-	}
+// empty moves all sessions to other nodes, or to the one that is named. load has the sessions of each node.
+func (p *players) empty(ctx context.Context, node string, load map[string]int) (done Emptied, err error) {
 	if !p.going.busy.TryLock() {
 		return done, ErrMoving
 	}
 	defer p.going.busy.Unlock()
 	m := &mover{
-		players: p, only: node, refused: make(map[stray.Key]time.Time), load: f.load(), inbox: nats.NewInbox() + ".",
+		players: p, only: node, refused: make(map[stray.Key]time.Time), load: load, inbox: nats.NewInbox() + ".",
 	}
 	if m.answers, err = p.connection.Load().SubscribeSync(m.inbox + "*"); err != nil {
 		return done, err
@@ -132,17 +85,6 @@ func pause(ctx context.Context, d time.Duration) bool {
 	case <-time.After(d):
 		return true
 	}
-}
-
-// load returns the sessions of each node, as far as they are known.
-func (f *Fleet) load() map[string]int {
-	all := make(map[string]int)
-	for _, n := range f.Nodes() {
-		for _, p := range n.Protocols {
-			all[n.Name] += p.Established + p.HalfOpen
-		}
-	}
-	return all
 }
 
 // mover moves this node's sessions.
@@ -240,7 +182,7 @@ func (m *mover) offer(node string, all []stray.Session) (can map[stray.Key]strin
 		if err != nil {
 			return can, false
 		}
-		answer, err := m.connection.Load().Request(m.prefix+"moves."+node, b, moveTime)
+		answer, err := m.connection.Load().Request(m.subject("moves."+node), b, moveTime)
 		if err != nil {
 			return can, false
 		}
@@ -297,7 +239,7 @@ func (m *mover) giveTo(node, id, inbox string, all []stray.Session) (rest []stra
 	var taken []bool
 	failed := false
 	for until := time.Now().Add(comingTime); taken == nil && !failed && time.Now().Before(until); {
-		if err = m.connection.Load().PublishRequest(m.prefix+"strays."+node, inbox, b); err == nil {
+		if err = m.connection.Load().PublishRequest(m.subject("strays."+node), inbox, b); err == nil {
 			for _, s := range all {
 				m.going.set(s.Client, node)
 			}

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/rs/zerolog"
 
 	"tidegate/internal/stray"
 )
@@ -54,12 +53,10 @@ const (
 )
 
 // players tells the other nodes which clients this node has, hears of theirs, and passes datagrams on. All are plain
-// messages of NATS: they need no bucket. Its methods do nothing if it is nil.
+// messages of NATS: they need no bucket.
 type players struct {
-	log    zerolog.Logger
+	identity
 	proxy  Players
-	node   string
-	prefix string // of all subjects
 	every  time.Duration
 	secret stray.Secret
 
@@ -90,10 +87,9 @@ type playerStatus struct {
 
 func newPlayers(o *Options) *players {
 	p := &players{
-		log: o.Log, proxy: o.Players, node: o.Node, prefix: "tidegate." + o.Name + ".",
-		every: cmp.Or(o.ReportEvery, reportEvery), where: newWhereabouts(), instance: rand.Text(),
-		out: newOutboxes(o.Node), secret: secretOf(o),
-		coming: newComing(o.Players, o.Node), asks: make(chan func()), held: o.Held,
+		identity: o.identity(), proxy: o.Players, every: cmp.Or(o.ReportEvery, reportEvery), where: newWhereabouts(),
+		instance: rand.Text(), out: newOutboxes(o.Node), secret: secretOf(o), coming: newComing(o.Players, o.Node),
+		asks: make(chan func()), held: o.Held,
 	}
 	p.where.inherit(time.Now(), o.Pending.Players)
 	p.wholeAt = time.Now()
@@ -147,45 +143,37 @@ func (p *players) Has(node string, client stray.Key) bool {
 
 // start follows players until ctx is done. The function that it returns waits for the end.
 func (p *players) start(ctx context.Context, connection *nats.Conn) (wait func()) {
-	if p == nil {
-		return func() {}
-	}
 	p.begin(connection)
 	sets, asks := make(chan *nats.Msg, maxPending), make(chan *nats.Msg, 1)
-	_, err := connection.ChanSubscribe(p.prefix+"players.>", sets) // the library repeats it after each reconnect
+	_, err := connection.ChanSubscribe(p.subject("players.>"), sets) // the library repeats it after each reconnect
 	if err == nil {
-		_, err = connection.ChanSubscribe(p.prefix+"player_asks."+p.node, asks)
+		_, err = connection.ChanSubscribe(p.subject("player_asks."+p.node), asks)
 	}
 	if err == nil {
-		_, err = connection.Subscribe(p.prefix+"strays."+p.node, func(m *nats.Msg) {
+		_, err = connection.Subscribe(p.subject("strays."+p.node), func(m *nats.Msg) {
 			p.letGo() // other nodes reach this connection
 			p.takeStrays(m)
 		})
 	}
 	if err == nil {
-		_, err = connection.Subscribe(p.prefix+"moves."+p.node, p.takeOffer)
+		_, err = connection.Subscribe(p.subject("moves."+p.node), p.takeOffer)
 	}
 	if err != nil {
 		p.log.Error().Err(err).Msg("players are not followed until a restart")
 		p.letGo()
 		return func() {}
 	}
-	ended, sent := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
+	ended := runs(func() {
 		if err := p.proxy.JoinFleet(ctx, p, p.secret); err != nil {
 			p.log.Error().Err(err).Msg("players are not followed until a restart")
 			return
 		}
 		p.run(ctx, connection, sets, asks)
-	}()
-	go func() {
-		defer close(sent)
-		p.out.run(ctx, p.send)
-	}()
+	})
+	sent := runs(func() { p.out.run(ctx, p.send) })
 	return func() {
-		<-ended
-		<-sent
+		ended()
+		sent()
 		p.letGo()
 	}
 }
@@ -201,7 +189,7 @@ func (p *players) run(ctx context.Context, connection *nats.Conn, sets, asks <-c
 		case <-ctx.Done():
 			return
 		case m := <-sets:
-			p.hear(connection, strings.TrimPrefix(m.Subject, p.prefix+"players."), m.Data)
+			p.hear(connection, strings.TrimPrefix(m.Subject, p.subject("players.")), m.Data)
 		case <-asks:
 			p.wantWhole()
 		case ask := <-p.asks:
@@ -229,21 +217,19 @@ func (p *players) hear(connection *nats.Conn, node string, data []byte) {
 		p.status.noRoom.Add(1)
 	case errors.Is(err, errOldNews):
 	case err != nil:
-		p.refuse(node, err)
+		p.invalid(node, err)
 	}
 	if isNew {
 		p.wantWhole()
 	}
 	if wanted {
-		_ = connection.Publish(p.prefix+"player_asks."+node, nil) // the next gap asks again
+		_ = connection.Publish(p.subject("player_asks."+node), nil) // the next gap asks again
 	}
 }
 
-// refuse counts a message that is not valid. It logs a few lines for any number of them.
-func (p *players) refuse(node string, err error) {
-	if n := p.status.invalid.Add(1); n&(n-1) == 0 {
-		p.log.Warn().Err(err).Str("node", node).Uint64("total", n).Msg("fleet message about players not valid")
-	}
+// invalid counts a message that is not valid.
+func (p *players) invalid(node string, err error) {
+	p.refuse("message about players", node, p.status.invalid.Add(1), err)
 }
 
 // wantWhole plans a whole set: another node has missed something.
@@ -278,7 +264,7 @@ func (p *players) tell(connection *nats.Conn, now time.Time) {
 	for _, m := range sets {
 		p.number++
 		m.instance, m.number = p.instance, p.number
-		if err := connection.Publish(p.prefix+"players."+p.node, m.format()); err != nil {
+		if err := connection.Publish(p.subject("players."+p.node), m.format()); err != nil {
 			p.wholeAt = now
 			p.log.Debug().Err(err).Msg("players not told")
 		}
@@ -294,7 +280,7 @@ func (p *players) send(node string, batch []byte) {
 		}
 		return
 	}
-	if err := p.connection.Load().Publish(p.prefix+"strays."+node, batch); err != nil {
+	if err := p.connection.Load().Publish(p.subject("strays."+node), batch); err != nil {
 		p.log.Debug().Err(err).Msg("datagrams not passed on")
 	}
 }
@@ -311,7 +297,7 @@ func (p *players) takeStrays(m *nats.Msg) {
 		err = errNode
 	}
 	if err != nil {
-		p.refuse("?", err)
+		p.invalid("?", err)
 		return
 	}
 	p.status.taken.Add(uint64(len(asked)))
@@ -320,28 +306,7 @@ func (p *players) takeStrays(m *nats.Msg) {
 	p.proxy.SendAnswers(node, answers)
 }
 
-// PlayerStatus is the state of the players that a Fleet follows.
-type PlayerStatus struct {
-	On      bool
-	Known   int    // players of other nodes
-	Nodes   int    // other nodes that have told their players
-	Passed  uint64 // datagrams passed on to other nodes
-	Taken   uint64 // datagrams that other nodes have passed on
-	Answers uint64 // other nodes' answers that were sent to their players
-	Late    uint64 // datagrams that were dropped because too many waited for a node, or NATS was away
-	TooMany uint64 // datagrams that were dropped because of the budgets
-	Invalid uint64 // messages that were ignored because they are not valid
-	NoRoom  uint64 // messages that were ignored, whole or in part, because there are too many players
-	Beyond  uint64 // players of this node for which its messages have no room
-	Left    uint64 // sessions that have moved to other nodes
-	Came    uint64 // sessions that other nodes have moved here
-}
-
-// addTo adds the state of players to that of bans.
 func (p *players) addTo(s *Status) {
-	if p == nil {
-		return
-	}
 	nodes, known := p.where.len()
 	passed, late, tooMany := p.out.counts()
 	s.Players = PlayerStatus{
@@ -349,5 +314,19 @@ func (p *players) addTo(s *Status) {
 		Answers: p.status.answered.Load(), Late: late, TooMany: tooMany, Invalid: p.status.invalid.Load(),
 		NoRoom: p.status.noRoom.Load(), Beyond: p.status.beyond.Load(),
 		Left: p.going.moved.Load(), Came: p.coming.taken.Load(),
+	}
+}
+
+// pending returns the players of other nodes, for a successor.
+func (p *players) pending(ctx context.Context) (all []NodePlayers) {
+	if !p.runs.Load() {
+		return nil
+	}
+	answer := make(chan []NodePlayers, 1)
+	select {
+	case p.asks <- func() { answer <- p.where.export() }:
+		return <-answer
+	case <-ctx.Done():
+		return nil
 	}
 }

@@ -14,7 +14,6 @@ const (
 	maxServers   = 2000      // of one node
 	maxProtocols = 64
 	maxSessions  = 1 << 24 // in one number
-	maxWord      = 32      // bytes of a state, a protocol, an instance
 )
 
 var (
@@ -22,20 +21,6 @@ var (
 	errReport     = errors.New("a report with a number, a word or a server that no node has")
 	errTwice      = errors.New("a report with a server or a protocol twice")
 )
-
-// ServerCount is a node's account of one game server.
-type ServerCount struct {
-	Upstream string
-	Addr     netip.AddrPort
-	Sessions int
-	State    string // by the node's own checks
-}
-
-// ProtocolCount is a node's account of the clients of one protocol.
-type ProtocolCount struct {
-	Protocol              string
-	Established, HalfOpen int
-}
 
 // report is what a node tells all others about its sessions. Each report is complete, so a lost one does no harm.
 type report struct {
@@ -146,15 +131,3 @@ func (r *report) addProtocols(all []protocolWire) error {
 }
 
 func isCount(n int) bool { return n >= 0 && n <= maxSessions }
-
-func isWord(text string) bool { return isName(text, maxWord) }
-
-// isName reports whether a text has 1 to most visible ASCII characters.
-func isName(text string, most int) bool {
-	for _, c := range []byte(text) {
-		if c <= ' ' || c > '~' {
-			return false
-		}
-	}
-	return text != "" && len(text) <= most
-}

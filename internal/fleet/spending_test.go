@@ -105,7 +105,7 @@ func FuzzSpending(f *testing.F) {
 				t.Fatalf("%+v", s)
 			}
 		}
-		b := newBudgets(&Options{}, func() int { return 2 })
+		b := newBudgets(identity{}, 0, nil, func() int { return 2 })
 		for range 3 {
 			b.keep(node, all)
 		}

@@ -26,12 +26,12 @@ func newStore() *store {
 
 // node is a Tidegate whose connection to the bucket is a method call.
 type node struct {
-	*ledger
+	*banLedger
 	bans *ratelimit.Bans
 }
 
 func newNode(name string) *node {
-	return &node{newLedger(name), ratelimit.NewBans(terms)}
+	return &node{newBanLedger(name), ratelimit.NewBans(terms)}
 }
 
 // read takes all records of the bucket.
@@ -41,7 +41,7 @@ func (n *node) read(now time.Time, s *store) {
 	for p, r := range s.records {
 		n.fit(&r)
 		n.look(now, p, n.bans)
-		if !n.take(now, r, s.revision[p]) {
+		if !n.take(now, &r, s.revision[p]) {
 			continue
 		}
 		if r.removed {
@@ -62,8 +62,8 @@ func (n *node) write(t *testing.T, s *store) {
 			t.Fatalf("%s writes %v at revision %d, the bucket has %d", n.node, p, e.revision, s.revision[p])
 		}
 		s.last++
-		s.records[p], s.revision[p] = e.record, s.last
-		n.written(p, s.last)
+		s.records[p], s.revision[p] = *e.record, s.last
+		n.written(&write[*record]{record: e.record, revision: s.last})
 	}
 }
 
@@ -247,7 +247,7 @@ func TestBoundedLedger(t *testing.T) {
 	a := newNode("a")
 	a.ban(banOf("192.0.2.1/32"), now)
 	a.ban(banOf("192.0.2.2/32"), now)
-	if a.take(now, record{ban: banOf("192.0.2.3/32"), changed: now}, 1) {
+	if a.take(now, &record{ban: banOf("192.0.2.3/32"), changed: now}, 1) {
 		t.Error("a record of the bucket goes beyond the bound")
 	}
 	a.ban(banOf("192.0.2.4/32"), now)

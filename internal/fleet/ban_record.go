@@ -31,7 +31,6 @@ const longest = 10 * 366 * 24 * time.Hour
 
 var (
 	errSize = fmt.Errorf("more than %d bytes", maxRecord)
-	errTime = errors.New("a time is outside of the years 0 to 9999")
 	errKey  = errors.New("the key is not that of the network")
 )
 
@@ -72,6 +71,10 @@ func parseKey(key string) (netip.Prefix, error) {
 
 func (r *record) key() string { return keyOf(r.ban.Prefix) }
 
+func (r *record) id() netip.Prefix { return r.ban.Prefix }
+
+func (r *record) made() (node string, at time.Time) { return r.node, r.changed }
+
 // format returns a record as the bucket has it.
 func (r *record) format() ([]byte, error) {
 	w := wire{Record: banfile.RecordOf(r.ban), Removed: r.removed, Changed: r.changed.UTC(), Node: r.node}
@@ -80,32 +83,32 @@ func (r *record) format() ([]byte, error) {
 
 // parse reads a record of the bucket. Its sender may be hostile: all parts are checked and bounded. A change in the
 // future counts as made now.
-func parse(key string, value []byte, now time.Time) (record, error) {
+func parseBan(key string, value []byte, now time.Time) (*record, error) {
 	if len(value) > maxRecord {
-		return record{}, errSize
+		return nil, errSize
 	}
 	p, err := parseKey(key)
 	if err != nil {
-		return record{}, err
+		return nil, err
 	}
 	var w wire
 	if err := json.Unmarshal(value, &w); err != nil {
-		return record{}, err
+		return nil, err
 	}
 	ban, err := w.Ban()
 	if err != nil {
-		return record{}, err
+		return nil, err
 	}
 	if ban.Prefix != p {
-		return record{}, errKey
+		return nil, errKey
 	}
 	changed := w.Changed.UTC()
 	if changed.After(now) {
 		changed = now
 	}
-	r := record{ban, w.Removed, changed, banfile.Cut(w.Node)}
+	r := &record{ban, w.Removed, changed, banfile.Cut(w.Node)}
 	if !r.writable() {
-		return record{}, errTime
+		return nil, errTime
 	}
 	return r, nil
 }
@@ -151,8 +154,11 @@ func (r *record) timeToLive(now time.Time) time.Duration {
 	return max(0, left).Truncate(time.Second) + skew
 }
 
-// texts returns the size of the record's texts in bytes.
+// texts returns the size of the record's texts in bytes; nil has none.
 func (r *record) texts() int {
+	if r == nil {
+		return 0
+	}
 	n := len(r.ban.Reason) + len(r.node)
 	if r.ban.Author != ratelimit.Automatic {
 		n += len(r.ban.Author)
@@ -160,14 +166,8 @@ func (r *record) texts() int {
 	return n
 }
 
-// lagOf returns the time from a change until now, by the clocks of two nodes. A rogue member may claim any time.
-func lagOf(changed, now time.Time) time.Duration { return min(max(0, now.Sub(changed)), maxLag) }
-
-// maxLag is the longest lag that is shown.
-const maxLag = 24 * time.Hour
-
-// equal reports whether two records have the same effect.
-func (r *record) equal(o *record) bool {
+// same reports whether two records have the same effect.
+func (r *record) same(o *record) bool {
 	return r.removed == o.removed && r.ban.Prefix == o.ban.Prefix && r.ban.Until.Equal(o.ban.Until) &&
 		(r.removed || sameText(&r.ban, &o.ban))
 }
@@ -178,8 +178,6 @@ func sameText(a, b *ratelimit.Ban) bool {
 		a.Since.Equal(b.Since) && a.Times == b.Times
 }
 
-// beats reports whether a change of this node that the bucket does not have yet replaces the bucket's record. The rule
-// of conflicts is in docs/fleet/faults.md.
 func (r *record) beats(stored *record, now time.Time) bool {
 	if !r.removed && !stored.removed {
 		if mine, theirs := r.byOperator(now), stored.byOperator(now); mine != theirs {

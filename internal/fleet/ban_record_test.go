@@ -31,8 +31,8 @@ func TestRecordsThereAndBack(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := parse(keyOf(want.ban.Prefix), value, now)
-		if err != nil || !got.equal(&want) || !got.changed.Equal(want.changed) || got.node != want.node {
+		got, err := parseBan(keyOf(want.ban.Prefix), value, now)
+		if err != nil || !got.same(&want) || !got.changed.Equal(want.changed) || got.node != want.node {
 			t.Errorf("%v; %+v came back as %+v", err, want, got)
 		}
 	}
@@ -57,12 +57,12 @@ func TestHostileRecords(t *testing.T) {
 		"the year 10000":     {key, `{"prefix":"192.0.2.0/24","until":"9999-12-31T23:59:59-23:59"}`},
 		"a time of nonsense": {key, `{"prefix":"192.0.2.0/24","until":"99999-01-01T00:00:00Z"}`},
 	} {
-		if r, err := parse(c.key, []byte(c.value), now); err == nil {
+		if r, err := parseBan(c.key, []byte(c.value), now); err == nil {
 			t.Errorf("%s: got %+v, want an error", name, r)
 		}
 	}
 	value := `{"prefix":"192.0.2.0/24","changed":"2090-01-01T00:00:00Z","node":"` + strings.Repeat("n", 5000) + `"}`
-	r, err := parse(key, []byte(value), now)
+	r, err := parseBan(key, []byte(value), now)
 	if err != nil || r.changed.After(now) || len(r.node) > 1024 {
 		t.Errorf("%v; changed %v, a node of %d bytes", err, r.changed, len(r.node))
 	}
@@ -77,7 +77,7 @@ func TestLargestRecordFits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := parse(keyOf(ban.Prefix), value, now); err != nil {
+	if _, err := parseBan(keyOf(ban.Prefix), value, now); err != nil {
 		t.Errorf("%d bytes: %v", len(value), err)
 	}
 }
@@ -108,7 +108,7 @@ func FuzzRecord(f *testing.F) {
 	f.Add("20010db8000000000000000000000000/64", []byte(`{"prefix":"2001:db8::/64","removed":true,"node":"a"}`))
 	f.Add("c0000200/24", []byte(`{"prefix":"192.0.2.0/24","changed":"2090-01-01T00:00:00Z","times":-1}`))
 	f.Fuzz(func(t *testing.T, key string, value []byte) {
-		r, err := parse(key, value, now)
+		r, err := parseBan(key, value, now)
 		if err != nil {
 			return
 		}
@@ -126,7 +126,7 @@ func FuzzRecord(f *testing.F) {
 		if !json.Valid(again) {
 			t.Fatalf("%q", again)
 		}
-		if back, err := parse(key, again, now); err == nil && !back.equal(&r) {
+		if back, err := parseBan(key, again, now); err == nil && !back.same(r) {
 			t.Fatalf("%+v came back as %+v", r, back)
 		}
 	})
