@@ -24,7 +24,10 @@ import (
 
 // Main runs the command line of this process and returns its exit code. exampleConfig is the text of
 // config.example.toml.
-func Main(exampleConfig []byte) int {
+func Main(exampleConfig []byte) int { return mainWith(context.Background(), exampleConfig) }
+
+// mainWith is Main for a context.
+func mainWith(ctx context.Context, exampleConfig []byte) int {
 	if code, ran := runService(exampleConfig); ran {
 		return code
 	}
@@ -32,7 +35,7 @@ func Main(exampleConfig []byte) int {
 		daemon.CatchSignals() // first of all: by default these signals end the process
 	}
 	// The first signal starts an orderly end. The second one ends the process at once.
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop)
 	return run(ctx, exampleConfig, os.Args, os.Stdout, os.Stderr)

@@ -29,6 +29,9 @@ import (
 // exampleConfig is config.example.toml, which main embeds.
 var exampleConfig []byte
 
+// atStep is called before each step of an upgrade of this test's program. Tests replace it there.
+var atStep = func(string) {}
+
 // TestMain lets the test binary take the place of tidegate itself: signals and exit codes need a process. Tests run in
 // the root of the repository, so that paths in them look as users write them.
 func TestMain(m *testing.M) {
@@ -44,7 +47,7 @@ func TestMain(m *testing.M) {
 	}
 	if os.Getenv("TIDEGATE_MAIN") != "" {
 		_ = os.Setenv("LISTEN_PID", strconv.Itoa(os.Getpid()))
-		os.Exit(Main(exampleConfig))
+		os.Exit(mainWith(daemon.TraceUpgrades(context.Background(), atStep), exampleConfig))
 	}
 	_ = os.Setenv("TIDEGATE_MAIN", "1") // for processes that this binary starts from itself
 	os.Exit(m.Run())

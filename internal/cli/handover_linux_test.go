@@ -24,7 +24,7 @@ const hangsAt = "TIDEGATE_TEST_HANGS_AT"
 
 func init() {
 	if dies, hangs := os.Getenv(diesAt), os.Getenv(hangsAt); dies != "" || hangs != "" {
-		daemon.AtStep = func(at string) {
+		atStep = func(at string) {
 			if at == dies {
 				_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 			}

@@ -8,7 +8,6 @@ import (
 	"syscall"
 	"testing"
 
-	"tidegate/internal/daemon"
 	"tidegate/internal/testkit/await"
 )
 
@@ -20,7 +19,7 @@ const (
 
 func init() {
 	if step := os.Getenv(actsAt); step != "" {
-		daemon.AtStep = func(at string) {
+		atStep = func(at string) {
 			if at != step {
 				return
 			}

@@ -14,7 +14,10 @@ import (
 )
 
 // conversation is one end of a socket pair between a process and its successor.
-type conversation struct{ conn *net.UnixConn }
+type conversation struct {
+	conn  *net.UnixConn
+	trace trace
+}
 
 // message is one message of a conversation. Its header is a packet of JSON, with the body in a file in memory. Packets
 // with the descriptors follow. JSON names are fixed: different releases exchange them.
@@ -61,7 +64,7 @@ func newConversation(end *os.File) (*conversation, error) {
 	if !ok {
 		return nil, errors.Join(errors.New("the descriptor is no Unix socket"), conn.Close())
 	}
-	return &conversation{unixConn}, nil
+	return &conversation{conn: unixConn}, nil
 }
 
 // creator returns the ID of the process that has made the conversation.

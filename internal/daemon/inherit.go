@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -107,5 +108,19 @@ func activated() (b inheritance, err error) {
 	return b, err
 }
 
-// AtStep is called before each step of an upgrade, for tests that end the process there. It is set before Run.
-var AtStep = func(string) {}
+// trace is called before each step of an upgrade, with the step's name; nil: no trace.
+type trace func(step string)
+
+func (t trace) at(step string) {
+	if t != nil {
+		t(step)
+	}
+}
+
+type traceKey struct{}
+
+// TraceUpgrades returns a context in which Run calls a function before each step of an upgrade, with the step's name.
+// The step waits for the function.
+func TraceUpgrades(ctx context.Context, step func(string)) context.Context {
+	return context.WithValue(ctx, traceKey{}, trace(step))
+}

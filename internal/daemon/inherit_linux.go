@@ -77,8 +77,9 @@ func (p *predecessor) refuse(why error) {
 
 // takeOver takes over the sessions. When it returns, this process must serve them. An error means that the predecessor
 // goes on.
-func (p *predecessor) takeOver(server *proxy.Server) (all relay.Imported, err error) {
-	AtStep("successor is ready")
+func (p *predecessor) takeOver(server *proxy.Server, t trace) (all relay.Imported, err error) {
+	p.trace = t
+	p.trace.at("successor is ready")
 	if err := p.send(message{Kind: wordReady, Keeps: true, body: []byte(Version())}); err != nil {
 		return all, p.alone(err)
 	}
@@ -87,17 +88,17 @@ func (p *predecessor) takeOver(server *proxy.Server) (all relay.Imported, err er
 		return all, p.alone(err)
 	}
 	defer estate.release()
-	AtStep("successor received all")
+	p.trace.at("successor received all")
 	if all, err = server.Import(estate.loops, estate.at); err != nil {
 		p.refuse(err)
 		return all, err
 	}
-	AtStep("successor imported all")
+	p.trace.at("successor imported all")
 	err = p.send(message{Kind: wordHave})
 	if err == nil {
 		_, err = p.receive(wordGo)
 	}
-	AtStep("successor goes")
+	p.trace.at("successor goes")
 	if err == nil {
 		err = p.send(message{Kind: wordRunning})
 	}
@@ -151,7 +152,7 @@ func (p *predecessor) takeSockets(server *proxy.Server, m *message) error {
 	if err := server.TakeSockets(b); err != nil {
 		return err
 	}
-	AtStep("successor has sockets")
+	p.trace.at("successor has sockets")
 	return p.send(message{Kind: wordCopied})
 }
 
@@ -162,7 +163,7 @@ func (p *predecessor) takeCopies(server *proxy.Server, m *message) error {
 	if err := server.TakeCopies(proxy.CopiedSessions{Loop: m.Loop, At: at, Batch: m.body}); err != nil {
 		return err
 	}
-	AtStep("successor has copies")
+	p.trace.at("successor has copies")
 	return p.send(message{Kind: wordCopied})
 }
 

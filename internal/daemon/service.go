@@ -33,6 +33,7 @@ type service struct {
 	loops   int
 	secrets setup.Secrets // the predecessor's, if there is one
 	log     zerolog.Logger
+	trace   trace
 	lines   *LogQueue // the queue behind log
 	program string    // path of the program file; empty: no successor can replace the process
 	from    inheritance
@@ -69,6 +70,7 @@ func (e *ConfigError) Unwrap() error { return e.err }
 // Run serves until ctx is done and all sessions have ended.
 func Run(ctx context.Context, o Options) error {
 	s := newService(o)
+	s.trace, _ = ctx.Value(traceKey{}).(trace)
 	defer s.close()
 	if !o.Embedded {
 		var err error
@@ -106,7 +108,7 @@ func (s *service) run(ctx context.Context, watch bool) error {
 	defer drain()
 	upgrades := &upgrader{
 		server: s.server, reloads: s.reloads, bans: s.bans, loops: s.loops, secrets: s.secrets, log: s.log,
-		from:    s.from,
+		from: s.from, trace: s.trace,
 		program: s.program, pending: s.fleetPending, leave: s.leaveFleet,
 	}
 	if s.from.predecessor == nil {
@@ -159,7 +161,7 @@ func (s *service) attend(ctx context.Context, watch bool, upgrades *upgrader, se
 
 // takeOver takes over the predecessor's sessions.
 func (s *service) takeOver() error {
-	all, err := s.from.predecessor.takeOver(s.server)
+	all, err := s.from.predecessor.takeOver(s.server, s.trace)
 	if err != nil {
 		return fmt.Errorf("take over: %w", err)
 	}

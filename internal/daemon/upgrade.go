@@ -23,6 +23,7 @@ type upgrader struct {
 	loops   int
 	secrets setup.Secrets
 	log     zerolog.Logger
+	trace   trace
 	from    inheritance // of this process
 	program string      // path of the program file; empty: none
 	pending func() fleet.Pending

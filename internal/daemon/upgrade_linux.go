@@ -107,7 +107,7 @@ func (u *upgrader) succeed() (s *successor, err error) {
 	if s, err = u.start(); err != nil {
 		return nil, fmt.Errorf("start successor: %w", err)
 	}
-	AtStep("process started its successor")
+	s.trace.at("process started its successor")
 	if err = u.introduce(s, listeners); err == nil {
 		err = u.handOver(s)
 	}
@@ -144,6 +144,7 @@ func (u *upgrader) start() (*successor, error) {
 		ours.close()
 		return nil, err
 	}
+	ours.trace = u.trace
 	return &successor{conversation: ours, process: process}, nil
 }
 
@@ -168,7 +169,7 @@ func (u *upgrader) introduce(s *successor, listeners []int) error {
 	}
 	s.version, s.keeps = string(ready.body), ready.Keeps
 	ready.release()
-	AtStep("process has its successor ready")
+	s.trace.at("process has its successor ready")
 	return nil
 }
 
@@ -213,7 +214,7 @@ func (u *upgrader) giveFleet(s *successor) {
 func (u *upgrader) handOver(s *successor) error {
 	defer restCollector()()
 	if s.keeps {
-		AtStep("process copies the sessions")
+		s.trace.at("process copies the sessions")
 		if err := u.server.Precopy(context.Background(), s); err != nil {
 			return fmt.Errorf("copy the sessions: %w", err)
 		}
@@ -223,7 +224,7 @@ func (u *upgrader) handOver(s *successor) error {
 		return err
 	}
 	began, at := time.Now(), monotonic()
-	AtStep("process stands still")
+	s.trace.at("process stands still")
 	states := frozen.Export()
 	s.within(s.freeze(states))
 	if err := s.give(at, states); err != nil {
@@ -232,7 +233,7 @@ func (u *upgrader) handOver(s *successor) error {
 		return fmt.Errorf("hand over: %w", err)
 	}
 	s.stood = time.Since(began)
-	AtStep("successor runs")
+	s.trace.at("successor runs")
 	manager.succeededBy(s.process.Process.Pid) // before this process ends: until then, the successor sends no message
 	u.giveFleet(s)
 	time.Sleep(catchUpTime)
@@ -301,15 +302,15 @@ func (s *successor) give(at int64, states []relay.LoopState) error {
 			return err
 		}
 	}
-	AtStep("process sent the sessions")
+	s.trace.at("process sent the sessions")
 	if err := s.send(message{Kind: wordAll, body: strconv.AppendInt(nil, at, 10)}); err != nil {
 		return err
 	}
-	AtStep("process sent all")
+	s.trace.at("process sent all")
 	if _, err := s.receive(wordHave); err != nil {
 		return err
 	}
-	AtStep("process lets the successor go")
+	s.trace.at("process lets the successor go")
 	if err := s.send(message{Kind: wordGo}); err != nil {
 		return err
 	}

@@ -28,7 +28,7 @@ type predecessor struct{ handover }
 
 func inherit() (inheritance, error) { return activated() }
 
-func (*predecessor) takeOver(*proxy.Server) (all proxy.Imported, err error) {
+func (*predecessor) takeOver(*proxy.Server, trace) (all proxy.Imported, err error) {
 	return all, admin.ErrNoUpgrade
 }
 
