@@ -160,8 +160,8 @@ var argumentValues = map[string][]source{
 var flagValues = map[string]source{
 	"from":            fixed(demo.Protocols()...),
 	"to":              fixed(demo.Protocols()...),
-	"init from":       fixed(append(demo.Configurable(), relayAny)...),
-	"init to":         fixed(demo.Configurable()...),
+	"init from":       fixed(append(config.StarterNames(), relayAny)...),
+	"init to":         fixed(config.StarterNames()...),
 	"protocol":        fixed(demo.Protocols()...),
 	"decode protocol": fixed(decode.Protocols()...),
 	"ping protocol":   fixed(probeNames()...),

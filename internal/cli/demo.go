@@ -77,7 +77,7 @@ func demoCommand(exampleConfig []byte) *cli.Command {
 				fmt.Fprint(c.App.Writer, demo.List())
 				return nil
 			case c.Bool("show-config"):
-				fmt.Fprint(c.App.Writer, pair.Configuration(exampleListener, exampleServer))
+				fmt.Fprint(c.App.Writer, starterFor(pair).Needed(exampleListener, exampleServer))
 				return nil
 			case c.Bool("serve"):
 				return serveDemo(c, pair, loss, demoPorts)
@@ -137,7 +137,7 @@ func keys(c *cli.Context) io.Reader {
 // configuration with other addresses, for other pairs from the configuration of --show-config.
 func demoSettings(exampleConfig []byte, pair demo.Pair) func(listen, server netip.AddrPort) (*relay.Settings, error) {
 	return func(listen, server netip.AddrPort) (*relay.Settings, error) {
-		name, text := "demo.toml", []byte(pair.Configuration(listen, server))
+		name, text := "demo.toml", []byte(starterFor(pair).Needed(listen, server))
 		if pair.IsMain() {
 			name, text = "config.example.toml", exampleConfig
 		}
@@ -150,6 +150,15 @@ func demoSettings(exampleConfig []byte, pair demo.Pair) func(listen, server neti
 		liftAddressLimits(c)
 		return setup.Settings(c, 1, setup.NewSecrets()), nil
 	}
+}
+
+// starterFor returns the starter for a pair.
+func starterFor(pair demo.Pair) config.Starter {
+	s, err := config.NewStarter(pair.From(), pair.To())
+	if err != nil {
+		panic(err) // it has all protocols of the demo
+	}
+	return s
 }
 
 // liftAddressLimits lifts the limits for one address: all clients of a demo come from one address at the same moment.

@@ -49,7 +49,8 @@ func serveDemo(c *cli.Context, pair demo.Pair, loss float64, at servePorts) erro
 	}
 	defer func() { _ = os.RemoveAll(folder) }()
 	path := filepath.Join(folder, "tidegate.toml")
-	if err := os.WriteFile(path, []byte(pair.Served(at.listener, at.admin, game.Servers())), 0o600); err != nil {
+	text := starterFor(pair).Served(at.listener, at.admin, game.Servers())
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		return err
 	}
 	fmt.Fprint(c.App.Writer, serveText(pair, at, path, c.Int("clients")))

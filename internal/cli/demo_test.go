@@ -92,7 +92,7 @@ func TestDemoOfEveryPair(t *testing.T) {
 // dialects, whose values the demo does not use.
 func TestDemoConfigurations(t *testing.T) {
 	for _, p := range demo.Pairs() {
-		text := p.Configuration(exampleListener, exampleServer)
+		text := starterFor(p).Needed(exampleListener, exampleServer)
 		_, warnings, err := config.Parse("demo.toml", []byte(text), setup.Traits())
 		from, to := strings.TrimSuffix(p.From(), "+tcp"), strings.TrimSuffix(p.To(), "+tcp")
 		dialects := from != to && strings.HasPrefix(from, "riptide") && strings.HasPrefix(to, "riptide")

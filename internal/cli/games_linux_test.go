@@ -72,9 +72,10 @@ var ownPort atomic.Int32
 func (g *games) configuration() string {
 	var b strings.Builder
 	for i, k := range g.kinds {
-		write, number := k.pair.Configuration, fmt.Sprint(i)
+		starter, number := starterFor(k.pair), fmt.Sprint(i)
+		write := starter.Needed
 		if k.isRelayed {
-			write = k.pair.Relay
+			write = starter.Relay
 		}
 		b.WriteString(strings.NewReplacer(`"players"`, `"players-`+number+`"`, `"game"`, `"game-`+number+`"`).
 			Replace(write(k.listener, k.server)))

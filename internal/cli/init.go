@@ -8,7 +8,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"tidegate/internal/config"
-	"tidegate/internal/demo"
 	"tidegate/internal/setup"
 )
 
@@ -21,7 +20,7 @@ func initCommand() *cli.Command {
 			examples("tidegate init --from riptide-2.2 --to raknet -o riptide.toml",
 				"tidegate init --from bedrock --to bedrock --server 10.0.0.5:19132", "tidegate init --relay --from any"),
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "from", Value: demo.MainPair().From(), Usage: "`PROTOCOL` of the clients"},
+			&cli.StringFlag{Name: "from", Value: "riptide-2.2", Usage: "`PROTOCOL` of the clients"},
 			&cli.StringFlag{Name: "to", Value: "raknet", Usage: "`PROTOCOL` of the game server"},
 			&cli.BoolFlag{Name: "relay", Usage: "pass datagrams unchanged; --from may be any, and --to is not used"},
 			&cli.StringFlag{Name: "listen", Usage: "`ADDRESS` for clients", DefaultText: "0.0.0.0 and the game's usual port"},
@@ -73,20 +72,20 @@ func starter(c *cli.Context) (string, error) {
 // starterOf returns the text for the protocols of the flags.
 func starterOf(c *cli.Context, listen, server netip.AddrPort) (string, error) {
 	if c.Bool("relay") && c.String("from") == relayAny {
-		return demo.RelayAny(listen, server), nil
+		return config.StarterOfAny(listen, server), nil
 	}
 	to := c.String("to")
 	if c.Bool("relay") {
 		to = c.String("from")
 	}
-	pair, err := demo.NewConfigurable(c.String("from"), to)
+	pair, err := config.NewStarter(c.String("from"), to)
 	switch {
 	case err != nil:
 		return "", err
 	case c.Bool("relay"):
 		return pair.Relay(listen, server), nil
 	}
-	return pair.Starter(listen, server), nil
+	return pair.Usual(listen, server), nil
 }
 
 // relayAny is the name for protocols that Tidegate does not speak.

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"tidegate/internal/config"
-	"tidegate/internal/demo"
 	"tidegate/internal/setup"
 )
 
@@ -30,12 +29,12 @@ func TestInitForEveryPair(t *testing.T) {
 		return stdout
 	}
 	pairs := 0
-	for _, from := range demo.Configurable() {
+	for _, from := range config.StarterNames() {
 		if !strings.HasSuffix(from, "+tcp") {
 			valid("--relay", "--from", from)
 		}
-		for _, to := range demo.Configurable() {
-			if _, err := demo.NewConfigurable(from, to); err != nil {
+		for _, to := range config.StarterNames() {
+			if _, err := config.NewStarter(from, to); err != nil {
 				continue // the clients have no input in common
 			}
 			pairs++

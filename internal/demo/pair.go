@@ -17,9 +17,9 @@ var Absent = map[string]string{
 	"rtype-final": "its clients wait in a lobby, which the demo's world does not have",
 }
 
-// configurable lists the protocols of clients and game servers: every protocol, and then every protocol with streams
-// again over TCP. The names are those of the configuration, with the suffix "+tcp" over TCP.
-var configurable = func() (all []codec.Protocol) {
+// available lists the protocols of clients and game servers that the demo can play: every protocol, and then every
+// protocol with streams again over TCP. The names are those of the configuration, with the suffix "+tcp" over TCP.
+var available = func() (all []codec.Protocol) {
 	for _, d := range protocols.All {
 		all = append(all, d.NewCalm(registry.Use{}))
 	}
@@ -28,13 +28,8 @@ var configurable = func() (all []codec.Protocol) {
 			all = append(all, newStream(d.NewCalm(registry.Use{Stream: true}), netio.PrefixOf(d.Stream.Prefix)))
 		}
 	}
-	return all
+	return slices.DeleteFunc(all, func(p codec.Protocol) bool { return Absent[p.Spec().Name] != "" })
 }()
-
-// available lists the protocols of configurable that the demo can play.
-var available = slices.DeleteFunc(slices.Clone(configurable), func(p codec.Protocol) bool {
-	return Absent[p.Spec().Name] != ""
-})
 
 // protocolBedrock is the name of Minecraft Bedrock's protocol.
 const protocolBedrock = "bedrock"
@@ -46,31 +41,18 @@ const goRakNet = protocolBedrock
 type Pair struct{ from, to codec.Protocol }
 
 // NewPair makes a pair that the demo can play, of two protocols by their names or aliases.
-func NewPair(from, to string) (Pair, error) { return newPair(available, from, to) }
-
-// NewConfigurable makes a pair that has a configuration, also if the demo cannot play it.
-func NewConfigurable(from, to string) (Pair, error) { return newPair(configurable, from, to) }
-
-func newPair(of []codec.Protocol, from, to string) (p Pair, err error) {
-	if p.from, err = protocolOf(of, from); err != nil {
+func NewPair(from, to string) (p Pair, err error) {
+	if p.from, err = protocolOf(from); err != nil {
 		return p, fmt.Errorf("--from %w", err)
 	}
-	if p.to, err = protocolOf(of, to); err != nil {
+	if p.to, err = protocolOf(to); err != nil {
 		return p, fmt.Errorf("--to %w", err)
 	}
-	if says, takes := inputs(p.from), inputs(p.to); says != nil && takes != nil && !shares(says, takes) {
-		keys, others := p.From(), p.To()
-		if !isKeys(says) {
-			keys, others = others, keys
-		}
-		return p, fmt.Errorf("%s: the clients have no input in common: clients of %s only press keys, and clients of %s "+
-			"only send requests and updates (docs/protocols/rtype.md#dialects)", p, keys, others)
-	}
-	return p, nil
+	return p, registry.ShareInputs(descriptorOf(p.from), descriptorOf(p.to))
 }
 
 // protocolOf finds a protocol by its name, an alias or a version, which may have the suffix "+tcp".
-func protocolOf(of []codec.Protocol, name string) (codec.Protocol, error) {
+func protocolOf(name string) (codec.Protocol, error) {
 	plain, stream := strings.CutSuffix(name, overTCP)
 	wanted := plain
 	if d := protocols.Find(strings.ToLower(plain)); d != nil {
@@ -79,13 +61,13 @@ func protocolOf(of []codec.Protocol, name string) (codec.Protocol, error) {
 	if stream {
 		wanted += overTCP
 	}
-	if i := slices.IndexFunc(of, func(p codec.Protocol) bool { return p.Spec().Name == wanted }); i >= 0 {
-		return of[i], nil
+	if i := slices.IndexFunc(available, func(p codec.Protocol) bool { return p.Spec().Name == wanted }); i >= 0 {
+		return available[i], nil
 	}
 	if because := Absent[wanted]; because != "" {
 		return nil, fmt.Errorf("%q: want another protocol for the demo: %s", name, because)
 	}
-	names := namesOf(of)
+	names := Protocols()
 	if near, ok := words.Nearest(name, names); ok {
 		return nil, fmt.Errorf("%q: want a known protocol; did you mean %q?", name, near)
 	}
@@ -102,14 +84,9 @@ func MainPair() Pair {
 }
 
 // Protocols returns the names that NewPair takes.
-func Protocols() []string { return namesOf(available) }
-
-// Configurable returns the names that NewConfigurable takes.
-func Configurable() []string { return namesOf(configurable) }
-
-func namesOf(all []codec.Protocol) []string {
-	names := make([]string, len(all))
-	for i, p := range all {
+func Protocols() []string {
+	names := make([]string, len(available))
+	for i, p := range available {
 		names[i] = p.Spec().Name
 	}
 	return names
@@ -144,22 +121,13 @@ func (p Pair) IsMain() bool { return p == MainPair() }
 func (p Pair) inWorld() bool { return p.from.Spec().Closed || p.to.Spec().Closed }
 
 // pressesKeys reports whether one side's clients can only press keys.
-func (p Pair) pressesKeys() bool { return isKeys(inputs(p.from)) || isKeys(inputs(p.to)) }
-
-// inputs returns the inputs of a protocol's clients; nil: anything.
-func inputs(p codec.Protocol) []string {
-	d := protocols.Find(plainName(p))
-	if d.Inputs == nil {
-		return nil
-	}
-	return d.Inputs(d.Options())
+func (p Pair) pressesKeys() bool {
+	return descriptorOf(p.from).PressesKeys() || descriptorOf(p.to).PressesKeys()
 }
 
-// isKeys reports whether clients can only press keys.
-func isKeys(inputs []string) bool { return slices.Equal(inputs, []string{"keys"}) }
-
-func shares(a, b []string) bool {
-	return slices.ContainsFunc(a, func(one string) bool { return slices.Contains(b, one) })
+// descriptorOf returns the descriptor of a protocol, also of one over TCP.
+func descriptorOf(p codec.Protocol) *registry.Descriptor {
+	return protocols.Find(strings.TrimSuffix(p.Spec().Name, overTCP))
 }
 
 // OverTCP reports whether the clients connect over TCP, where no datagrams are lost.

@@ -6,45 +6,23 @@ import (
 	"testing"
 	"time"
 
-	"tidegate/codec"
-	"tidegate/internal/upstream"
-	"tidegate/proxy/bridge"
+	"tidegate/internal/config"
+	"tidegate/internal/setup"
 	"tidegate/proxy/relay"
-	"tidegate/session"
 )
 
 // settings returns the settings of the pair's configuration.
 func settings(p Pair) func(listen, server netip.AddrPort) (*relay.Settings, error) {
-	route := &relay.Route{
-		Name:     "game",
-		Upstream: &relay.Upstream{Name: "game", Protocol: p.to},
-		Bridge:   bridge.Options{PacketID: packetByte, Queue: 4 << 20},
-	}
-	for _, s := range p.crossing() {
-		switch s.setting {
-		case `ordered = "fast"`:
-			route.Bridge.Ordered = bridge.OrderedFast
-		case `reliable = "resend"`:
-			route.Bridge.Reliable = bridge.ReliableResend
-		case `allow_lossy = true`:
-			route.Bridge.AllowLossy = true
-		case `envelope = "framed"`:
-			route.Bridge.Envelope = bridge.EnvelopeFramed
-		case `envelope = "raw"`:
-			route.Bridge.Envelope = bridge.EnvelopeRaw
-		}
-	}
 	return func(listen, server netip.AddrPort) (*relay.Settings, error) {
-		route.Upstream.Servers = upstream.At(server)
-		return &relay.Settings{
-			Listeners: []relay.Listener{{
-				Name: "players", Addr: listen, Protocols: []codec.Protocol{p.from}, Route: route,
-			}},
-			Limits:           session.Limits{Sessions: 100, HalfOpen: 100},
-			HandshakeTimeout: 10 * time.Second,
-			IdleTimeout:      30 * time.Second,
-			DrainTimeout:     2 * time.Second,
-		}, nil
+		s, err := config.NewStarter(p.From(), p.To())
+		if err != nil {
+			return nil, err
+		}
+		c, _, err := config.Parse("demo.toml", []byte(s.Needed(listen, server)), setup.Traits())
+		if err != nil {
+			return nil, err
+		}
+		return setup.Settings(c, 1, setup.NewSecrets()), nil
 	}
 }
 

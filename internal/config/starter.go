@@ -1,0 +1,215 @@
+package config
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"tidegate/codec"
+	"tidegate/internal/protocols"
+	"tidegate/internal/registry"
+	"tidegate/internal/words"
+)
+
+// Starter writes first configurations for clients of one protocol and a game server of one.
+type Starter struct{ from, to end }
+
+// end is the protocol of one side.
+type end struct {
+	name   string // with the suffix overTCP over TCP
+	d      *registry.Descriptor
+	spec   *codec.Spec
+	stream bool
+}
+
+const overTCP = "+tcp"
+
+// ends lists every protocol, and then every protocol with streams again over TCP.
+var ends = func() (all []end) {
+	for _, d := range protocols.All {
+		all = append(all, end{d.Name, d, d.NewCalm(registry.Use{}).Spec(), false})
+	}
+	for _, d := range protocols.All {
+		if d.Stream != nil {
+			all = append(all, end{d.Name + overTCP, d, d.NewCalm(registry.Use{Stream: true}).Spec(), true})
+		}
+	}
+	return all
+}()
+
+// StarterNames returns the names that NewStarter takes, without aliases and versions.
+func StarterNames() (names []string) {
+	for _, e := range ends {
+		names = append(names, e.name)
+	}
+	return names
+}
+
+// NewStarter finds two protocols by their names, aliases or versions, which may have the suffix "+tcp".
+func NewStarter(from, to string) (s Starter, err error) {
+	if s.from, err = endOf(from); err != nil {
+		return s, fmt.Errorf("--from %w", err)
+	}
+	if s.to, err = endOf(to); err != nil {
+		return s, fmt.Errorf("--to %w", err)
+	}
+	return s, registry.ShareInputs(s.from.d, s.to.d)
+}
+
+func endOf(name string) (end, error) {
+	plain, stream := strings.CutSuffix(name, overTCP)
+	d := protocols.Find(strings.ToLower(plain))
+	if i := slices.IndexFunc(ends, func(e end) bool { return e.d == d && e.stream == stream }); i >= 0 {
+		return ends[i], nil
+	}
+	if near, ok := words.Nearest(name, StarterNames()); ok {
+		return end{}, fmt.Errorf("%q: want a known protocol; did you mean %q?", name, near)
+	}
+	return end{}, fmt.Errorf("%q: want one of %s", name, strings.Join(StarterNames(), ", "))
+}
+
+// Needed returns the text of tidegate.toml with clients at listen and one server, and with all that the two need.
+func (p Starter) Needed(listen, server netip.AddrPort) string {
+	return p.write(listen, []netip.AddrPort{server}, p.crossing())
+}
+
+// Usual is Needed with the settings that users usually want.
+func (p Starter) Usual(listen, server netip.AddrPort) string {
+	return p.write(listen, []netip.AddrPort{server}, slices.Concat(p.crossing(), p.usual()))
+}
+
+// Relay is the configuration in which datagrams between clients and server pass unchanged. Both have one protocol.
+func (p Starter) Relay(listen, server netip.AddrPort) string {
+	return p.write(listen, []netip.AddrPort{server}, []setting{{`mode = "relay"`, "Datagrams pass unchanged."}})
+}
+
+// Served is Needed with several servers, whose players move when one is lost, and an admin server.
+func (p Starter) Served(listen, admin netip.AddrPort, servers []netip.AddrPort) string {
+	hold := setting{`failover = "hold"`, "Players stay connected while a server is lost."}
+	return p.write(listen, servers, append(p.crossing(), hold)) + fmt.Sprintf("\n[admin]\nlisten = %q\n", admin)
+}
+
+// write writes a configuration with settings of the route.
+func (p Starter) write(listen netip.AddrPort, servers []netip.AddrPort, route []setting) string {
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	line("# %s players on a %s server.", p.from.name, p.to.name)
+	line("[[listener]]")
+	line("name = %q", "players")
+	line("address = %q", listen)
+	line("protocols = [%q]", p.from.d.Name)
+	if p.from.stream {
+		line("transport = %q", "tcp")
+	}
+	line("route = %q", "game")
+	line("")
+	line("[[route]]")
+	line("name = %q", "game")
+	line("upstream = %q", "game")
+	for _, s := range route {
+		line("# %s", s.why)
+		line("%s", s.setting)
+	}
+	line("")
+	line("[[upstream]]")
+	line("name = %q", "game")
+	line("protocol = %q", p.to.d.Name)
+	if p.to.stream {
+		line("transport = %q", "tcp")
+	}
+	names := make([]string, len(servers))
+	for i, server := range servers {
+		names[i] = strconv.Quote(server.String())
+	}
+	line("servers = [%s]", strings.Join(names, ", "))
+	return b.String()
+}
+
+// setting is a key of a route with its value, and the reason for it.
+type setting struct{ setting, why string }
+
+// crossing returns the route's settings for messages that one side cannot carry as the other does.
+func (p Starter) crossing() []setting {
+	var all []setting
+	switch {
+	case p.isLossy():
+		all = append(all, setting{`allow_lossy = true`, "R-Type reports no losses and keeps no order."})
+	case p.losesOrder():
+		all = append(all, setting{`ordered = "fast"`, "Only one side keeps order."})
+	}
+	if p.needsResend() {
+		all = append(all, setting{`reliable = "resend"`, "One side only reports losses."})
+	}
+	switch {
+	case (p.from.spec.Joins || p.to.spec.Joins) && p.from.name != p.to.name:
+		all = append(all, setting{`envelope = "framed"`, "RUDP joins messages."})
+	case p.isRaw():
+		all = append(all, setting{`envelope = "raw"`, "R-Type carries its own instructions only."})
+	}
+	return all
+}
+
+// usual returns settings of a route that the pair does not need, but its users usually want.
+func (p Starter) usual() []setting {
+	switch {
+	case p.to.name == "bedrock" && p.from.name == "bedrock":
+		return []setting{{`pong = "upstream"`, "Server lists show the server's own text."}}
+	case p.to.name == "bedrock" && !p.inWorld():
+		return []setting{{`# packet_id = 0xfe`,
+			"Servers for Minecraft Bedrock drop messages with another first byte: remove the # for them."}}
+	case p.to.spec.IDs == codec.IDFirstByte && p.from.spec.IDs != codec.IDFirstByte:
+		return []setting{{`# packet_id = 0x86`,
+			"The server sees this byte first in each message: remove the # to choose another one."}}
+	}
+	return nil
+}
+
+// isLossy reports whether one side is R-Type and the other is not: R-Type cannot keep the other's promises.
+func (p Starter) isLossy() bool { return p.from.spec.Closed != p.to.spec.Closed }
+
+// losesOrder reports whether one side keeps an order that the other does not keep.
+func (p Starter) losesOrder() bool {
+	const order = codec.Modes(1<<codec.ReliableOrdered | 1<<codec.UnreliableSequenced | 1<<codec.Notify)
+	return p.from.spec.Modes&order != p.to.spec.Modes&order
+}
+
+// needsResend reports whether reliable messages meet a side that reports losses.
+func (p Starter) needsResend() bool {
+	return p.from.isReliable() && p.to.reports() || p.to.isReliable() && p.from.reports()
+}
+
+// inWorld reports whether messages are R-Type's.
+func (p Starter) inWorld() bool { return p.from.spec.Closed || p.to.spec.Closed }
+
+// isRaw reports whether one side is R-Type and the other has message IDs.
+func (p Starter) isRaw() bool {
+	return p.inWorld() && (p.from.spec.IDs == codec.IDBeside || p.to.spec.IDs == codec.IDBeside)
+}
+
+func (e end) isReliable() bool { return e.spec.Modes.AnyReliable() }
+
+// reports returns whether the protocol only reports losses to the sender, without resending.
+func (e end) reports() bool { return !e.isReliable() && e.spec.Modes.Has(codec.Notify) }
+
+// StarterOfAny returns the configuration in which datagrams of any protocol pass unchanged.
+func StarterOfAny(listen, server netip.AddrPort) string {
+	return fmt.Sprintf(`# Datagrams of any protocol pass unchanged.
+[[listener]]
+name = "players"
+address = %q
+protocols = ["any"]
+route = "game"
+
+[[route]]
+name = "game"
+upstream = "game"
+mode = "relay"
+
+[[upstream]]
+name = "game"
+protocol = "any"
+servers = [%q]
+`, listen, server)
+}
