@@ -214,7 +214,6 @@ rate = 30
 quality_disconnect = false
 [rtype]
 ping_interval = "2s" # players only listen
-ping_timeout = "6s"
 [bans]
 file = ""
 [fleet]

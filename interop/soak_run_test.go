@@ -191,7 +191,6 @@ rate = 30 # a busy machine answers late
 quality_disconnect = false
 [rtype]
 ping_interval = "2s" # players only listen
-ping_timeout = "6s"
 [log]
 level = "warn"
 [admin]

@@ -1,7 +1,6 @@
 package rtype
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -37,57 +36,50 @@ func descriptor(dialect Dialect) registry.Descriptor {
 		d.memory = m
 		return d.Describe
 	}
-	if dialect == Auto {
-		return d
-	}
-	d.Inputs = func(options any) []string { return inputs(dialect, options.(*Settings).Era) }
+	d.Inputs = inputs[dialect]
 	return d
 }
 
-// inputs names the possible inputs of a dialect's clients. docs/protocols/rtype.md#dialects
-func inputs(dialect Dialect, era Era) []string {
-	const keys, updates = "keys", "updates"
-	late := era == Late || era == AnyEra && dialect == Game32
-	switch {
-	case dialect == Document:
-		return []string{keys}
-	case late, dialect == GameLast:
-		return []string{updates}
-	}
-	return []string{keys, updates}
+// inputs names the possible inputs of a dialect's clients; nil: any. docs/protocols/rtype.md#dialects
+var inputs = [...][]string{
+	Auto: nil, Document: {"keys"}, Game16: {"keys", "updates"}, Game32: {"updates"}, GameLast: {"updates"},
 }
 
 // Settings are the options in the configuration, of every dialect.
 type Settings struct {
-	Hello           string         `toml:"hello" min:"1" max:"255"` // not for the document's dialect, which has none
-	Era             Era            `toml:"era"`
-	Components      map[string]int `toml:"components"`                       // bytes of data, by name
-	PingInterval    units.Duration `toml:"ping_interval" min:"0s" max:"5m"`  // 0: never
-	PingTimeout     units.Duration `toml:"ping_timeout" min:"1s" max:"5m"`   // for a client that was pinged
-	IdleTimeout     units.Duration `toml:"idle_timeout" min:"1s" max:"1h"`   // of clients
-	ServerTimeout   units.Duration `toml:"server_timeout" min:"1s" max:"1h"` // of servers
-	ConnectInterval units.Duration `toml:"connect_interval" min:"100ms" max:"1m"`
-	ConnectAttempts int            `toml:"connect_attempts" min:"1" max:"100"`
-	Refresh         units.Duration `toml:"refresh" min:"0s" max:"1h"`        // 0: never
-	InitialCopies   int            `toml:"initial_copies" min:"1" max:"8"`   // of each part of the initialisation
-	MaxWorld        units.Size     `toml:"max_world" min:"1KiB" max:"64MiB"` // state of a server, kept to refresh it
-	MaxRate         int            `toml:"max_rate" min:"1" max:"100000"`    // messages per second from a client
+	Components    map[string]int `toml:"components"`                       // bytes of data, by name
+	PingInterval  units.Duration `toml:"ping_interval" min:"0s" max:"5m"`  // 0: never
+	IdleTimeout   units.Duration `toml:"idle_timeout" min:"1s" max:"1h"`   // of clients
+	ServerTimeout units.Duration `toml:"server_timeout" min:"1s" max:"1h"` // of servers
+	Refresh       units.Duration `toml:"refresh" min:"0s" max:"1h"`        // 0: never
 }
 
 func defaultSettings() *Settings {
 	return &Settings{
-		Hello:           string(defaultHello),
-		Components:      map[string]int{},
-		PingTimeout:     units.Duration(defaultPongTimeout),
-		IdleTimeout:     units.Duration(defaultIdleTimeout),
-		ServerTimeout:   units.Duration(defaultServerTimeout),
-		ConnectInterval: units.Duration(defaultHelloInterval),
-		ConnectAttempts: defaultHellos,
-		InitialCopies:   1,
-		MaxWorld:        defaultWorld,
-		MaxRate:         defaultRate,
+		Components:    map[string]int{},
+		IdleTimeout:   units.Duration(defaultIdleTimeout),
+		ServerTimeout: units.Duration(defaultServerTimeout),
 	}
 }
+
+// Former implements registry.Former.
+func (*Settings) Former() map[string]string {
+	const hellos = "a server is asked each second, eight times"
+	return map[string]string{
+		"hello":            `the game's own text, "start", opens a session`,
+		"era":              `protocol "rtype" finds the age of the game out`,
+		"ping_timeout":     "a pinged player has 10 s to answer",
+		"connect_interval": hellos,
+		"connect_attempts": hellos,
+		"initial_copies":   `with rtype.refresh = "1s" players get three copies`,
+		"max_world":        "Tidegate repeats a world of up to 256 KiB",
+		"max_rate":         `a [[limit]] of = "packets", per = "session" bounds what a player sends`,
+	}
+}
+
+// lossyCopies is the number of copies of the initialisation on paths that lose datagrams. Hardly any player misses a
+// part of it then. docs/protocols/rtype/repair.md
+const lossyCopies = 3
 
 // maxComponentSize bounds the data of one component in bytes.
 const maxComponentSize = 1024
@@ -112,49 +104,16 @@ func (s *Settings) Check(r registry.Report) {
 func (s *Settings) with(dialect Dialect, use registry.Use) Options {
 	o := Options{
 		Dialect:       dialect,
-		Era:           s.Era,
 		Components:    s.Components,
 		Seed:          use.Seed,
 		PingInterval:  time.Duration(s.PingInterval),
-		PongTimeout:   time.Duration(s.PingTimeout),
 		IdleTimeout:   time.Duration(s.IdleTimeout),
 		ServerTimeout: time.Duration(s.ServerTimeout),
-		HelloInterval: time.Duration(s.ConnectInterval),
-		MaxHellos:     s.ConnectAttempts,
 		Refresh:       time.Duration(s.Refresh),
-		Copies:        s.InitialCopies,
 		MaxQueued:     use.Queue,
-		MaxWorld:      int(s.MaxWorld),
-		MaxRate:       s.MaxRate,
 	}
-	if dialect != Document && dialect != GameLast {
-		o.Hello = []byte(s.Hello)
+	if s.Refresh > 0 { // the players' paths lose datagrams
+		o.Copies = lossyCopies
 	}
 	return o
 }
-
-// eras holds the names in the configuration. Final is missing, because only GameLast has it.
-var eras = [...]string{AnyEra: "auto", Early: "early", Late: "late"}
-
-var errEra = errors.New("not an era")
-
-// String returns the era's name in the configuration.
-func (e Era) String() string {
-	if int(e) < len(eras) {
-		return eras[e]
-	}
-	return "final"
-}
-
-// UnmarshalText reads String's form.
-func (e *Era) UnmarshalText(text []byte) error {
-	i := slices.Index(eras[:], string(text))
-	if i < 0 {
-		return errEra
-	}
-	*e = Era(i)
-	return nil
-}
-
-// Choices lists the eras.
-func (Era) Choices() []string { return eras[:] }

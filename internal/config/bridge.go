@@ -3,8 +3,6 @@ package config
 import (
 	"slices"
 	"strings"
-
-	"tidegate/internal/protocols"
 )
 
 // bridges checks that no route weakens a delivery guarantee in either direction unless the route allows it.
@@ -157,7 +155,7 @@ func (v *validator) warnEnvelopes(path string, r Route, found findings) {
 
 // checkInputs adds a finding if the servers accept none of the inputs that players can send.
 func (v *validator) checkInputs(found *findings, client, upstream string) {
-	says, takes := v.inputs(client), v.inputs(upstream)
+	says, takes := v.known[client].Inputs, v.known[upstream].Inputs
 	accepted := func(input string) bool { return slices.Contains(takes, input) }
 	if says == nil || takes == nil || slices.ContainsFunc(says, accepted) {
 		return
@@ -165,14 +163,4 @@ func (v *validator) checkInputs(found *findings, client, upstream string) {
 	found.inputs = addOnce(found.inputs, "players of "+client+" send "+strings.Join(says, " and ")+
 		", and servers of "+upstream+" accept only "+strings.Join(takes, " and ")+
 		", so only messages from the server pass")
-}
-
-// inputs returns the names of a protocol's inputs. nil means any input.
-func (v *validator) inputs(protocol string) []string {
-	inputs := v.known[protocol].Inputs
-	d := protocols.Find(protocol)
-	if inputs == nil || d == nil {
-		return nil
-	}
-	return inputs(v.Options.Of(d))
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"tidegate/internal/protocols"
+	"tidegate/internal/registry"
 	"tidegate/internal/words"
 )
 
@@ -21,7 +22,7 @@ func (d decoder) table(path string, to reflect.Value, table map[string]any) {
 		if field, ok := fieldOf(to, key); ok {
 			d.value(child(path, key), field, table[key])
 		} else {
-			d.unknown(path, key, table, keysOf(to.Type()))
+			d.unknown(path, key, table, to)
 		}
 	}
 }
@@ -102,7 +103,14 @@ func (d decoder) list(path string, to reflect.Value, list []any) {
 
 // unknown reports a key that the table does not have. A similar known key is probably meant, so it is not also
 // reported as missing.
-func (d decoder) unknown(path, key string, table map[string]any, known []string) {
+func (d decoder) unknown(path, key string, table map[string]any, to reflect.Value) {
+	if former, ok := to.Addr().Interface().(registry.Former); ok {
+		if now, was := former.Former()[key]; was {
+			d.report.unknown(child(path, key), table[key], "this key removed: "+now)
+			return
+		}
+	}
+	known := keysOf(to.Type())
 	want := "a known key: " + enumerate(known)
 	if near, ok := words.Nearest(key, known); ok {
 		want = fmt.Sprintf("a known key; did you mean %q?", near)

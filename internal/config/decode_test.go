@@ -1,8 +1,10 @@
 package config
 
 import (
+	"reflect"
 	"strings"
 	"testing"
+	"tidegate/internal/registry"
 )
 
 // change replaces old in the valid file. old must be there.
@@ -81,6 +83,25 @@ func TestAddresses(t *testing.T) {
 	for _, value := range []string{`"[::]:7777"`, `"[::1]:7777"`, `"127.0.0.1:0"`} {
 		if _, _, err := Parse("t.toml", change(t, `"0.0.0.0:7777"`, value), known); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// TestFormerKeys tells for each key that a table had earlier how things are now.
+func TestFormerKeys(t *testing.T) {
+	_, _, err := Parse("t.toml", []byte("rtype.era = \"late\"\nrtype.max_rate = 5\n"+valid), known)
+	check(t, err, `t.toml:1:7: rtype.era = "late": want this key removed: protocol "rtype" finds the age of the game out`+
+		"\n"+`t.toml:2:7: rtype.max_rate = 5: want this key removed: a [[limit]] of = "packets", per = "session" bounds `+
+		"what a player sends")
+	for table, options := range defaultOptions() {
+		former, ok := options.(registry.Former)
+		if !ok {
+			continue
+		}
+		for key, now := range former.Former() {
+			if _, has := fieldOf(reflect.ValueOf(options).Elem(), key); has || now == "" {
+				t.Errorf("%s.%s is a key, or has no remedy", table, key)
+			}
 		}
 	}
 }

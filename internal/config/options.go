@@ -1,7 +1,6 @@
 package config
 
 import (
-	"cmp"
 	"fmt"
 	"reflect"
 	"strconv"
@@ -46,7 +45,7 @@ func (v *validator) bounds(key string, value reflect.Value, tags reflect.StructT
 	switch {
 	case high == "":
 	case value.Kind() == reflect.String:
-		v.length(key, value.String(), low, high)
+		v.length(key, value.String(), high)
 	default:
 		if n := whole(value); n < whole(bound(value, low)) || n > whole(bound(value, high)) {
 			v.fault(key, value.Interface(), render(bound(value, low).Interface())+" to "+render(bound(value, high).Interface()))
@@ -55,14 +54,9 @@ func (v *validator) bounds(key string, value reflect.Value, tags reflect.StructT
 }
 
 // length checks the number of bytes of a text.
-func (v *validator) length(key, text, low, high string) {
-	want := "at most " + high + " bytes of text"
-	if low != "" {
-		want = low + " to " + high + " bytes of text"
-	}
-	least, _ := strconv.Atoi(cmp.Or(low, "0"))
-	if most, _ := strconv.Atoi(high); len(text) < least || len(text) > most {
-		v.fault(key, text, want)
+func (v *validator) length(key, text, high string) {
+	if most, _ := strconv.Atoi(high); len(text) > most {
+		v.fault(key, text, "at most "+high+" bytes of text")
 	}
 }
 

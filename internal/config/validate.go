@@ -25,8 +25,8 @@ type Traits struct {
 	Opaque    bool // it stands for any protocol, also an unknown one; it can be relayed, not terminated
 	// Accepts names other protocols whose new clients this one accepts if it is listed first. true means all of them.
 	Accepts map[string]bool
-	// Inputs names the inputs that its players send and its servers accept, according to its options. nil means any.
-	Inputs func(options any) []string
+	// Inputs names the inputs that its players send and its servers accept. nil means any.
+	Inputs []string
 	// Openers are the bytes that, alone in a datagram, look like a new client.
 	Openers codec.ByteSet
 	// Types is nil unless some dialect encodes payloads differently. It returns the remedy for a type that this dialect

@@ -5,20 +5,12 @@ import (
 	"slices"
 )
 
-// inputs returns what clients can say; nil: anything.
-func (d *Descriptor) inputs() []string {
-	if d.Inputs == nil {
-		return nil
-	}
-	return d.Inputs(d.Options())
-}
-
 // PressesKeys reports whether clients can only press keys.
-func (d *Descriptor) PressesKeys() bool { return slices.Equal(d.inputs(), []string{"keys"}) }
+func (d *Descriptor) PressesKeys() bool { return slices.Equal(d.Inputs, []string{"keys"}) }
 
 // ShareInputs returns an error if a server of one protocol understands nothing that clients of the other can say.
 func ShareInputs(from, to *Descriptor) error {
-	says, takes := from.inputs(), to.inputs()
+	says, takes := from.Inputs, to.Inputs
 	shared := func(one string) bool { return slices.Contains(takes, one) }
 	if says == nil || takes == nil || slices.ContainsFunc(says, shared) {
 		return nil

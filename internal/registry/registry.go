@@ -34,7 +34,7 @@ type Descriptor struct {
 	// fragmented.
 	Probes bool
 	// Inputs names what clients can say and servers understand; nil: anything.
-	Inputs func(options any) []string
+	Inputs []string
 	// Types says what a type of value should be for this dialect to have it, or nothing if it has it. Nil: payloads
 	// are the same in all dialects.
 	Types func(name string) (want string)
@@ -54,6 +54,12 @@ const (
 	TagSet  = "set"
 	TagRoom = "room"
 )
+
+// Former is implemented by options that had other keys in earlier releases. It returns for each of them how things are
+// now.
+type Former interface {
+	Former() (now map[string]string)
+}
 
 // Checker is implemented by options with rules that tags cannot state.
 type Checker interface{ Check(r Report) }

@@ -33,7 +33,7 @@ func TestServerAtOwnAddress(t *testing.T) {
 	if i < 0 {
 		t.Skip("this machine has no IPv4 address but loopback")
 	}
-	text := strings.Replace(string(shared(`["rtype"]`, "rtype", "")), "127.0.0.1:19132", own[i].String()+":7777", 1)
+	text := strings.Replace(string(shared(`["rtype"]`, "rtype")), "127.0.0.1:19132", own[i].String()+":7777", 1)
 	path := filepath.Join(t.TempDir(), "tidegate.toml")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
