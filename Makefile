@@ -11,7 +11,7 @@ PLATFORMS ?= linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64,win
 BENCH ?= .
 BENCHCOUNT ?= 6
 
-.PHONY: help build build-platform test race fuzz fuzz-smoke simulate simulate-mutants planted-faults codec-mutants bench bench-tool bench-flood bench-compare bench-peers vuln lint check demo interop kubernetes pictures charts chaos beside fleet soak release release-check image chart site recording
+.PHONY: help reference build build-platform test race fuzz fuzz-smoke simulate simulate-mutants planted-faults codec-mutants bench bench-tool bench-flood bench-compare bench-peers vuln lint check demo interop kubernetes pictures charts chaos beside fleet soak release release-check image chart site recording
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' Makefile
@@ -151,6 +151,9 @@ interop: ## talk to real independent peers; needs Python, Node, Java with Maven,
 pictures: build recording ## take the picture of the dashboard for the documentation; needs Chromium
 	@dir=$$(mktemp -d) && (cd interop/peers/dashboard && TIDEGATE=$(CURDIR)/tidegate SHOTS=$$dir $(GO) test -count 1 .) \
 		&& cp $$dir/now-light-1280.png docs/pictures/dashboard.png && echo "screenshots of all pages: $$dir"
+
+reference: ## write the tables of docs/configuration from config.example.toml
+	$(GO) test ./internal/config -run TestReferenceIsWhole -update
 
 charts: ## draw the charts of docs/benchmarks.md from the tables
 	cd packaging/charts && $(GO) run . ../../docs

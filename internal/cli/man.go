@@ -12,6 +12,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"tidegate/internal/config"
 	"tidegate/internal/daemon"
 	"tidegate/internal/manpage"
 )
@@ -229,7 +230,20 @@ func configurationPage(app *cli.App, exampleConfig string) manualPage {
 	name := app.Name + ".toml"
 	p := beginPage(name, 5, "the configuration of Tidegate")
 	p.Section("DESCRIPTION")
-	p.Configuration(exampleConfig)
+	for _, s := range config.Manual(exampleConfig) {
+		if s.Header != "" {
+			p.Section(s.Header)
+		}
+		for _, text := range []string{s.Group, s.Text} {
+			if text != "" {
+				p.Break()
+				p.Paragraphs(text)
+			}
+		}
+		for _, k := range s.Keys {
+			p.Item(k.Name+" = "+k.Value, k.Text)
+		}
+	}
 	p.Section("EXAMPLES")
 	p.Paragraphs("Print a complete configuration for Riptide clients and a RakNet server, and check it:")
 	p.Code("tidegate demo --from riptide-2.2 --to raknet --show-config > tidegate.toml", "tidegate check")

@@ -1,11 +1,12 @@
 package config
 
 import (
+	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -67,97 +68,166 @@ func TestManualShowsDefaults(t *testing.T) {
 	}
 }
 
-// entry is one key of the manual.
-type entry struct {
-	active         bool
-	value, comment string
+// TestManualIsWhole checks that the manual describes every key, and says which ones are required.
+func TestManualIsWhole(t *testing.T) {
+	found := make(map[string]ManualKey)
+	for _, s := range Manual(readFile(t, manual)) {
+		for _, k := range s.Keys {
+			found[child(s.Table(), k.Name)] = k
+		}
+	}
+	keys := allKeys("", reflect.TypeFor[Config]())
+	if len(found) != len(keys) {
+		t.Errorf("the manual has %d keys, Config %d", len(found), len(keys))
+	}
+	for _, key := range keys {
+		got := found[key]
+		text, byDefault := described(got)
+		if stated := byDefault == required || byDefault == none; stated == got.Shown || len(text) < 15 {
+			t.Errorf("%s = %s: want an explanation, which ends in %q or %q if the key is in force; got\n%s",
+				key, got.Value, required, none, got.Text)
+		}
+	}
+}
+
+// Ends of the texts of keys that are in force in the manual.
+const required, none = "Required.", "Default: none."
+
+// described returns the text of a key in one line, and its default or one of the ends above.
+func described(k ManualKey) (text, byDefault string) {
+	text = strings.Join(strings.Fields(k.Text), " ")
+	for _, end := range []string{required, none} {
+		if text, ok := strings.CutSuffix(text, end); ok {
+			return strings.TrimSpace(text), end
+		}
+	}
+	return text, k.Value
+}
+
+var update = flag.Bool("update", false, "write the tables of docs/configuration")
+
+var marked = regexp.MustCompile(`(?s)(<!-- keys of ([a-z.]+) -->\n).*?(<!-- end of keys -->)`)
+
+// TestReferenceIsWhole compares the tables of docs/configuration with the manual. "make reference" writes them.
+func TestReferenceIsWhole(t *testing.T) {
+	sections := make(map[string]Section)
+	for _, s := range Manual(readFile(t, manual)) {
+		sections[s.Table()] = s
+	}
+	delete(sections, "")
+	pages, err := filepath.Glob(reference)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range pages {
+		was := readFile(t, page)
+		is := marked.ReplaceAllStringFunc(was, func(part string) string {
+			found := marked.FindStringSubmatch(part)
+			s, ok := sections[found[2]]
+			if !ok {
+				t.Errorf("%s: the manual has no table %s, or it is shown twice", page, found[2])
+			}
+			delete(sections, found[2])
+			return found[1] + tableOf(t, s, filepath.Base(page)) + found[3]
+		})
+		if *update {
+			if err := os.WriteFile(page, []byte(is), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		} else if is != was {
+			t.Errorf("%s is not current: make reference", page)
+		}
+	}
+	bedrock := sections["bedrock"] // in the table of [raknet]; a sentence has other defaults
+	delete(sections, "bedrock")
+	for _, k := range bedrock.Keys {
+		if k.Name != "versions" && k.Name != "max_parts" {
+			continue
+		}
+		if want := "`" + k.Name + "` are `" + k.Value + "`"; !strings.Contains(readPages(t, reference), want) {
+			t.Errorf("bedrock.%s: want the sentence ... %s", k.Name, want)
+		}
+	}
+	for table := range sections {
+		t.Errorf("no page has the table %s", table)
+	}
+}
+
+// tableOf returns the Markdown of a table's keys, for a page of docs/configuration.
+func tableOf(t *testing.T, s Section, page string) string {
+	t.Helper()
+	var b strings.Builder
+	b.WriteString("| Key | Default | Meaning |\n| --- | --- | --- |\n")
+	for _, k := range s.Keys {
+		text, byDefault := described(k)
+		switch byDefault {
+		case required:
+			byDefault = "required"
+		case none:
+			byDefault = "none"
+		default:
+			byDefault = "`" + byDefault + "`"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", k.Name, byDefault, markdown(t, text, page))
+	}
+	return b.String()
 }
 
 var (
-	headerLine = regexp.MustCompile(`^\[+([a-z.]+)\]+$`)
-	keyLine    = regexp.MustCompile(`^(# )?([a-z0-9_]+) = (.*)$`)
+	// codeInText is what Markdown shows as code: what has backticks, tables, lists, keys with values, texts, paths and
+	// names with a dot or an underscore.
+	codeInText = regexp.MustCompile("`[^`]+`|" + `\[\[?[a-z.]+\]\]?|\["[^\]]*\]|\[[0-9]+\]|\{ [^}]* \}|` +
+		`\b[a-z_.]+ = (?:"[^"]*"|true|false)|"[^"]*"|/etc/[a-z]+\.[a-z]+|\b[a-z]+(?:[._][a-z0-9_]+)+\b`)
+	prose      = regexp.MustCompile(`^"[a-z]+ [a-z ]+"$`)
+	linkInText = regexp.MustCompile(`docs/([a-z0-9/.-]+/)?([a-z0-9-]+\.md)(?:#([a-z0-9-]+))?`)
 )
 
-// unset lists optional keys without a default.
-var unset = []string{"route.ordered", "route.reliable"}
-
-// entries reads the manual line by line: headers, and the comments above each key. Three spaces after the # mark an
-// example that is never in force.
-func entries(text string) map[string]entry {
-	found := make(map[string]entry)
-	table, comment := "", ""
-	for line := range strings.Lines(text) {
-		line = strings.TrimPrefix(strings.TrimSuffix(line, "\n"), "#   ")
-		if header := headerLine.FindStringSubmatch(line); header != nil {
-			table, comment = header[1], ""
-		} else if key := keyLine.FindStringSubmatch(line); key != nil {
-			found[child(table, key[2])] = entry{key[1] == "", key[3], comment}
-			comment = ""
-		} else {
-			comment += line + "\n"
+// markdown returns a text of the manual with code and links, for a page of docs/configuration.
+func markdown(t *testing.T, text, page string) string {
+	t.Helper()
+	var b strings.Builder
+	for text != "" {
+		at := linkInText.FindStringSubmatchIndex(text)
+		if at == nil {
+			at = []int{len(text), len(text)}
 		}
-	}
-	return found
-}
-
-// TestManualIsWhole checks that every key has an entry that describes it and says whether it is optional.
-func TestManualIsWhole(t *testing.T) {
-	manual := entries(readFile(t, manual))
-	keys := allKeys("", reflect.TypeFor[Config]())
-	if len(manual) != len(keys) {
-		t.Errorf("the manual has %d keys, Config %d", len(manual), len(keys))
-	}
-	for _, key := range keys {
-		got := manual[key]
-		must := "Required."
-		if !got.active {
-			must = "Default: " + got.value + "."
-		} else if slices.Contains(unset, key) {
-			must = "Default: none."
-		}
-		if explained, ok := strings.CutSuffix(got.comment, "# "+must+"\n"); !ok || len(explained) < 20 {
-			t.Errorf("%s = %s: want an explanation that ends in %q, got\n%s", key, got.value, must, got.comment)
-		}
-	}
-}
-
-// TestReferenceIsWhole checks that the reference has every key in the table under its header's heading.
-func TestReferenceIsWhole(t *testing.T) {
-	text := readPages(t, reference)
-	sections := make(map[string]string)
-	for section := range strings.SplitSeq(text, "\n## ") {
-		heading, body, _ := strings.Cut(section, "\n")
-		for _, table := range regexp.MustCompile("`\\[+([a-z.]+)\\]+`").FindAllStringSubmatch(heading, -1) {
-			sections[table[1]] = body
-		}
-	}
-	manual := entries(readFile(t, manual))
-	for _, key := range allKeys("", reflect.TypeFor[Config]()) {
-		dot := strings.LastIndex(key, ".")
-		table, name := key[:dot], key[dot+1:]
-		if key == "bedrock.versions" || key == "bedrock.max_parts" { // in [raknet]'s row; a sentence has the default
-			if want := "are `" + manual[key].value + "` by default"; !strings.Contains(sections[table], want) {
-				t.Errorf("%s: want the sentence ... %s", key, want)
+		b.WriteString(codeInText.ReplaceAllStringFunc(text[:at[0]], func(code string) string {
+			if prose.MatchString(code) {
+				return code
 			}
-			continue
+			return "`" + strings.Trim(code, "`") + "`"
+		}))
+		if at[0] < len(text) {
+			b.WriteString(link(t, page, linkInText.FindStringSubmatch(text)))
 		}
-		row := regexp.MustCompile("(?m)^\\| `" + name + "` \\| (.*?) \\|").FindStringSubmatch(sections[table])
-		if row == nil {
-			t.Errorf("%s is not in the table of its section", key)
-			continue
-		}
-		want := "`" + manual[key].value + "`"
-		if manual[key].active {
-			want = "required"
-			if slices.Contains(unset, key) {
-				want = "none"
-			}
-		}
-		if row[1] != want {
-			t.Errorf("%s has default %s, want %s", key, row[1], want)
+		text = text[at[1]:]
+	}
+	return b.String()
+}
+
+// link returns a link to a heading of a page of docs, with the heading as its text.
+func link(t *testing.T, from string, found []string) string {
+	t.Helper()
+	folder, page, anchor := found[1], found[2], found[3]
+	to := "../" + folder + page
+	if folder == "configuration/" {
+		to = strings.TrimSuffix(page, from)
+	}
+	if anchor != "" {
+		to += "#" + anchor
+	}
+	for line := range strings.Lines(readFile(t, "../../docs/"+folder+page)) {
+		title := strings.TrimSpace(strings.TrimLeft(line, "#"))
+		slug := strings.ReplaceAll(notInAnchor.ReplaceAllString(strings.ToLower(title), ""), " ", "-")
+		if strings.HasPrefix(line, "#") && (anchor == "" || slug == anchor) {
+			return "[" + title + "](" + to + ")"
 		}
 	}
+	t.Errorf("docs/%s%s has no heading for %q", folder, page, anchor)
+	return ""
 }
+
+var notInAnchor = regexp.MustCompile(`[^a-z0-9 -]`)
 
 // TestReferenceExamplesLoad loads the example files of the reference.
 func TestReferenceExamplesLoad(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"math"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -126,32 +125,4 @@ func fieldNamed(t reflect.Type, key string) (reflect.StructField, bool) {
 		}
 	}
 	return reflect.StructField{}, false
-}
-
-var (
-	remarkTable = regexp.MustCompile(`^\[+([a-z.0-9-]+)\]+$`)
-	remarkKey   = regexp.MustCompile(`^(?:# )?([a-z0-9_]+) = `)
-)
-
-// remarks returns the comment above each key of a manual, by the key's path.
-func remarks(manual string) map[string]string {
-	found := make(map[string]string)
-	var comment []string
-	table := ""
-	for line := range strings.Lines(manual) {
-		line = strings.TrimPrefix(strings.TrimRight(line, "\n"), "#   ")
-		switch key := remarkKey.FindStringSubmatch(line); {
-		case remarkTable.MatchString(line):
-			table = strings.Trim(line, "[]")
-			found[table], comment = strings.Join(comment, " "), nil
-		case key != nil:
-			found[child(table, key[1])], comment = strings.Join(comment, " "), nil
-		case strings.HasPrefix(line, "# -"):
-		case strings.HasPrefix(line, "#"):
-			comment = append(comment, strings.TrimSpace(strings.TrimPrefix(line, "#")))
-		default:
-			comment = nil
-		}
-	}
-	return found
 }

@@ -6,51 +6,18 @@ import (
 	"testing"
 )
 
-const example = `# A file of examples.
-# With two lines.
-
-# First.
-[door]
-# Name of it.
-# Required.
-name = "a-b"
-# How wide: .5 or 'more', \e
-# Default: 1.
-# width = 1
-
-# Like this one:
-#
-#   narrow   1
-#   wide     2
-#
-#   [[door.lock]]
-#   # Its number.
-#   # Required.
-#   number = 1
-`
-
-func TestConfiguration(t *testing.T) {
+// TestPage writes a page with items, paragraphs and code.
+func TestPage(t *testing.T) {
 	p := New(Title{Name: "door.toml", Section: 5, Date: "2026-02-28", Release: "door 1", Purpose: "doors"})
-	p.Configuration(example)
+	p.Section("[[door]]")
+	p.Paragraphs("Like this one:\n\n  narrow   1\n  wide     2")
+	p.Item(`name = "a-b"`, "Name of it.\nHow wide: .5 or 'more', \\e")
 	want := `.TH "DOOR.TOML" 5 "2026-02-28" "door 1" "Tidegate manual"
 .nh
 .SH "NAME"
 door.toml \-
 doors
-.PP
-A file of examples.
-With two lines.
-.SH "[door]"
-First.
-.TP
-\fBname = "a\-b"\fR
-Name of it.
-Required.
-.TP
-\fBwidth = 1\fR
-How wide: .5 or 'more', \ee
-Default: 1.
-.SH "[[door.lock]]"
+.SH "[[door]]"
 Like this one:
 .PP
 .RS 4
@@ -60,9 +27,9 @@ wide     2
 .EE
 .RE
 .TP
-\fBnumber = 1\fR
-Its number.
-Required.
+\fBname = "a\-b"\fR
+Name of it.
+How wide: .5 or 'more', \ee
 `
 	if got := p.String(); got != want {
 		t.Errorf("the page is\n%s\nwant\n%s", got, want)
