@@ -130,7 +130,9 @@ func loadTable(path, key, field string, check func(*validator)) (*Config, error)
 	if table, ok := tables[key]; ok {
 		decoder{report}.value(key, reflect.ValueOf(c).Elem().FieldByName(field), table)
 	}
-	check(&validator{Config: c, report: report})
+	v := &validator{Config: c, report: report}
+	v.bounded(key, reflect.ValueOf(c).Elem().FieldByName(field))
+	check(v)
 	_, err = report.result()
 	return c, err
 }

@@ -11,16 +11,16 @@ type Filter struct {
 	Name      string        `toml:"name"`
 	Verdict   FilterVerdict `toml:"verdict"` // empty: all
 	From      Sender        `toml:"from"`
-	Listeners []string      `toml:"listeners"` // names; empty: all
-	Protocols []string      `toml:"protocols"` // of the sender; empty: all
-	IDs       []Range       `toml:"ids"`       // message IDs; empty: any
-	Packets   []Range       `toml:"packets"`   // first bytes of payloads; empty: any
-	MinSize   Size          `toml:"min_size"`  // of the payload
-	MaxSize   Size          `toml:"max_size"`  // 0: unbounded
-	Modes     []Delivery    `toml:"modes"`     // empty: all
-	Rate      int           `toml:"rate"`      // messages of each session that pass in Per; 0: none
-	Per       Duration      `toml:"per"`
-	Burst     int           `toml:"burst"` // at once after a rest; 0: Rate
+	Listeners []string      `toml:"listeners"`                     // names; empty: all
+	Protocols []string      `toml:"protocols"`                     // of the sender; empty: all
+	IDs       []Range       `toml:"ids"`                           // message IDs; empty: any
+	Packets   []Range       `toml:"packets"`                       // first bytes of payloads; empty: any
+	MinSize   Size          `toml:"min_size" min:"0B" max:"64MiB"` // of the payload
+	MaxSize   Size          `toml:"max_size" min:"0B" max:"64MiB"` // 0: unbounded
+	Modes     []Delivery    `toml:"modes"`                         // empty: all
+	Rate      int           `toml:"rate" min:"0" max:"1000000"`    // messages of each session that pass in Per; 0: none
+	Per       Duration      `toml:"per" min:"1ms" max:"1h"`
+	Burst     int           `toml:"burst" min:"0" max:"1000000"` // at once after a rest; 0: Rate
 }
 
 // FilterVerdict is the treatment of messages that a rule matches, and of their sessions.
@@ -103,20 +103,12 @@ func (v *validator) filters() {
 				v.fault(item(child(path, "packets"), j), r, "bytes: 0 to 255")
 			}
 		}
-		within(v.report, child(path, "min_size"), f.MinSize, 0, maxFilterSize)
-		within(v.report, child(path, "max_size"), f.MaxSize, 0, maxFilterSize)
 		if f.MaxSize > 0 && f.MaxSize < f.MinSize {
 			v.fault(child(path, "max_size"), f.MaxSize, fmt.Sprintf(`"0B", for no bound, or at least min_size, which is %s`,
 				f.MinSize))
 		}
-		within(v.report, child(path, "rate"), f.Rate, 0, 1_000_000)
-		within(v.report, child(path, "per"), f.Per, milliseconds(1), seconds(3600))
-		within(v.report, child(path, "burst"), f.Burst, 0, 1_000_000)
 	}
 }
-
-// maxFilterSize is the size of the largest message of any protocol.
-const maxFilterSize = 64 * MiB
 
 func (v *validator) filterVerdict(path string, f Filter) {
 	key := child(path, "verdict")

@@ -31,7 +31,7 @@ type Fleet struct {
 	Peers       []string `toml:"peers"`    // host:port of the embedded servers of all nodes
 	Secret      Secret   `toml:"secret"`   // that the embedded servers share
 	Store       string   `toml:"store"`    // folder of the embedded server
-	ReportEvery Duration `toml:"report_every"`
+	ReportEvery Duration `toml:"report_every" min:"50ms" max:"2s"`
 	Follow      bool     `toml:"follow"` // players whose path leads to another node keep their sessions
 	Limits      bool     `toml:"limits"` // limits per address and network hold for all nodes together
 }
@@ -77,7 +77,6 @@ func (v *validator) fleet() {
 	if f.Replicas != 1 && f.Replicas != 3 && f.Replicas != 5 {
 		v.fault("fleet.replicas", f.Replicas, "1, 3 or 5")
 	}
-	within(v.report, "fleet.report_every", f.ReportEvery, Duration(50*time.Millisecond), Duration(2*time.Second))
 	v.fleetServers()
 	if f.Embedded {
 		v.fleetEmbedded()

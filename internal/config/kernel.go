@@ -7,11 +7,12 @@ import (
 
 // Kernel configures the use of kernel features. Where the kernel lacks them, Tidegate does the work itself.
 type Kernel struct {
-	Filter      KernelUse `toml:"filter"`       // drops datagrams before each listener's socket
-	PacketRate  int       `toml:"packet_rate"`  // of one source per second, enforced by the filters; 0: unbounded
-	PacketBurst int       `toml:"packet_burst"` // at once
-	XDP         []string  `toml:"xdp"`          // interfaces that drop even earlier
-	Forward     KernelUse `toml:"forward"`      // forwards datagrams of routes in mode "relay"
+	Filter KernelUse `toml:"filter"` // drops datagrams before each listener's socket
+	// of one source per second, enforced by the filters; 0: unbounded
+	PacketRate  int       `toml:"packet_rate" min:"0" max:"10000000"`
+	PacketBurst int       `toml:"packet_burst" min:"1" max:"10000000"` // at once
+	XDP         []string  `toml:"xdp"`                                 // interfaces that drop even earlier
+	Forward     KernelUse `toml:"forward"`                             // forwards datagrams of routes in mode "relay"
 }
 
 // KernelUse says whether a kernel feature is used.
@@ -35,8 +36,6 @@ const longestInterface = 15
 
 func (v *validator) kernel() {
 	k := v.Kernel
-	within(v.report, "kernel.packet_rate", k.PacketRate, 0, 10_000_000)
-	within(v.report, "kernel.packet_burst", k.PacketBurst, 1, 10_000_000)
 	for i, name := range k.XDP {
 		path := item("kernel.xdp", i)
 		switch {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"tidegate/internal/protocols"
+	"tidegate/internal/registry"
 )
 
 const (
@@ -87,6 +88,34 @@ func TestManualIsWhole(t *testing.T) {
 			t.Errorf("%s = %s: want an explanation, which ends in %q or %q if the key is in force; got\n%s",
 				key, got.Value, required, none, got.Text)
 		}
+	}
+}
+
+// TestManualHasBounds looks for the upper bound of each value in the text of its key.
+func TestManualHasBounds(t *testing.T) {
+	about := remarks(readFile(t, manual))
+	var check func(path string, table reflect.Type)
+	check = func(path string, table reflect.Type) {
+		for i := range table.NumField() {
+			field := table.Field(i)
+			key, of := child(path, field.Tag.Get("toml")), field.Type
+			if of.Kind() == reflect.Slice {
+				of = of.Elem()
+			}
+			high := strings.Replace(field.Tag.Get(registry.TagMax), "1024GiB", "1TiB", 1)
+			text := about[key]
+			switch {
+			case isTable(of) && field.Tag.Get("toml") != "":
+				check(key, of)
+			case strings.HasPrefix(text, "The same"), strings.HasPrefix(text, "As "):
+			case !strings.Contains(text, high):
+				t.Errorf("%s: its upper bound is %s, which is not in %q", key, high, text)
+			}
+		}
+	}
+	check("", reflect.TypeFor[Config]())
+	for _, d := range protocols.Tables() {
+		check(d.Table, reflect.TypeOf(d.Options()).Elem())
 	}
 }
 

@@ -23,16 +23,33 @@ func defaultOptions() Options {
 // Of returns the options of a protocol.
 func (o Options) Of(d *registry.Descriptor) any { return o[d.Table] }
 
-// options checks the table of a protocol by the tags of its fields, and then by the protocol's own rules.
+// options checks the table of a protocol by the protocol's own rules.
 func (v *validator) options(d *registry.Descriptor) {
-	options := v.Options.Of(d)
-	table := reflect.ValueOf(options).Elem()
-	for i := range table.NumField() {
-		field := table.Type().Field(i)
-		v.bounds(child(d.Table, field.Tag.Get("toml")), table.Field(i), field.Tag)
-	}
-	if c, ok := options.(registry.Checker); ok {
+	if c, ok := v.Options.Of(d).(registry.Checker); ok {
 		c.Check(optionReport{v, d.Table})
+	}
+}
+
+// bounded checks the values of a table, and of the tables in it, by the tags of their fields.
+func (v *validator) bounded(path string, table reflect.Value) {
+	for i := range table.NumField() {
+		field, value := table.Type().Field(i), table.Field(i)
+		key := child(path, field.Tag.Get("toml"))
+		switch {
+		case field.Tag.Get("toml") == everyTable:
+			for _, d := range protocols.Tables() {
+				v.bounded(d.Table, reflect.ValueOf(v.Options.Of(d)).Elem())
+			}
+		case field.Tag.Get("toml") == "":
+		case isTable(value.Type()):
+			v.bounded(key, value)
+		case value.Kind() == reflect.Slice && isTable(value.Type().Elem()):
+			for j := range value.Len() {
+				v.bounded(item(key, j), value.Index(j))
+			}
+		default:
+			v.bounds(key, value, field.Tag)
+		}
 	}
 }
 

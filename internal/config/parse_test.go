@@ -245,7 +245,7 @@ func TestValidateWithoutFile(t *testing.T) {
 		{Name: "a", Address: at, Protocols: []string{"raknet"}, Route: "a"},
 		{Name: "b", Address: at, Protocols: []string{"raknet"}, Route: "b"},
 	}
-	c.Routes = []Route{{Name: "a", Upstream: "a", PacketID: minPacketID, Queue: MiB, PongRefresh: seconds(2),
+	c.Routes = []Route{{Name: "a", Upstream: "a", PacketID: 28, Queue: MiB, PongRefresh: seconds(2),
 		PongKeep: seconds(60), HoldTime: seconds(1)}}
 	var u Upstream
 	u.setDefaults()

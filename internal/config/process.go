@@ -5,9 +5,11 @@ type Log struct {
 	Level           LogLevel  `toml:"level"`
 	Format          LogFormat `toml:"format"`
 	PlayerAddresses bool      `toml:"player_addresses"` // false: players' addresses are redacted
-	AccessFile      string    `toml:"access_file"`      // one line of JSON for each session; empty: none
-	AccessSize      Size      `toml:"access_size"`      // a file of this size is renamed, and a new one begun
-	AccessFiles     int       `toml:"access_files"`     // renamed files that are kept
+	// one line of JSON for each session; empty: none
+	AccessFile string `toml:"access_file"`
+	// a file of this size is renamed, and a new one begun
+	AccessSize  Size `toml:"access_size" min:"1MiB" max:"1GiB"`
+	AccessFiles int  `toml:"access_files" min:"1" max:"1000"` // renamed files that are kept
 }
 
 // LogLevel is the lowest severity that is logged.
@@ -39,10 +41,10 @@ func (LogFormat) Choices() []string { return choices(FormatAuto, FormatHuman, Fo
 
 // Loop configures the loops that carry the datagrams.
 type Loop struct {
-	Count         int      `toml:"count"` // 0: automatic
+	Count         int      `toml:"count" min:"0" max:"1024"` // 0: automatic
 	Backend       Backend  `toml:"backend"`
-	MaxBatchDelay Duration `toml:"max_batch_delay"` // of a turn under a steady load
-	ReceiveBuffer Size     `toml:"receive_buffer"`  // of each listening socket, in the kernel
+	MaxBatchDelay Duration `toml:"max_batch_delay" min:"0s" max:"100ms"`  // of a turn under a steady load
+	ReceiveBuffer Size     `toml:"receive_buffer" min:"64KiB" max:"1GiB"` // of each listening socket, in the kernel
 }
 
 // Backend is the interface between a loop and the kernel.
@@ -63,16 +65,8 @@ func (l *Loop) isPortable(system string) bool {
 // Choices lists the words of the configuration.
 func (Backend) Choices() []string { return choices(BackendAuto, BackendEpoll, BackendPortable) }
 
-func (v *validator) log() {
-	within(v.report, "log.access_size", v.Log.AccessSize, MiB, GiB)
-	within(v.report, "log.access_files", v.Log.AccessFiles, 1, 1000)
-}
-
 func (v *validator) loop() {
-	within(v.report, "loop.count", v.Loop.Count, 0, 1024)
 	if v.Loop.Count > 1 && v.Loop.Backend == BackendPortable {
 		v.fault("loop.count", v.Loop.Count, `1, or loop.backend = "auto": portable sockets cannot share a port between loops`)
 	}
-	within(v.report, "loop.max_batch_delay", v.Loop.MaxBatchDelay, 0, milliseconds(100))
-	within(v.report, "loop.receive_buffer", v.Loop.ReceiveBuffer, 64*KiB, GiB)
 }

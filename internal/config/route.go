@@ -4,27 +4,31 @@ import "slices"
 
 // Route connects listeners to an upstream and configures the bridge between their protocols.
 type Route struct {
-	Name         string     `toml:"name"`
-	Upstream     string     `toml:"upstream"` // name of an Upstream
-	Mode         Mode       `toml:"mode"`
-	Admit        Admit      `toml:"admit"`
-	Ordered      Ordered    `toml:"ordered"`  // empty: not stated
-	Reliable     Reliable   `toml:"reliable"` // empty: not stated
-	AllowLossy   bool       `toml:"allow_lossy"`
-	Envelope     Envelope   `toml:"envelope"`
-	PacketID     uint8      `toml:"packet_id"`      // first byte of a RakNet message from another protocol
-	RawMessageID uint16     `toml:"raw_message_id"` // message ID given to messages of a raw envelope
-	Queue        Size       `toml:"queue"`          // bytes queued for one peer
-	Undeclared   Undeclared `toml:"undeclared"`     // for messages without an entry in Messages
-	Failover     Failover   `toml:"failover"`       // for players whose server is lost
-	HoldTime     Duration   `toml:"hold_time"`      // how long failover holds them
-	HoldGoodbyes bool       `toml:"hold_goodbyes"`  // also after a goodbye without a reason
-	HoldNewIDs   bool       `toml:"hold_new_ids"`   // also if the Riptide client ID changes
-	Pong         PongSource `toml:"pong"`           // source of the server list text
-	PongName     string     `toml:"pong_name"`      // replaces the servers' name in the text; empty: theirs
-	PongRefresh  Duration   `toml:"pong_refresh"`   // interval of questions to the servers
-	PongKeep     Duration   `toml:"pong_keep"`      // how long the text of a silent server is shown
-	Messages     []Message  `toml:"message"`
+	Name       string   `toml:"name"`
+	Upstream   string   `toml:"upstream"` // name of an Upstream
+	Mode       Mode     `toml:"mode"`
+	Admit      Admit    `toml:"admit"`
+	Ordered    Ordered  `toml:"ordered"`  // empty: not stated
+	Reliable   Reliable `toml:"reliable"` // empty: not stated
+	AllowLossy bool     `toml:"allow_lossy"`
+	Envelope   Envelope `toml:"envelope"`
+	// first byte of a RakNet message from another protocol: RakNet uses bytes below 0x1b itself, and rewrites the time
+	// behind 0x1b; the next byte marks messages without an ID
+	PacketID uint8 `toml:"packet_id" min:"28" max:"254"`
+	// message ID given to messages of a raw envelope
+	RawMessageID uint16     `toml:"raw_message_id"`
+	Queue        Size       `toml:"queue" min:"16KiB" max:"1GiB"` // bytes queued for one peer
+	Undeclared   Undeclared `toml:"undeclared"`                   // for messages without an entry in Messages
+	Failover     Failover   `toml:"failover"`                     // for players whose server is lost
+	HoldTime     Duration   `toml:"hold_time" min:"1s" max:"10m"` // how long failover holds them
+	HoldGoodbyes bool       `toml:"hold_goodbyes"`                // also after a goodbye without a reason
+	HoldNewIDs   bool       `toml:"hold_new_ids"`                 // also if the Riptide client ID changes
+	Pong         PongSource `toml:"pong"`                         // source of the server list text
+	// replaces the servers' name in the text; empty: theirs
+	PongName    string    `toml:"pong_name"`
+	PongRefresh Duration  `toml:"pong_refresh" min:"100ms" max:"1m"` // interval of questions to the servers
+	PongKeep    Duration  `toml:"pong_keep" min:"1s" max:"24h"`      // how long the text of a silent server is shown
+	Messages    []Message `toml:"message"`
 }
 
 func (r *Route) setDefaults() {
@@ -103,7 +107,6 @@ func (Failover) Choices() []string { return choices(FailoverDisconnect, Failover
 
 // failover checks a route's treatment of players whose server is lost.
 func (v *validator) failover(path string, r Route) {
-	within(v.report, child(path, "hold_time"), r.HoldTime, seconds(1), seconds(600))
 	if r.Mode == Relay && r.Failover == FailoverHold {
 		v.fault(child(path, "failover"), r.Failover, `"disconnect": a route in mode "relay" does not understand the `+
 			`players' protocol`)
@@ -120,11 +123,6 @@ func (v *validator) failover(path string, r Route) {
 	}
 }
 
-const (
-	minPacketID = 0x1c // RakNet uses IDs below 0x1b itself, and rewrites the time in messages with 0x1b (27)
-	maxPacketID = 254  // leaves room for the next byte, which marks messages without an ID
-)
-
 // holdsBedrock warns of a hold that Minecraft's sessions cannot use.
 func (v *validator) holdsBedrock(path string, r Route) {
 	i := slices.IndexFunc(v.Upstreams, func(u Upstream) bool { return u.Name == r.Upstream })
@@ -139,8 +137,6 @@ func (v *validator) routes() {
 	for i, r := range v.Routes {
 		path := item("route", i)
 		v.reference(child(path, "upstream"), r.Upstream, "upstream", namesOf(v.Upstreams, upstreamName))
-		within(v.report, child(path, "packet_id"), r.PacketID, minPacketID, maxPacketID)
-		within(v.report, child(path, "queue"), r.Queue, 16*KiB, GiB)
 		v.pong(path, r)
 		v.failover(path, r)
 		v.holdsBedrock(path, r)

@@ -67,13 +67,8 @@ func (u *Upstream) Packets() int {
 	return 0
 }
 
-// maxPackets is the largest number of datagrams in a rate.
-const maxPackets = 10_000
-
 // sourcesAndRate checks the local addresses and the datagram rate towards an upstream's servers.
 func (v *validator) sourcesAndRate(path string, u Upstream) {
-	within(v.report, child(path, "max_packets"), u.MaxPackets, 0, maxPackets)
-	within(v.report, child(path, "max_packets_per"), u.MaxPacketsPer, milliseconds(1), seconds(1))
 	switch t := v.known[u.Protocol]; {
 	case u.Library != AnyLibrary && u.Protocol != "raknet" && u.Protocol != "bedrock" && !t.Opaque:
 		v.fault(child(path, "server_library"), u.Library, `"any": only servers of raknet and bedrock differ`)
@@ -137,7 +132,6 @@ func (p SourcePrefix) Prefix() netip.Prefix {
 // receiveBuffer checks the kernel's receive buffer of sockets to an upstream's servers.
 func (v *validator) receiveBuffer(path string, u Upstream) {
 	key := child(path, "receive_buffer")
-	within(v.report, key, u.ReceiveBuffer, 64*KiB, GiB)
 	if u.Transport == TCP && v.source.has(key) {
 		v.warn(key, u.ReceiveBuffer, "no value here: the kernel sizes TCP buffers itself")
 	}

@@ -15,29 +15,33 @@ type Upstream struct {
 	Discover  []Discover `toml:"discover"` // sources of more servers
 	Resolver  Address    `toml:"resolver"` // DNS server; none: the system's
 	// longest time until names are looked up again
-	DiscoverRefresh Duration   `toml:"discover_refresh"`
+	DiscoverRefresh Duration   `toml:"discover_refresh" min:"5s" max:"10m"`
 	Kubernetes      Kubernetes `toml:"kubernetes"`
 	Agones          Agones     `toml:"agones"`
 	Balance         Balance    `toml:"balance"`
-	RetryAfter      Duration   `toml:"retry_after"` // rest of a server that failed a session
+	RetryAfter      Duration   `toml:"retry_after" min:"100ms" max:"1h"` // rest of a server that failed a session
 
-	Library       Library  `toml:"server_library"`
-	Sources       []IP     `toml:"sources"`     // addresses of this machine; empty: the system's choice
-	MaxPackets    int      `toml:"max_packets"` // per MaxPacketsPer, from each source to each server; 0: as Library says
-	MaxPacketsPer Duration `toml:"max_packets_per"`
+	Library Library `toml:"server_library"`
+	// addresses of this machine; empty: the system's choice
+	Sources []IP `toml:"sources"`
+	// per MaxPacketsPer, from each source to each server; 0: as Library says
+	MaxPackets    int      `toml:"max_packets" min:"0" max:"10000"`
+	MaxPacketsPer Duration `toml:"max_packets_per" min:"1ms" max:"1s"`
 
 	Health         Health   `toml:"health"`
-	HealthInterval Duration `toml:"health_interval"`
+	HealthInterval Duration `toml:"health_interval" min:"100ms" max:"1h"`
 	HealthTimeout  Duration `toml:"health_timeout"`
-	HealthRise     int      `toml:"health_rise"` // checks in a row
-	HealthFall     int      `toml:"health_fall"` // checks in a row
+	HealthRise     int      `toml:"health_rise" min:"1" max:"100"` // checks in a row
+	HealthFall     int      `toml:"health_fall" min:"1" max:"100"` // checks in a row
 
 	ProxyProtocol ProxyProtocol `toml:"proxy_protocol"`
 	Transparent   bool          `toml:"transparent"` // sessions use the players' own addresses
 	// each session uses its own address of this prefix; empty: all share one
-	SourcePrefix  SourcePrefix `toml:"source_prefix"`
-	ShareSockets  bool         `toml:"share_sockets"`  // sessions at different servers share sockets
-	ReceiveBuffer Size         `toml:"receive_buffer"` // of each socket to a server, in the kernel
+	SourcePrefix SourcePrefix `toml:"source_prefix"`
+	// sessions at different servers share sockets
+	ShareSockets bool `toml:"share_sockets"`
+	// of each socket to a server, in the kernel
+	ReceiveBuffer Size `toml:"receive_buffer" min:"64KiB" max:"1GiB"`
 
 	CookieMode   CookieMode `toml:"cookie_mode"`   // of the servers
 	CookieSecret Key        `toml:"cookie_secret"` // of the servers, for their cookies
@@ -84,8 +88,6 @@ func (v *validator) upstreams() {
 		v.ports(i)
 		v.upstreamCookies(path, &v.Upstreams[i])
 		v.receiveBuffer(path, u)
-		within(v.report, child(path, "discover_refresh"), u.DiscoverRefresh, seconds(5), seconds(600))
-		within(v.report, child(path, "retry_after"), u.RetryAfter, milliseconds(100), seconds(3600))
 	}
 }
 
@@ -114,13 +116,10 @@ func (v *validator) health(path string, u Upstream) {
 	case u.Health == HealthConnect && (t.Closed || t.Opaque):
 		v.fault(key, u.Health, `"off": `+u.Protocol+" has no disconnect message, so each check would remain in the game")
 	}
-	within(v.report, child(path, "health_interval"), u.HealthInterval, milliseconds(100), seconds(3600))
 	if u.HealthTimeout < milliseconds(10) || u.HealthTimeout > u.HealthInterval {
 		v.fault(child(path, "health_timeout"), u.HealthTimeout,
 			`"10ms" to health_interval, which is `+u.HealthInterval.String())
 	}
-	within(v.report, child(path, "health_rise"), u.HealthRise, 1, 100)
-	within(v.report, child(path, "health_fall"), u.HealthFall, 1, 100)
 }
 
 // Unrouted returns the upstreams that no listener's route reaches.

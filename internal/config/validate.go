@@ -2,6 +2,7 @@ package config
 
 import (
 	"cmp"
+	"reflect"
 	"slices"
 	"time"
 
@@ -44,7 +45,7 @@ func (c *Config) Validate(known map[string]Traits) (warnings []Fault, err error)
 // validate checks everything that the types of the fields cannot.
 func (c *Config) validate(r *report, known map[string]Traits) {
 	v := validator{Config: c, report: r, known: known}
-	v.log()
+	v.bounded("", reflect.ValueOf(c).Elem())
 	v.loop()
 	v.limits()
 	v.rates()
