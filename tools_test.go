@@ -11,9 +11,11 @@ func TestToolsBuild(t *testing.T) {
 	if testing.Short() {
 		t.Skip("with -short")
 	}
-	build := exec.Command("go", "vet", "./...")
-	build.Dir = "tools/bench"
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Errorf("tools/bench: %v\n%s", err, out)
+	for _, folder := range []string{"tools/bench", "interop/peers/nethernet"} {
+		build := exec.Command("go", "vet", "./...")
+		build.Dir = folder
+		if out, err := build.CombinedOutput(); err != nil {
+			t.Errorf("%s: %v\n%s", folder, err, out)
+		}
 	}
 }
