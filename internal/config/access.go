@@ -1,10 +1,6 @@
 package config
 
 import (
-	"errors"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"strings"
 )
 
@@ -38,80 +34,8 @@ type Geo struct {
 	NetworkFile string `toml:"network_file"` // empty: none
 }
 
-// Path returns the path of a file that the configuration names. A relative path starts at the folder of the
-// configuration file.
-func (c *Config) Path(file string) string {
-	if file == "" || filepath.IsAbs(file) {
-		return file
-	}
-	return filepath.Join(filepath.Dir(c.places.name()), file)
-}
-
 // maxASN is the largest autonomous system number.
 const maxASN = 1<<32 - 1
-
-func (v *validator) access() {
-	v.names("access", namesOf(v.Access, func(a Access) string { return a.Name }))
-	v.countRules("access", len(v.Access))
-	for i, a := range v.Access {
-		path := item("access", i)
-		if a.Verdict == "" {
-			v.fault(child(path, "verdict"), nil, either(a.Verdict.Choices()))
-		}
-		if len(a.Prefixes)+len(a.Files)+len(a.Countries)+len(a.Networks) == 0 {
-			v.fault(child(path, "prefixes"), nil,
-				`at least one of prefixes, files, countries and networks; ["0.0.0.0/0", "::/0"] matches every address`)
-		}
-		v.scope(path, a.Listeners)
-		for j, file := range a.Files {
-			v.file(item(child(path, "files"), j), file, "the path of a file with a prefix on each line")
-		}
-		v.accessDatabases(path, a)
-	}
-}
-
-// file reports a file that cannot be read.
-func (v *validator) file(key, file, want string) {
-	info, err := os.Stat(v.Path(file))
-	switch {
-	case file == "":
-		v.fault(key, file, want)
-	case errors.Is(err, fs.ErrNotExist):
-		v.fault(key, file, want+"; "+v.Path(file)+" does not exist")
-	case err != nil:
-		v.fault(key, file, want+"; "+err.Error())
-	case info.IsDir():
-		v.fault(key, file, want+"; "+v.Path(file)+" is a folder")
-	}
-}
-
-// geo checks that the databases exist.
-func (v *validator) geo() {
-	if v.Geo.CountryFile != "" {
-		v.file("geo.country_file", v.Geo.CountryFile, "the path of a MaxMind database of countries")
-	}
-	if v.Geo.NetworkFile != "" {
-		v.file("geo.network_file", v.Geo.NetworkFile, "the path of a MaxMind database of networks (ASN)")
-	}
-}
-
-// accessDatabases checks countries and networks, which need a database each.
-func (v *validator) accessDatabases(path string, a Access) {
-	for j, code := range a.Countries {
-		if !isCountry(code) {
-			v.fault(item(child(path, "countries"), j), code, `a country's code of two capital letters, as "DE" (ISO 3166)`)
-		}
-	}
-	if len(a.Countries) > 0 && v.Geo.CountryFile == "" {
-		v.fault("geo.country_file", nil, "the path of a MaxMind database of countries; "+v.where(path)+" needs it")
-	}
-	for j, number := range a.Networks {
-		within(v.report, item(child(path, "networks"), j), number, 1, maxASN)
-	}
-	if len(a.Networks) > 0 && v.Geo.NetworkFile == "" {
-		v.fault("geo.network_file", nil, "the path of a MaxMind database of networks (ASN); "+v.where(path)+" needs it")
-	}
-}
 
 // countryCodes are the two-letter codes of ISO 3166-1, and XK for Kosovo, which databases of places use as well.
 const countryCodes = "" +

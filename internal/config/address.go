@@ -1,7 +1,6 @@
 package config
 
 import (
-	"fmt"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -72,13 +71,6 @@ func (a Address) sharesPort(b Address) bool {
 
 // maxPorts is the largest number of ports of one address. Each port is a socket in every loop.
 const maxPorts = 1000
-
-// portCount checks the number of ports.
-func (v *validator) portCount(key string, a Address) {
-	if a.Ports() > maxPorts {
-		v.fault(key, a, fmt.Sprintf("at most %d ports", maxPorts))
-	}
-}
 
 // overlap reports whether two listening addresses would receive the same datagrams.
 func overlap(a, b Address) bool {

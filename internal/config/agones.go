@@ -1,11 +1,5 @@
 package config
 
-import (
-	"slices"
-
-	"k8s.io/apimachinery/pkg/labels"
-)
-
 // Agones finds an upstream's servers by the GameServers of a Kubernetes cluster. It is off without Fleet and Selector.
 type Agones struct {
 	Fleet      string        `toml:"fleet"`
@@ -50,30 +44,3 @@ const (
 
 // Choices lists the words of the configuration.
 func (AgonesAddress) Choices() []string { return choices(AgonesNode, AgonesInternal, AgonesPod) }
-
-// agones checks the GameServers that are an upstream's servers.
-func (v *validator) agones(path string, u Upstream) {
-	path, a := child(path, "agones"), u.Agones
-	if !a.On() {
-		if a.Port != "" || a.Capacity != "" || a.Namespace != "" || a.Kubeconfig != "" {
-			v.fault(child(path, "fleet"), nil, "the name of a fleet, a selector of labels, or no [upstream.agones]")
-		}
-		return
-	}
-	if a.Fleet != "" && !isLabel(a.Fleet) {
-		v.fault(child(path, "fleet"), a.Fleet, "the name of a fleet: "+labelForm)
-	}
-	if _, err := labels.Parse(a.Selector); err != nil {
-		v.fault(child(path, "selector"), a.Selector,
-			`labels as Kubernetes selects them, for example "map=dunes,mode in (duel, team)"`)
-	}
-	if len(a.States) == 0 {
-		v.fault(child(path, "states"), a.States, "at least one state")
-	}
-	for i, state := range a.States {
-		if slices.Contains(a.States[:i], state) {
-			v.fault(item(child(path, "states"), i), state, "each state once")
-		}
-	}
-	v.clusterNames(path, a.Port, a.Namespace)
-}

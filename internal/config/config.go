@@ -2,7 +2,9 @@
 // reports all faults at once, each with line, key, value and remedy. It opens no socket, and runs no codec: it
 // knows protocols by their descriptors, and shares RakNet's keys and modes with its codec.
 //
-// Start with Load. config.example.toml is the manual of the keys, and docs/configuration has them in tables.
+// Start with Load. Files with the name of a table declare it, and files that begin with check_ hold their rules, which
+// validate.go calls. Bounds of values are tags. config.example.toml is the manual of the keys, and docs/configuration
+// has them in tables.
 package config
 
 import (

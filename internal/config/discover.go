@@ -67,17 +67,3 @@ func isHost(text string) bool {
 	}
 	return len(text) <= 253
 }
-
-// discover checks the sources of an upstream's servers.
-func (v *validator) discover(path string, u Upstream) {
-	for i, d := range u.Discover {
-		for _, other := range u.Discover[:i] {
-			if d == other && d != (Discover{}) {
-				v.fault(item(child(path, "discover"), i), d, "each place once")
-			}
-		}
-	}
-	if r := u.Resolver; r.IsValid() && (r.Port() == 0 || r.Last != 0 || !single(r.Addr())) {
-		v.fault(child(path, "resolver"), r, "the address and port of a DNS server")
-	}
-}

@@ -2,7 +2,6 @@ package config
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -20,30 +19,6 @@ func (k *Kubernetes) On() bool { return *k != Kubernetes{} }
 // Discovers reports whether servers beside the listed ones are looked for.
 func (u *Upstream) Discovers() bool {
 	return len(u.Discover) > 0 || u.Kubernetes.On() || u.Agones.On()
-}
-
-// kubernetes checks the service whose endpoints are an upstream's servers.
-func (v *validator) kubernetes(path string, u Upstream) {
-	path, k := child(path, "kubernetes"), u.Kubernetes
-	switch {
-	case !k.On():
-		return
-	case k.Service == "":
-		v.fault(child(path, "service"), nil, "the name of a service, or no [upstream.kubernetes]")
-	case !isLabel(k.Service):
-		v.fault(child(path, "service"), k.Service, "the name of a service: "+labelForm)
-	}
-	v.clusterNames(path, k.Port, k.Namespace)
-}
-
-// clusterNames checks the keys that all tables of a cluster's servers have.
-func (v *validator) clusterNames(path, port, namespace string) {
-	if n, err := strconv.ParseUint(port, 10, 16); port != "" && !isPortName(port) && (err != nil || n == 0) {
-		v.fault(child(path, "port"), port, `the name of a port, its number in quotes, or ""`)
-	}
-	if namespace != "" && !isLabel(namespace) {
-		v.fault(child(path, "namespace"), namespace, "the name of a namespace: "+labelForm)
-	}
 }
 
 const labelForm = "at most 63 small letters, digits and -, with a letter or digit at both ends"

@@ -1,7 +1,5 @@
 package config
 
-import "fmt"
-
 // Limit bounds a rate or the number of queued bytes. It replaces the default limit with the same Of and Per.
 type Limit struct {
 	Of      Quantity     `toml:"of"`
@@ -25,83 +23,12 @@ var defaultLimits = []Limit{
 	{QueuedBytes, Overall, Amount(512 * MiB), 0, LimitDrop},
 }
 
-// EffectiveLimits returns the limits in force: the stated ones and the defaults that they do not replace.
-func (c *Config) EffectiveLimits() []Limit {
-	var all []Limit
-	for _, l := range defaultLimits {
-		if !c.statesLimit(l.Of, l.Per) {
-			all = append(all, l)
-		}
-	}
-	for _, l := range c.Rates {
-		if l.Burst == 0 {
-			l.Burst = l.Rate
-		}
-		if l.Verdict != LimitOff {
-			all = append(all, l)
-		}
-	}
-	return all
-}
-
-func (c *Config) statesLimit(of Quantity, per Scope) bool {
-	for _, l := range c.Rates {
-		if l.Of == of && l.Per == per {
-			return true
-		}
-	}
-	return false
-}
-
 // largestDatagram is the size in bytes of the largest datagram of any protocol. A smaller burst would block it
 // forever.
 const largestDatagram = 4096
 
 // maxAmount is the largest rate of bytes.
 const maxAmount = Amount(1024 * GiB)
-
-// rates checks the limits of rates and queues.
-func (v *validator) rates() {
-	for i, l := range v.Rates {
-		path := item("limit", i)
-		if l.Of == "" {
-			v.fault(child(path, "of"), nil, either(l.Of.Choices()))
-		}
-		if l.Per == "" {
-			v.fault(child(path, "per"), nil, either(l.Per.Choices()))
-		}
-		for j, other := range v.Rates[:i] {
-			if l.Of == other.Of && l.Per == other.Per && l.Of != "" && l.Per != "" {
-				v.fault(path, nil, fmt.Sprintf("one limit of %s per %s; %s already is one", l.Of, l.Per, v.where(item("limit", j))))
-			}
-		}
-		v.rate(path, l)
-	}
-}
-
-func (v *validator) rate(path string, l Limit) {
-	if l.Of == Handshakes && l.Per == PerSession {
-		v.fault(child(path, "per"), l.Per, `"address", "network" or "overall": a session has one handshake`)
-	}
-	if l.Of == Handshakes && (l.Verdict == LimitDisconnect || l.Verdict == LimitBan) {
-		v.fault(child(path, "verdict"), l.Verdict, `"drop" or "observe": a new client has no session to end, and its `+
-			`address may be forged`)
-	}
-	if l.Verdict == LimitOff {
-		return
-	}
-	within(v.report, child(path, "rate"), l.Rate, 1, maxAmount)
-	switch least := Amount(largestDatagram); {
-	case l.Of == Bytes && l.Burst != 0:
-		within(v.report, child(path, "burst"), l.Burst, least, maxAmount)
-	case l.Of == Bytes:
-		within(v.report, child(path, "rate"), l.Rate, least, maxAmount)
-	case l.Of == QueuedBytes && l.Burst != 0:
-		v.fault(child(path, "burst"), l.Burst, "no burst: queued_bytes is not a rate")
-	default:
-		within(v.report, child(path, "burst"), l.Burst, 0, maxAmount)
-	}
-}
 
 // Amount is a number. For bytes it may have a unit, like Size.
 type Amount int64

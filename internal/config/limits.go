@@ -2,8 +2,6 @@ package config
 
 import (
 	"reflect"
-
-	"tidegate/internal/protocols"
 )
 
 // Limits bounds sessions and durations, over all listeners together.
@@ -53,40 +51,8 @@ func (l *Limits) Amounts() map[string]int {
 	return amounts
 }
 
-// limits checks the bounds on held memory: each scope contains the narrower ones.
-func (v *validator) limits() {
-	l := &v.Limits
-	within(v.report, "limits.held_bytes_per_address", l.HeldBytesPerAddress, l.HeldBytesPerSession, 1024*GiB)
-	within(v.report, "limits.held_bytes", l.HeldBytes, l.HeldBytesPerAddress, 1024*GiB)
-}
-
 // SessionCost is the memory in bytes of a session between RakNet and RakNet, the most expensive one.
 const SessionCost = 14 << 10
 
 // doorsCost is the memory in bytes that connections to the admin server and the embedded NATS server can take.
 const doorsCost = 32 << 20
-
-// MemoryBound returns the most memory in bytes that the limits let peers take, without the kernel's buffers.
-func (c *Config) MemoryBound() int64 {
-	bound := doorsCost + int64(c.Limits.HeldBytes) + int64(c.Limits.Sessions)*SessionCost
-	for _, l := range c.EffectiveLimits() {
-		if l.Of == QueuedBytes && l.Per == Overall {
-			bound += int64(l.Rate)
-		}
-	}
-	return bound
-}
-
-// LargestMessage returns the largest max_message of all protocols.
-func (c *Config) LargestMessage() Size {
-	var most Size
-	for _, d := range protocols.Tables() {
-		table := reflect.ValueOf(c.Options.Of(d)).Elem()
-		for i := range table.NumField() {
-			if table.Type().Field(i).Tag.Get("toml") == "max_message" {
-				most = max(most, Size(whole(table.Field(i))))
-			}
-		}
-	}
-	return most
-}

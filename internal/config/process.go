@@ -65,8 +65,61 @@ func (l *Loop) isPortable(system string) bool {
 // Choices lists the words of the configuration.
 func (Backend) Choices() []string { return choices(BackendAuto, BackendEpoll, BackendPortable) }
 
-func (v *validator) loop() {
-	if v.Loop.Count > 1 && v.Loop.Backend == BackendPortable {
-		v.fault("loop.count", v.Loop.Count, `1, or loop.backend = "auto": portable sockets cannot share a port between loops`)
+// Kernel configures the use of kernel features. Where the kernel lacks them, Tidegate does the work itself.
+type Kernel struct {
+	Filter KernelUse `toml:"filter"` // drops datagrams before each listener's socket
+	// of one source per second, enforced by the filters; 0: unbounded
+	PacketRate  int       `toml:"packet_rate" min:"0" max:"10000000"`
+	PacketBurst int       `toml:"packet_burst" min:"1" max:"10000000"` // at once
+	XDP         []string  `toml:"xdp"`                                 // interfaces that drop even earlier
+	Forward     KernelUse `toml:"forward"`                             // forwards datagrams of routes in mode "relay"
+}
+
+// KernelUse says whether a kernel feature is used.
+type KernelUse string
+
+// Uses.
+const (
+	KernelAuto KernelUse = "auto" // if available
+	KernelOff  KernelUse = "off"
+)
+
+// Choices lists the words of the configuration.
+func (KernelUse) Choices() []string { return choices(KernelAuto, KernelOff) }
+
+func defaultKernel() Kernel {
+	return Kernel{Filter: KernelAuto, PacketRate: 50_000, PacketBurst: 50_000, XDP: []string{}, Forward: KernelAuto}
+}
+
+// longestInterface is the length in bytes of the longest name of an interface in Linux.
+const longestInterface = 15
+
+// Record configures the black boxes, which keep the last datagrams of all sessions.
+type Record struct {
+	// age of the oldest datagram that is kept; 0: nothing is recorded
+	Last   Duration `toml:"last" min:"0s" max:"10m"`
+	Memory Size     `toml:"memory" min:"4MiB" max:"16GiB"` // of all loops together
+	// for files of sessions that end in an abnormal way; empty: none are saved
+	Directory string `toml:"directory"`
+	Files     int    `toml:"files" min:"1" max:"10000"`           // number of files in the directory
+	FilesSize Size   `toml:"files_size" min:"1MiB" max:"1024GiB"` // of all files in the directory together
+}
+
+func defaultRecord() Record { return Record{Memory: 64 * MiB, Files: 100, FilesSize: 256 * MiB} }
+
+// Bans configures the ban file and the duration of bans that Tidegate itself imposes. Operators may impose longer ones.
+type Bans struct {
+	File    string   `toml:"file"`                       // relative to the configuration's folder; empty: none
+	First   Duration `toml:"first" min:"1s" max:"8784h"` // each further ban of a network is twice as long
+	Longest Duration `toml:"longest" min:"1s" max:"8784h"`
+	Memory  Duration `toml:"memory" min:"0s" max:"8784h"` // after its end, a ban still counts for this long
+	IPv4    int      `toml:"ipv4" min:"16" max:"32"`      // bits of the banned network of an address
+	IPv6    int      `toml:"ipv6" min:"32" max:"128"`
+}
+
+func defaultBans() Bans {
+	return Bans{
+		File: "bans.jsonl", First: seconds(10 * 60), Longest: seconds(24 * 3600), Memory: seconds(24 * 3600),
+		IPv4: 32, IPv6: 64,
 	}
 }

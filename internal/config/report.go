@@ -3,7 +3,6 @@ package config
 import (
 	"cmp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"tidegate/internal/words"
@@ -93,28 +92,24 @@ func inFileOrder(a, b Fault) int {
 	return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 }
 
-// child returns the path of a key in the table at path: listener[0].address.
-func child(path, key string) string {
-	if !isBare(key) {
-		key = strconv.Quote(key)
+// within reports a value outside of low to high, both included.
+func within[T cmp.Ordered](r *report, key string, value, low, high T) {
+	if value < low || value > high {
+		r.fault(key, value, render(low)+" to "+render(high))
 	}
-	if path == "" {
-		return key
+}
+
+// unique reports a list that is empty, where atLeastOne is the remedy, or has duplicates.
+func unique[T comparable](r *report, key string, list []T, atLeastOne string) {
+	if len(list) == 0 {
+		r.fault(key, list, atLeastOne)
 	}
-	return path + "." + key
+	for i, element := range list {
+		if first := slices.Index(list, element); first < i && !r.suppressed[item(key, first)] {
+			r.fault(item(key, i), element, "each only once; "+item(key, first)+" is the same")
+		}
+	}
 }
 
-// item returns the path of an element of the list at path: listener[0].
-func item(path string, i int) string {
-	return path + "[" + strconv.Itoa(i) + "]"
-}
-
-// parent returns the path of the table or list around path. It is empty for the file itself.
-func parent(path string) string {
-	return path[:max(0, strings.LastIndexAny(path, ".["))]
-}
-
-// isBare reports whether TOML accepts a key without quotes.
-func isBare(key string) bool {
-	return key != "" && strings.Trim(key, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_") == ""
-}
+// hidden stands for a secret in all output.
+const hidden = "(hidden)"

@@ -1,7 +1,5 @@
 package config
 
-import "slices"
-
 // Route connects listeners to an upstream and configures the bridge between their protocols.
 type Route struct {
 	Name       string   `toml:"name"`
@@ -105,40 +103,58 @@ const (
 // Choices lists the words of the configuration.
 func (Failover) Choices() []string { return choices(FailoverDisconnect, FailoverHold) }
 
-// failover checks a route's treatment of players whose server is lost.
-func (v *validator) failover(path string, r Route) {
-	if r.Mode == Relay && r.Failover == FailoverHold {
-		v.fault(child(path, "failover"), r.Failover, `"disconnect": a route in mode "relay" does not understand the `+
-			`players' protocol`)
-	}
-	if r.Failover == FailoverHold {
-		return
-	}
-	for key, set := range map[string]bool{
-		"hold_time": r.HoldTime != seconds(15), "hold_goodbyes": r.HoldGoodbyes, "hold_new_ids": r.HoldNewIDs,
-	} {
-		if set {
-			v.warn(child(path, key), r.Failover, `failover = "hold": without it this key has no effect`)
-		}
-	}
+// Mode is the treatment of datagrams on a route.
+type Mode string
+
+// Modes.
+const (
+	Terminate Mode = "terminate" // both protocols end in Tidegate, which carries the messages
+	Relay     Mode = "relay"     // datagrams pass unchanged
+)
+
+// Choices lists the words of the configuration.
+func (Mode) Choices() []string { return choices(Terminate, Relay) }
+
+// PongSource is the source of a listener's server list text.
+type PongSource string
+
+// Sources of the text.
+const (
+	PongAuto       PongSource = "auto"       // the upstream's servers in mode relay, else the protocol's own option
+	PongConfigured PongSource = "configured" // the protocol's own option
+	PongUpstream   PongSource = "upstream"   // the upstream's servers
+)
+
+// Choices lists the words of the configuration.
+func (PongSource) Choices() []string { return choices(PongAuto, PongConfigured, PongUpstream) }
+
+// maxPongName leaves room for the rest of a server list text.
+const maxPongName = 100
+
+// AsksServers reports whether a route's server lists show the texts of its servers.
+func (r *Route) AsksServers() bool {
+	return r.Pong == PongUpstream || r.Pong == PongAuto && r.Mode == Relay
 }
 
-// holdsBedrock warns of a hold that Minecraft's sessions cannot use.
-func (v *validator) holdsBedrock(path string, r Route) {
-	i := slices.IndexFunc(v.Upstreams, func(u Upstream) bool { return u.Name == r.Upstream })
-	if r.Failover == FailoverHold && i >= 0 && v.Upstreams[i].Protocol == "bedrock" {
-		v.warn(child(path, "failover"), r.Failover, `"disconnect" for Minecraft: its session cannot go on at another `+
-			`server, also not by a transfer; other games on RakNet can`)
-	}
+// Message declares the values of a message, so that its payload can be encoded for another dialect.
+type Message struct {
+	ID    int      `toml:"id"`    // 0 to 65535; negative: not stated
+	Types []string `toml:"types"` // of its values, in order
 }
 
-// routes checks each route by itself. bridges checks its two protocols together.
-func (v *validator) routes() {
-	for i, r := range v.Routes {
-		path := item("route", i)
-		v.reference(child(path, "upstream"), r.Upstream, "upstream", namesOf(v.Upstreams, upstreamName))
-		v.pong(path, r)
-		v.failover(path, r)
-		v.holdsBedrock(path, r)
-	}
-}
+func (m *Message) setDefaults() { *m = Message{ID: -1} }
+
+// Undeclared is the handling of messages without declared types between dialects that encode values differently.
+type Undeclared string
+
+// Ways to handle undeclared messages.
+const (
+	UndeclaredPass Undeclared = "pass" // unchanged
+	UndeclaredDrop Undeclared = "drop" // dropped and counted
+)
+
+// Choices lists the words of the configuration.
+func (Undeclared) Choices() []string { return choices(UndeclaredPass, UndeclaredDrop) }
+
+// maxMessageID is the largest message ID. IDs have 16 bits in every protocol.
+const maxMessageID = 65535

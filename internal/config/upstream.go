@@ -71,26 +71,6 @@ const (
 // Choices lists the words of the configuration.
 func (Balance) Choices() []string { return choices(LeastSessions, RoundRobin, Weighted, Hash) }
 
-func (v *validator) upstreams() {
-	for i, u := range v.Upstreams {
-		path := item("upstream", i)
-		v.protocol(child(path, "protocol"), u.Protocol, func(t Traits) bool { return t.Client })
-		v.transport(child(path, "transport"), u.Transport, []string{u.Protocol})
-		v.servers(i)
-		v.proxyProtocol(path, u)
-		v.health(path, u)
-		v.discover(path, u)
-		v.kubernetes(path, u)
-		v.agones(path, u)
-		v.transparent(path, u)
-		v.sourcesAndRate(path, u)
-		v.sourcePrefix(i)
-		v.ports(i)
-		v.upstreamCookies(path, &v.Upstreams[i])
-		v.receiveBuffer(path, u)
-	}
-}
-
 // Health is the method that checks whether an upstream's servers are up.
 type Health string
 
@@ -105,36 +85,8 @@ const (
 // Choices lists the words of the configuration.
 func (Health) Choices() []string { return choices(HealthAuto, HealthOff, HealthPing, HealthConnect) }
 
-// health checks the options of health checks.
-func (v *validator) health(path string, u Upstream) {
-	key := child(path, "health")
-	switch t := v.known[u.Protocol]; {
-	case u.Health == HealthPing && !t.Pings, u.Health == HealthPing && u.Transport == TCP:
-		v.fault(key, u.Health, `"connect" or "off": `+u.Protocol+" servers do not answer pings")
-	case u.Health == HealthConnect && t.Pings:
-		v.fault(key, u.Health, `"ping", which players do not notice`)
-	case u.Health == HealthConnect && (t.Closed || t.Opaque):
-		v.fault(key, u.Health, `"off": `+u.Protocol+" has no disconnect message, so each check would remain in the game")
-	}
-	if u.HealthTimeout < milliseconds(10) || u.HealthTimeout > u.HealthInterval {
-		v.fault(child(path, "health_timeout"), u.HealthTimeout,
-			`"10ms" to health_interval, which is `+u.HealthInterval.String())
-	}
-}
+// CookieMode says which side makes the RakNet cookies that prove addresses, and which side checks them.
+type CookieMode = raknet.CookieMode
 
-// Unrouted returns the upstreams that no listener's route reaches.
-func (c *Config) Unrouted() (all []*Upstream) {
-	routed, reached := make(map[string]bool), make(map[string]bool)
-	for i := range c.Listeners {
-		routed[c.Listeners[i].Route] = true
-	}
-	for i := range c.Routes {
-		reached[c.Routes[i].Upstream] = reached[c.Routes[i].Upstream] || routed[c.Routes[i].Name]
-	}
-	for i := range c.Upstreams {
-		if u := &c.Upstreams[i]; !reached[u.Name] {
-			all = append(all, u)
-		}
-	}
-	return all
-}
+// fileKey begins the path of a file with a key.
+const fileKey = "file:"

@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"time"
 
 	"tidegate/internal/units"
 )
@@ -79,3 +80,7 @@ func parseNumber(text string) (uint16, error) {
 	n, err := strconv.ParseUint(text, base, 16)
 	return uint16(n), err
 }
+
+func seconds(n int) Duration { return Duration(time.Duration(n) * time.Second) }
+
+func milliseconds(n int) Duration { return Duration(time.Duration(n) * time.Millisecond) }

@@ -1,0 +1,160 @@
+package config
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+
+	"tidegate/internal/protocols"
+)
+
+// listeners checks the listeners, and that no two of them receive the same datagrams.
+func (v *validator) listeners() {
+	if len(v.Listeners) == 0 {
+		want := "at least one [[listener]] table"
+		if len(v.Routes)+len(v.Upstreams) == 0 {
+			want += ", with a [[route]] and an [[upstream]]"
+		}
+		v.fault("listener", nil, want)
+	}
+	for i, l := range v.Listeners {
+		path := item("listener", i)
+		v.listenAddress(i)
+		protocols := child(path, "protocols")
+		for j, name := range l.Protocols {
+			v.protocol(item(protocols, j), name, func(t Traits) bool { return t.Server })
+		}
+		unique(v.report, protocols, l.Protocols, `at least one protocol, for example ["raknet"]`)
+		v.listenTransport(path, l)
+		if v.Loop.isPortable(runtime.GOOS) && l.Transport == UDP && l.Address.Addr().IsUnspecified() {
+			v.warn(child(path, "address"), l.Address, "one address of this machine, if it has several: with this backend "+
+				"answers may leave from another one than the player used")
+		}
+		v.listenProxies(path, l)
+		v.sharedProtocols(protocols, l.Protocols)
+		v.reference(child(path, "route"), l.Route, "route", namesOf(v.Routes, routeName))
+	}
+}
+
+// sharedProtocols warns if the datagram of a new client may fit two protocols of a listener.
+func (v *validator) sharedProtocols(key string, protocols []string) {
+	for j, later := range protocols {
+		for _, earlier := range protocols[:j] {
+			if all, accepts := v.known[earlier].Accepts[later]; accepts {
+				v.warn(item(key, j), later, "one of "+earlier+" and "+later+": "+describeOverlap(earlier, later, all))
+				break
+			}
+			if opener := v.sharedOpener(earlier, later); opener >= 0 {
+				v.warn(item(key, j), later, fmt.Sprintf("the more important protocol first, or one listener for each: "+
+					"a single byte 0x%02x may open both, and %s is listed first", opener, earlier))
+				break
+			}
+		}
+	}
+}
+
+// sharedOpener returns a byte that opens both protocols as a whole datagram, or -1.
+func (v *validator) sharedOpener(one, other string) int {
+	a, b := v.known[one].Openers, v.known[other].Openers
+	for opener := range 256 {
+		if a.Has(byte(opener)) && b.Has(byte(opener)) {
+			return opener
+		}
+	}
+	return -1
+}
+
+func (v *validator) listenAddress(i int) {
+	key := child(item("listener", i), "address")
+	address := v.Listeners[i].Address
+	if !address.IsValid() {
+		v.fault(key, address, expected(addressType))
+		return
+	}
+	v.portCount(key, address)
+	for j, other := range v.Listeners[:i] {
+		if other.Transport == v.Listeners[i].Transport && overlap(address, other.Address) {
+			v.fault(key, address, "an address and port of its own; "+v.where(item("listener", j))+
+				" takes "+other.Address.String())
+			return
+		}
+	}
+}
+
+// listenProxies checks the trusted proxies of a listener.
+func (v *validator) listenProxies(path string, l Listener) {
+	key := child(path, "proxy_protocol_from")
+	if l.Transport == TCP && len(l.ProxyProtocolFrom) > 0 {
+		v.fault(key, nil, `an empty list, or transport = "udp": TCP has no datagrams to carry the headers`)
+	}
+	for i, n := range l.ProxyProtocolFrom {
+		if n.IsValid() && n.Bits() == 0 {
+			v.fault(item(key, i), n, "the networks of your own proxies: a trusted proxy can claim any client address")
+		}
+	}
+}
+
+// proxyProtocol checks the headers towards an upstream's servers.
+func (v *validator) proxyProtocol(path string, u Upstream) {
+	key := child(path, "proxy_protocol")
+	switch {
+	case u.ProxyProtocol == HeadersOff:
+	case u.Transport == TCP:
+		v.fault(key, u.ProxyProtocol, `"off", or transport = "udp": TCP has no datagrams to carry the headers`)
+	default:
+		d := protocols.Find(u.Protocol)
+		if d == nil {
+			return
+		}
+		if option, most := v.Options.headroom(d, MaxHeader); option != "" {
+			v.fault(key, u.ProxyProtocol, fmt.Sprintf(`"off", or %s of at most %d: larger datagrams have no room for a header`,
+				option, most))
+		}
+	}
+}
+
+// listenTransport checks that a listener's protocols support its transport.
+func (v *validator) listenTransport(path string, l Listener) {
+	v.transport(child(path, "transport"), l.Transport, l.Protocols)
+	if l.Transport == TCP && len(l.Protocols) > 1 {
+		v.fault(child(path, "protocols"), l.Protocols,
+			"one protocol: over TCP, each protocol needs its own listener, because they frame messages differently")
+	}
+}
+
+// transport checks that protocols support a transport. Unknown names are reported elsewhere.
+func (v *validator) transport(key string, t Transport, protocols []string) {
+	if t != TCP {
+		return
+	}
+	var without []string
+	for _, name := range protocols {
+		if known, ok := v.known[name]; ok && !known.Stream {
+			without = append(without, name)
+		}
+	}
+	if len(without) > 0 {
+		v.fault(key, t, `"udp", or a protocol that supports TCP (`+v.streaming()+"): "+strings.Join(without,
+			", ")+" does not")
+	}
+}
+
+// streaming returns the names of the protocols that support TCP.
+func (v *validator) streaming() string {
+	var names []string
+	for name, traits := range v.known {
+		if traits.Stream {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return enumerate(names)
+}
+
+// portCount checks the number of ports.
+func (v *validator) portCount(key string, a Address) {
+	if a.Ports() > maxPorts {
+		v.fault(key, a, fmt.Sprintf("at most %d ports", maxPorts))
+	}
+}

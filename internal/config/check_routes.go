@@ -1,0 +1,193 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// failover checks a route's treatment of players whose server is lost.
+func (v *validator) failover(path string, r Route) {
+	if r.Mode == Relay && r.Failover == FailoverHold {
+		v.fault(child(path, "failover"), r.Failover, `"disconnect": a route in mode "relay" does not understand the `+
+			`players' protocol`)
+	}
+	if r.Failover == FailoverHold {
+		return
+	}
+	for key, set := range map[string]bool{
+		"hold_time": r.HoldTime != seconds(15), "hold_goodbyes": r.HoldGoodbyes, "hold_new_ids": r.HoldNewIDs,
+	} {
+		if set {
+			v.warn(child(path, key), r.Failover, `failover = "hold": without it this key has no effect`)
+		}
+	}
+}
+
+// holdsBedrock warns of a hold that Minecraft's sessions cannot use.
+func (v *validator) holdsBedrock(path string, r Route) {
+	i := slices.IndexFunc(v.Upstreams, func(u Upstream) bool { return u.Name == r.Upstream })
+	if r.Failover == FailoverHold && i >= 0 && v.Upstreams[i].Protocol == "bedrock" {
+		v.warn(child(path, "failover"), r.Failover, `"disconnect" for Minecraft: its session cannot go on at another `+
+			`server, also not by a transfer; other games on RakNet can`)
+	}
+}
+
+// routes checks each route by itself. bridges checks its two protocols together.
+func (v *validator) routes() {
+	for i, r := range v.Routes {
+		path := item("route", i)
+		v.reference(child(path, "upstream"), r.Upstream, "upstream", namesOf(v.Upstreams, upstreamName))
+		v.pong(path, r)
+		v.failover(path, r)
+		v.holdsBedrock(path, r)
+	}
+}
+
+// pong checks the answers of a route's listeners to server lists.
+func (v *validator) pong(path string, r Route) {
+	if len(r.PongName) > maxPongName || strings.Contains(r.PongName, ";") {
+		v.fault(child(path, "pong_name"), r.PongName, fmt.Sprintf("at most %d bytes of text without semicolons", maxPongName))
+	}
+	if r.PongKeep <= r.PongRefresh {
+		v.fault(child(path, "pong_keep"), r.PongKeep, fmt.Sprintf("longer than pong_refresh, which is %s", r.PongRefresh))
+	}
+	if r.Pong == PongUpstream {
+		v.pongServers(child(path, "pong"), r)
+	}
+}
+
+// pongServers checks that a route has servers with texts, and listeners that show them.
+func (v *validator) pongServers(key string, r Route) {
+	upstream := slices.IndexFunc(v.Upstreams, func(u Upstream) bool { return u.Name == r.Upstream })
+	if upstream < 0 {
+		return
+	}
+	// In a relay, the servers speak the listener's protocol.
+	if name := v.Upstreams[upstream].Protocol; v.known[name].Client && !v.known[name].Pings && !v.known[name].Opaque {
+		v.fault(key, r.Pong, fmt.Sprintf("%q: %s servers have no text for server lists", PongConfigured, name))
+		return
+	}
+	routed := false
+	for _, l := range v.Listeners {
+		if l.Route == r.Name {
+			routed = true
+			if slices.ContainsFunc(l.Protocols, func(name string) bool { return v.known[name].Pings }) {
+				return
+			}
+		}
+	}
+	if routed {
+		v.warn(key, r.Pong, fmt.Sprintf("%q: no protocol of the route's listeners has server lists", PongConfigured))
+	}
+}
+
+// terminable checks that Tidegate speaks the protocols of a route that terminates, and reports whether it does.
+func (v *validator) terminable(r Route, upstream int) bool {
+	known := true
+	remedy := "a protocol that Tidegate speaks, or mode = \"relay\" for the route: an unknown protocol cannot be " +
+		"terminated"
+	for i, l := range v.Listeners {
+		for j, name := range l.Protocols {
+			if l.Route == r.Name && v.known[name].Opaque {
+				v.fault(item(child(item("listener", i), "protocols"), j), name, remedy)
+				known = false
+			}
+		}
+	}
+	if name := v.Upstreams[upstream].Protocol; v.known[name].Opaque {
+		v.fault(child(item("upstream", upstream), "protocol"), name, remedy)
+		known = false
+	}
+	return known
+}
+
+// checkRelay checks that a route in mode relay needs nothing that requires termination.
+func (v *validator) checkRelay(path string, r Route, upstream int) {
+	u := v.Upstreams[upstream]
+	key := child(path, "mode")
+	if u.Transport == TCP {
+		v.fault(key, r.Mode, `"terminate", or transport = "udp" for `+v.where(item("upstream", upstream)))
+	}
+	for i, l := range v.Listeners {
+		if l.Route != r.Name {
+			continue
+		}
+		if l.Transport == TCP {
+			v.fault(key, r.Mode, `"terminate", or transport = "udp" for `+v.where(item("listener", i)))
+		}
+		for j, name := range l.Protocols {
+			if v.known[name].Server && v.known[u.Protocol].Client && !v.compatible(name, u.Protocol) {
+				v.fault(item(child(item("listener", i), "protocols"), j), name,
+					`"`+u.Protocol+`", which the servers speak, mode = "terminate" for the route, or protocol = "any" for the `+
+						"upstream: a relay translates nothing")
+			}
+		}
+	}
+	if u.Library.blocks() && !u.Transparent && u.SourcePrefix == "" {
+		v.warn(child(item("upstream", upstream), "server_library"), u.Library, "a source_prefix, or mode = \"terminate\": "+
+			"these servers block an address, and a relay's players share one")
+	}
+	if len(r.Messages) > 0 {
+		v.warn(item(child(path, "message"), 0), nil, "no [[route.message]] table: a relay translates nothing")
+	}
+}
+
+// compatible reports whether a client and a server understand each other without translation.
+func (v *validator) compatible(client, server string) bool {
+	return client == server || v.known[client].Opaque || v.known[server].Opaque
+}
+
+// messages checks the declared messages of the route at path. dialects are the protocols that need translation of
+// payloads. Without any, payloads pass unchanged.
+func (v *validator) messages(path string, r Route, dialects []string) {
+	ids := make([]int, len(r.Messages))
+	for i, m := range r.Messages {
+		ids[i] = m.ID
+		entry := item(child(path, "message"), i)
+		v.messageID(entry, m.ID)
+		if len(m.Types) == 0 {
+			v.fault(child(entry, "types"), nil, `at least one type of value, for example ["ushort", "vector3"]`)
+		}
+		for j, name := range m.Types {
+			v.typeName(item(child(entry, "types"), j), name, dialects)
+		}
+		if first := slices.Index(ids, m.ID); first < i {
+			v.fault(child(entry, "id"), m.ID,
+				"an ID of its own; "+v.where(item(child(path, "message"), first))+" has it already")
+		}
+	}
+	v.adviseMessages(path, r, dialects)
+}
+
+func (v *validator) messageID(entry string, id int) {
+	key := child(entry, "id")
+	if id < 0 && !v.source.has(key) {
+		v.fault(key, nil, "0 to 65535")
+	}
+	within(v.report, key, id, 0, maxMessageID)
+}
+
+// typeName checks that all dialects have a type. It reports the remedy of the first dialect without it.
+func (v *validator) typeName(key, name string, dialects []string) {
+	for _, dialect := range dialects {
+		if want := v.known[dialect].Types(name); want != "" {
+			v.fault(key, name, want)
+		}
+	}
+}
+
+// adviseMessages warns about declarations without effect, and about dialects without declarations.
+func (v *validator) adviseMessages(path string, r Route, dialects []string) {
+	key := child(path, "message")
+	switch {
+	case len(dialects) > 0 && len(r.Messages) == 0:
+		v.warn(key, nil, "a [[route.message]] table for each message ID: "+strings.Join(dialects, " and ")+
+			" encode some values differently, and no table declares them")
+	case len(dialects) == 0 && len(r.Messages) > 0:
+		v.warn(item(key, 0), nil,
+			"no [[route.message]] table: on this route payloads pass unchanged, so types have no effect")
+	case len(dialects) == 0 && r.Undeclared == UndeclaredDrop:
+		v.warn(child(path, "undeclared"), r.Undeclared, `"pass": on this route payloads pass unchanged, declared or not`)
+	}
+}

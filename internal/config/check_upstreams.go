@@ -1,0 +1,300 @@
+package config
+
+import (
+	"encoding/hex"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"tidegate/codec/raknet"
+	"tidegate/internal/regular"
+)
+
+func (v *validator) upstreams() {
+	for i, u := range v.Upstreams {
+		path := item("upstream", i)
+		v.protocol(child(path, "protocol"), u.Protocol, func(t Traits) bool { return t.Client })
+		v.transport(child(path, "transport"), u.Transport, []string{u.Protocol})
+		v.servers(i)
+		v.proxyProtocol(path, u)
+		v.health(path, u)
+		v.discover(path, u)
+		v.kubernetes(path, u)
+		v.agones(path, u)
+		v.transparent(path, u)
+		v.sourcesAndRate(path, u)
+		v.sourcePrefix(i)
+		v.ports(i)
+		v.upstreamCookies(path, &v.Upstreams[i])
+		v.receiveBuffer(path, u)
+	}
+}
+
+// health checks the options of health checks.
+func (v *validator) health(path string, u Upstream) {
+	key := child(path, "health")
+	switch t := v.known[u.Protocol]; {
+	case u.Health == HealthPing && !t.Pings, u.Health == HealthPing && u.Transport == TCP:
+		v.fault(key, u.Health, `"connect" or "off": `+u.Protocol+" servers do not answer pings")
+	case u.Health == HealthConnect && t.Pings:
+		v.fault(key, u.Health, `"ping", which players do not notice`)
+	case u.Health == HealthConnect && (t.Closed || t.Opaque):
+		v.fault(key, u.Health, `"off": `+u.Protocol+" has no disconnect message, so each check would remain in the game")
+	}
+	if u.HealthTimeout < milliseconds(10) || u.HealthTimeout > u.HealthInterval {
+		v.fault(child(path, "health_timeout"), u.HealthTimeout,
+			`"10ms" to health_interval, which is `+u.HealthInterval.String())
+	}
+}
+
+// servers checks the servers of an upstream.
+func (v *validator) servers(i int) {
+	key := child(item("upstream", i), "servers")
+	servers := v.Upstreams[i].Servers
+	var addrs []Address
+	for _, server := range servers {
+		addrs = append(addrs, server.Address)
+	}
+	if len(addrs) > 0 || !v.Upstreams[i].Discovers() {
+		unique(v.report, key, addrs, `at least one ip:port, for example ["127.0.0.1:19132"]`)
+	}
+	for j, server := range servers {
+		path, addr := item(key, j), server.Address
+		if !addr.IsValid() {
+			v.fault(path, nil, expected(serverType))
+			continue
+		}
+		if addr.Port() == 0 || !single(addr.Addr()) {
+			v.fault(path, server, "the address and port that the game server listens on")
+		}
+		for k, l := range v.Listeners {
+			if l.Transport == v.Upstreams[i].Transport && reaches(addr, l.Address) {
+				v.fault(path, server, "a game server; this is "+v.where(item("listener", k))+" of Tidegate itself")
+			}
+		}
+		within(v.report, child(path, "weight"), server.Weight, 1, maxWeight)
+		within(v.report, child(path, "max_sessions"), server.MaxSessions, 0, maxSessions)
+	}
+}
+
+// ports checks that all servers of an upstream have the same number of ports. If they have several, the listeners
+// that lead to them need as many. Players of a listener's n-th port reach the servers' n-th ports.
+func (v *validator) ports(i int) {
+	u := v.Upstreams[i]
+	if len(u.Servers) == 0 {
+		return
+	}
+	servers := child(item("upstream", i), "servers")
+	first := u.Servers[0].Address
+	v.portCount(item(servers, 0), first)
+	for j, server := range u.Servers[1:] {
+		if server.Address.IsValid() && server.Address.Ports() != first.Ports() {
+			v.fault(item(servers, j+1), server, fmt.Sprintf("as many ports as %s, which has %d", item(servers, 0),
+				first.Ports()))
+		}
+	}
+	if first.Ports() == 1 {
+		return
+	}
+	for _, r := range v.Routes {
+		for j, l := range v.Listeners {
+			if r.Upstream == u.Name && l.Route == r.Name && l.Address.Ports() != first.Ports() {
+				v.fault(child(item("listener", j), "address"), l.Address, fmt.Sprintf("%d ports, as many as the servers of %s have",
+					first.Ports(), v.where(item("upstream", i))))
+			}
+		}
+	}
+}
+
+// sourcesAndRate checks the local addresses and the datagram rate towards an upstream's servers.
+func (v *validator) sourcesAndRate(path string, u Upstream) {
+	switch t := v.known[u.Protocol]; {
+	case u.Library != AnyLibrary && u.Protocol != "raknet" && u.Protocol != "bedrock" && !t.Opaque:
+		v.fault(child(path, "server_library"), u.Library, `"any": only servers of raknet and bedrock differ`)
+	}
+	if u.Transport == TCP && u.MaxPackets > 0 {
+		v.fault(child(path, "max_packets"), u.MaxPackets, "0: TCP controls its own rate")
+	}
+	sources := child(path, "sources")
+	if u.Transport == TCP && len(u.Sources) > 0 {
+		v.fault(sources, u.Sources, "[]: source addresses work only with UDP")
+	}
+	for j, source := range u.Sources {
+		if addr := source.Addr(); addr.IsValid() && !single(addr) {
+			v.fault(item(sources, j), source, "an address of this machine")
+		}
+	}
+	if len(u.Sources) == 0 {
+		return
+	}
+	unique(v.report, sources, u.Sources, "")
+	for j, server := range u.Servers {
+		if addr := server.Address.Addr(); addr.IsValid() && !v.reachable(addr, u.Sources) {
+			v.fault(sources, u.Sources, fmt.Sprintf("also an address of the same family as %s",
+				v.where(item(child(path, "servers"), j))))
+		}
+	}
+}
+
+// reachable reports whether some source has the address family of the server.
+func (v *validator) reachable(server netip.Addr, sources []IP) bool {
+	for _, source := range sources {
+		if source.Addr().Is4() == server.Unmap().Is4() {
+			return true
+		}
+	}
+	return false
+}
+
+// receiveBuffer checks the kernel's receive buffer of sockets to an upstream's servers.
+func (v *validator) receiveBuffer(path string, u Upstream) {
+	key := child(path, "receive_buffer")
+	if u.Transport == TCP && v.source.has(key) {
+		v.warn(key, u.ReceiveBuffer, "no value here: the kernel sizes TCP buffers itself")
+	}
+}
+
+// sourcePrefix checks that each session can have its own address.
+func (v *validator) sourcePrefix(i int) {
+	u := v.Upstreams[i]
+	if u.SourcePrefix == "" {
+		return
+	}
+	key := child(item("upstream", i), "source_prefix")
+	prefix := u.SourcePrefix.Prefix()
+	switch {
+	case u.Transport == TCP:
+		v.fault(key, u.SourcePrefix, `"", or transport = "udp": a TCP connection has an address and port of its own`)
+		return
+	case v.Loop.Backend == BackendPortable:
+		v.fault(key, u.SourcePrefix, `"", or loop.backend = "auto": portable sockets cannot choose their address`)
+		return
+	case len(u.Sources) > 0:
+		v.fault(key, u.SourcePrefix, `"", or no sources: a session uses either one of the sources or its own address `+
+			`of the prefix`)
+		return
+	case u.ShareSockets:
+		v.warn(child(item("upstream", i), "share_sockets"), true,
+			"false: with source_prefix all sessions share one socket anyway")
+	}
+	for _, server := range u.Servers {
+		if server.Address.IsValid() && server.Address.Addr().Unmap().Is4() != prefix.Addr().Is4() {
+			v.fault(key, u.SourcePrefix, "a prefix of the servers' address family, or one upstream for each family: "+
+				server.String()+" has the other family")
+			return
+		}
+	}
+	if bits := prefix.Addr().BitLen() - prefix.Bits(); bits < 31 && (1<<bits)*len(u.Servers) < v.Limits.Sessions {
+		v.warn(key, u.SourcePrefix, "a shorter prefix: each session at a server needs its own address, and "+
+			"limits.sessions allows more sessions than that")
+	}
+}
+
+// transparent checks that an upstream's sessions can use the players' own addresses.
+func (v *validator) transparent(path string, u Upstream) {
+	key := child(path, "transparent")
+	switch {
+	case !u.Transparent:
+	case u.Transport == TCP:
+		v.fault(key, true, `false, or transport = "udp"`)
+	case v.Loop.Backend == BackendPortable:
+		v.fault(key, true, `false, or loop.backend = "auto": portable sockets cannot choose their address`)
+	case u.SourcePrefix != "" || len(u.Sources) > 0 || u.ShareSockets:
+		v.fault(key, true, "false, or neither source_prefix, sources nor share_sockets: they choose other addresses")
+	}
+}
+
+// discover checks the sources of an upstream's servers.
+func (v *validator) discover(path string, u Upstream) {
+	for i, d := range u.Discover {
+		for _, other := range u.Discover[:i] {
+			if d == other && d != (Discover{}) {
+				v.fault(item(child(path, "discover"), i), d, "each place once")
+			}
+		}
+	}
+	if r := u.Resolver; r.IsValid() && (r.Port() == 0 || r.Last != 0 || !single(r.Addr())) {
+		v.fault(child(path, "resolver"), r, "the address and port of a DNS server")
+	}
+}
+
+// loadKey returns a checked key. If it is "file:" and a path, loadKey reads the file.
+func (v *validator) loadKey(k Key) (Key, error) {
+	if path, ok := strings.CutPrefix(string(k), fileKey); ok {
+		content, err := regular.ReadFile(v.Path(path))
+		if err != nil {
+			return k, err
+		}
+		k = Key(strings.TrimSpace(string(content)))
+	}
+	b, err := hex.DecodeString(string(k))
+	if err == nil && len(b) != len(k.Bytes()) {
+		err = fmt.Errorf("%d bytes, not %d", len(b), len(k.Bytes()))
+	}
+	return k, err
+}
+
+// secret checks a secret that another key requires or does not use.
+func (v *validator) secret(key, because string, s *Key, needed bool) {
+	switch {
+	case needed && *s == "":
+		v.fault(key, *s, fmt.Sprintf("64 hexadecimal digits, or %q and a path: %s needs the secret", fileKey, because))
+	case !needed && *s != "":
+		v.warn(key, *s, "no value: "+because+" does not use it")
+	case needed:
+		loaded, err := v.loadKey(*s)
+		if *s = loaded; err != nil {
+			v.fault(key, *s, fmt.Sprintf("64 hexadecimal digits, or %q and the path of a file with them: %v", fileKey, err))
+		}
+	}
+}
+
+// upstreamCookies checks the cookies towards an upstream's servers.
+func (v *validator) upstreamCookies(path string, u *Upstream) {
+	because := fmt.Sprintf("cookie_mode = %q", u.CookieMode)
+	v.secret(child(path, "cookie_secret"), because, &u.CookieSecret, u.CookieMode == raknet.CookiesOffloadedPSK)
+	switch {
+	case u.CookieMode == raknet.CookiesPrivate:
+		v.fault(child(path, "cookie_mode"), u.CookieMode, fmt.Sprintf("%q: the server gives its own cookies",
+			raknet.CookiesActive))
+	case u.CookieMode != raknet.CookiesActive && !v.known[u.Protocol].Pings:
+		v.fault(child(path, "cookie_mode"), u.CookieMode, fmt.Sprintf("%q: %s has no cookies", raknet.CookiesActive,
+			u.Protocol))
+	}
+}
+
+// CheckSelfForwarding finds servers that are the configuration's own listeners, given the addresses of the machine.
+// Datagrams would loop forever. Load already finds the cases that need no knowledge of the machine. The error is nil
+// or Faults.
+func (c *Config) CheckSelfForwarding(own []netip.Addr) error {
+	v := validator{Config: c, report: newReport(c.places)}
+	for i, u := range c.Upstreams {
+		for j, server := range u.Servers {
+			if !slices.Contains(own, server.Address.Addr().Unmap()) {
+				continue
+			}
+			for k, l := range c.Listeners {
+				if l.Transport == u.Transport && overlap(server.Address, l.Address) {
+					v.fault(item(child(item("upstream", i), "servers"), j), server, "a game server; this address is the "+
+						"machine's own, so its datagrams reach "+v.where(item("listener", k))+" of Tidegate itself")
+				}
+			}
+		}
+	}
+	_, err := v.result()
+	return err
+}
+
+// MayServe reports whether a discovered address can be a game server of an upstream: an address of one machine, and of
+// no listener of this configuration, given the addresses of the machine.
+func (c *Config) MayServe(u *Upstream, server netip.AddrPort, own []netip.Addr) bool {
+	if server.Port() == 0 || !single(server.Addr()) {
+		return false
+	}
+	at := AddressOf(server)
+	return !slices.ContainsFunc(c.Listeners, func(l Listener) bool {
+		return l.Transport == u.Transport &&
+			(reaches(at, l.Address) || overlap(at, l.Address) && slices.Contains(own, server.Addr().Unmap()))
+	})
+}

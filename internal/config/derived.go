@@ -1,0 +1,87 @@
+package config
+
+import (
+	"path/filepath"
+	"reflect"
+
+	"tidegate/internal/protocols"
+)
+
+// Path returns the path of a file that the configuration names. A relative path starts at the folder of the
+// configuration file.
+func (c *Config) Path(file string) string {
+	if file == "" || filepath.IsAbs(file) {
+		return file
+	}
+	return filepath.Join(filepath.Dir(c.places.name()), file)
+}
+
+// EffectiveLimits returns the limits in force: the stated ones and the defaults that they do not replace.
+func (c *Config) EffectiveLimits() []Limit {
+	var all []Limit
+	for _, l := range defaultLimits {
+		if !c.statesLimit(l.Of, l.Per) {
+			all = append(all, l)
+		}
+	}
+	for _, l := range c.Rates {
+		if l.Burst == 0 {
+			l.Burst = l.Rate
+		}
+		if l.Verdict != LimitOff {
+			all = append(all, l)
+		}
+	}
+	return all
+}
+
+func (c *Config) statesLimit(of Quantity, per Scope) bool {
+	for _, l := range c.Rates {
+		if l.Of == of && l.Per == per {
+			return true
+		}
+	}
+	return false
+}
+
+// MemoryBound returns the most memory in bytes that the limits let peers take, without the kernel's buffers.
+func (c *Config) MemoryBound() int64 {
+	bound := doorsCost + int64(c.Limits.HeldBytes) + int64(c.Limits.Sessions)*SessionCost
+	for _, l := range c.EffectiveLimits() {
+		if l.Of == QueuedBytes && l.Per == Overall {
+			bound += int64(l.Rate)
+		}
+	}
+	return bound
+}
+
+// LargestMessage returns the largest max_message of all protocols.
+func (c *Config) LargestMessage() Size {
+	var most Size
+	for _, d := range protocols.Tables() {
+		table := reflect.ValueOf(c.Options.Of(d)).Elem()
+		for i := range table.NumField() {
+			if table.Type().Field(i).Tag.Get("toml") == "max_message" {
+				most = max(most, Size(whole(table.Field(i))))
+			}
+		}
+	}
+	return most
+}
+
+// Unrouted returns the upstreams that no listener's route reaches.
+func (c *Config) Unrouted() (all []*Upstream) {
+	routed, reached := make(map[string]bool), make(map[string]bool)
+	for i := range c.Listeners {
+		routed[c.Listeners[i].Route] = true
+	}
+	for i := range c.Routes {
+		reached[c.Routes[i].Upstream] = reached[c.Routes[i].Upstream] || routed[c.Routes[i].Name]
+	}
+	for i := range c.Upstreams {
+		if u := &c.Upstreams[i]; !reached[u.Name] {
+			all = append(all, u)
+		}
+	}
+	return all
+}

@@ -1,0 +1,32 @@
+package config
+
+import (
+	"strconv"
+	"strings"
+)
+
+// child returns the path of a key in the table at path: listener[0].address.
+func child(path, key string) string {
+	if !isBare(key) {
+		key = strconv.Quote(key)
+	}
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}
+
+// item returns the path of an element of the list at path: listener[0].
+func item(path string, i int) string {
+	return path + "[" + strconv.Itoa(i) + "]"
+}
+
+// parent returns the path of the table or list around path. It is empty for the file itself.
+func parent(path string) string {
+	return path[:max(0, strings.LastIndexAny(path, ".["))]
+}
+
+// isBare reports whether TOML accepts a key without quotes.
+func isBare(key string) bool {
+	return key != "" && strings.Trim(key, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_") == ""
+}
