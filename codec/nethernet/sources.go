@@ -104,12 +104,23 @@ func (s *Sources) LastHeard() (last time.Time) {
 	return last
 }
 
-// Append appends all sources.
+// Append appends all sources, the active one first.
 func (s *Sources) Append(to []netip.AddrPort) []netip.AddrPort {
-	for _, source := range s.sources {
-		to = append(to, source.at)
+	for i := range s.sources {
+		to = append(to, s.sources[(int(s.active)+i)%len(s.sources)].at)
 	}
 	return to
+}
+
+// RestoreSources returns the Sources of a session that another process had. all is what Append gave there; others are
+// left out. The requests are forgotten.
+func RestoreSources(heard time.Time, all []netip.AddrPort) (s Sources) {
+	for _, at := range all[:min(len(all), maxSources)] {
+		if at.IsValid() && s.index(at) < 0 {
+			s.sources = append(s.sources, source{at, heard})
+		}
+	}
+	return s
 }
 
 // part is enough of an ID to tell the requests of one client apart.

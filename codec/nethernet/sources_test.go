@@ -51,8 +51,18 @@ func TestSourcesOfAJoin(t *testing.T) {
 	if s.To(unhex(t, firstCheck)) != peer(2) || s.To([]byte{22}) != peer(2) || s.To(response(77)) != peer(2) {
 		t.Error("the server's own datagrams do not go to the active source")
 	}
-	if all := s.Append(nil); len(all) != 2 || all[0] != peer(1) || all[1] != peer(2) {
+	all := s.Append(nil)
+	if len(all) != 2 || all[0] != peer(2) || all[1] != peer(1) {
 		t.Error(all)
+	}
+	again := RestoreSources(at(30), append(all, all[0], netip.AddrPort{}))
+	if again.Active() != peer(2) || !again.Heard(at(40), peer(1)) || again.Heard(at(40), peer(3)) ||
+		len(again.Append(nil)) != 2 {
+		t.Error(again.Append(nil))
+	}
+	many := RestoreSources(at(30), make([]netip.AddrPort, 100))
+	if many.Active().IsValid() {
+		t.Error(many.Append(nil))
 	}
 }
 

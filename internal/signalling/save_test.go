@@ -1,0 +1,89 @@
+package signalling
+
+import (
+	"net/netip"
+	"reflect"
+	"testing"
+	"time"
+
+	"tidegate/internal/record"
+)
+
+// saved is the record that holds tickets in this test.
+type saved struct {
+	Tickets []SavedTicket `cbor:"1,keyasint"`
+}
+
+// TestSavedTickets gives the joins of one process to another, which goes on with them.
+func TestSavedTickets(t *testing.T) {
+	old := NewTickets(DefaultLimits, nil)
+	waiting, playing := answered(t, old, player, "1"), answered(t, old, player, "2")
+	waiting.ClientPassword = "secret"
+	old.Admit(start, playing, source, 3)
+	if _, err := old.Ask(start, "3", "arena", player, server); err != nil {
+		t.Fatal(err)
+	}
+	var read saved
+	if err := record.Read(record.Append(nil, &saved{old.Save(start.Add(time.Second))}), &read); err != nil {
+		t.Fatal(err)
+	}
+	var over []Join
+	k := NewTickets(DefaultLimits, func(j Join) { over = append(over, j) })
+	later := start.Add(time.Hour) // the other process's clock
+	if lost := k.Restore(later, read.Tickets); lost != 0 {
+		t.Errorf("%d are lost", lost)
+	}
+	if u, s := k.Sizes(); u != 1 || s != 1 || k.networks[waiting.network] != 1 {
+		t.Errorf("%d wait, %d play", u, s)
+	}
+	one, two := k.Find(later, []byte("srv1:cli1")), k.Find(later, []byte("srv2:cli2"))
+	if one == nil || two == nil || one.ClientPassword != "secret" || one.Target != target {
+		t.Fatal(one, two)
+	}
+	if owner, ok := k.Admit(later, two, source, 5); owner != 3 || !ok {
+		t.Error(owner, ok)
+	}
+	k.Expire(later.Add(DefaultLimits.Patience - 1100*time.Millisecond))
+	if len(over) != 0 {
+		t.Errorf("%+v", over)
+	}
+	k.Expire(later.Add(DefaultLimits.Patience - time.Second))
+	if len(over) != 1 || over[0].Stage != NeverCame || over[0].ID != "1" {
+		t.Errorf("%+v", over)
+	}
+	if joins := k.Joins(source.Addr()); len(joins) != 1 || joins[0].Stage != Admitted {
+		t.Errorf("%+v", joins)
+	}
+	if lost := k.Restore(later, read.Tickets); lost != 1 { // the one that plays is there
+		t.Errorf("%d are lost", lost)
+	}
+}
+
+// TestDamagedTickets empties each field by itself. A ticket without a field that it needs is lost, and none panics.
+func TestDamagedTickets(t *testing.T) {
+	old := NewTickets(DefaultLimits, nil)
+	answered(t, old, player, "1")
+	whole := old.Save(start)[0]
+	needed := map[string]bool{
+		"Client": true, "Target": true, "ServerUfrag": true, "ServerPassword": true, "ClientUfrag": true,
+	}
+	for i := range reflect.TypeFor[SavedTicket]().NumField() {
+		name := reflect.TypeFor[SavedTicket]().Field(i).Name
+		damaged := whole
+		reflect.ValueOf(&damaged).Elem().Field(i).SetZero()
+		k := NewTickets(DefaultLimits, nil)
+		if lost := k.Restore(start, []SavedTicket{damaged}); (lost == 1) != needed[name] {
+			t.Errorf("without %s, %d are lost", name, lost)
+		}
+	}
+	many := make([]SavedTicket, 1000)
+	for i := range many {
+		many[i] = whole
+		many[i].ClientUfrag += string(rune('a' + i))
+		many[i].Client = netip.AddrFrom4([4]byte{10, byte(i >> 8), byte(i), 1})
+	}
+	k := NewTickets(DefaultLimits, nil)
+	if lost := k.Restore(start, many); lost != len(many)-DefaultLimits.Unfinished {
+		t.Errorf("%d are lost", lost)
+	}
+}
