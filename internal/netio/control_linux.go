@@ -78,3 +78,9 @@ func appendSource(b []byte, from netip.Addr) []byte {
 	copy(info[:], ip[:])
 	return appendControl(b, unix.SOL_IPV6, unix.IPV6_PKTINFO, info[:])
 }
+
+// metadata is the kernel's information about a message, apart from its sender.
+type metadata struct {
+	size int        // of each datagram in the message; 0: there is only one
+	at   netip.Addr // destination address, if the socket asks for it
+}

@@ -1,7 +1,6 @@
 package netio
 
 import (
-	"net/netip"
 	"syscall"
 	"unsafe"
 
@@ -36,12 +35,6 @@ type inbox struct {
 	next     int // first free slot
 	first    int // slot of the first message of the last read
 	current  int // slot that is being delivered; -1 for none
-}
-
-// metadata is the kernel's information about a message, apart from its sender.
-type metadata struct {
-	size int        // of each datagram in the message; 0: there is only one
-	at   netip.Addr // destination address, if the socket asks for it
 }
 
 func newInbox() *inbox {

@@ -96,17 +96,6 @@ type Socket interface {
 	Close()
 }
 
-// SharesPorts reports whether several Pollers of a backend can listen on one address (SocketOptions.ReusePort).
-func SharesPorts(b Backend) bool { return b.Used() != Portable }
-
-// New opens a Poller with a backend.
-func New(o Options) (Poller, error) {
-	if o.Backend == Portable {
-		return newPortable(o), nil
-	}
-	return newNative(o)
-}
-
 // endpoint is the part of a Socket that all backends share.
 type endpoint struct {
 	addr   netip.AddrPort

@@ -15,14 +15,6 @@ const (
 	Portable                // package net, everywhere
 )
 
-// Used returns the backend that New opens for b on this platform.
-func (b Backend) Used() Backend {
-	if b == Portable {
-		return Portable
-	}
-	return native
-}
-
 // String returns the name of the backend, as in the configuration.
 func (b Backend) String() string { return [...]string{"auto", "epoll", "portable"}[b] }
 
