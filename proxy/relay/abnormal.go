@@ -21,7 +21,7 @@ type Ended struct {
 // A relayed session has no goodbyes, so its silence is normal.
 func isAbnormal(p *session, blame stats.Party, why codec.Reason) bool {
 	switch {
-	case !p.established, why == codec.Closed, why == codec.ServerStopped && blame == stats.ByProxy:
+	case !p.life.hasJoined(), why == codec.Closed, why == codec.ServerStopped && blame == stats.ByProxy:
 		return false
 	}
 	return !p.isRelayed() || why != codec.TimedOut

@@ -16,7 +16,7 @@ func (r *Relay) asked(now time.Time, e *Entry, ev *codec.Event) {
 	p.hello.Data, p.hello.Pad = bytes.Clone(ev.Payload), ev.Pad
 	p.identify(ev.Identity, &r.identities)
 	switch {
-	case p.ahead:
+	case p.life == asking:
 		r.introduce(now, e)
 	case !p.route.provesFirst(p.protocol):
 		r.dial(now, e, nil)
@@ -47,9 +47,11 @@ func (r *Relay) admit(now time.Time, e *Entry, id uint16) {
 			r.end(now, e, stats.ByProxy, codec.Goodbye{Reason: codec.ServerFull})
 			return
 		}
-		p.ownsID = true
+		p.origin = ownID
+	} else {
+		p.origin = serversID
 	}
-	p.id, p.admitted = id, true
+	p.id = id
 	p.client.Conn.Admit(now, id)
 }
 
@@ -58,6 +60,9 @@ func (r *Relay) admit(now time.Time, e *Entry, id uint16) {
 // session asks again later.
 func (r *Relay) dial(now time.Time, e *Entry, failed *upstream.Server) bool {
 	p := &e.Value
+	if p.life == opening {
+		r.enter(now, e, dialing)
+	}
 	p.upstream = side{Sender: bridge.Sender{Keeps: p.route.Failover.Hold > 0}}
 	p.server = p.route.pool.Pick(now, e.Key.Client.Addr(), failed)
 	if p.server == nil && p.route.pool.AnyReserved() {
@@ -107,7 +112,7 @@ func (r *Relay) reach(now time.Time, e *Entry) bool {
 	hello.Tentative = !p.client.up && !p.protocol.Spec().ServerFirst || p.hold != nil && p.hold.ticket != nil
 	hello.Patient = p.hold == nil
 	hello.Held = p.route.Failover.Hold > 0
-	if p.ahead {
+	if p.life == asking {
 		p.upstream.Conn = p.route.speaks.(codec.Granter).DialAhead(now, p.server.Addr, hello)
 	} else {
 		p.upstream.Conn = p.route.speaks.Dial(now, p.server.Addr, hello)
@@ -119,7 +124,7 @@ func (r *Relay) reach(now time.Time, e *Entry) bool {
 func (r *Relay) retry(now time.Time, e *Entry, why codec.Reason) bool {
 	p := &e.Value
 	p.route.pool.Failed(p.server, now, r.born.Add(p.askedAt), why.String())
-	if p.ending || !p.client.Live() || !p.mayTry() {
+	if p.isEnding() || !p.client.Live() || !p.mayTry() {
 		return false
 	}
 	failed := p.server
@@ -132,14 +137,13 @@ func (r *Relay) retry(now time.Time, e *Entry, why codec.Reason) bool {
 // establish notes that a side has connected. The session is established once both sides are.
 func (r *Relay) establish(now time.Time, e *Entry) {
 	p := &e.Value
-	if !p.client.up || !p.upstream.up || p.ending {
+	if !p.client.up || !p.upstream.up || p.isEnding() {
 		return
 	}
 	r.table.settleDown(e)
 	r.counters.Established++
-	if !p.established {
-		p.established = true
-		p.tally.Establish(now.Sub(p.opened))
+	if p.life.isJoining() {
+		r.enter(now, e, joined)
 	}
 	p.heard = now
 	r.journal.established(now, e)
@@ -153,7 +157,7 @@ func (r *Relay) askFirst(now time.Time, e *Entry) {
 	p := &e.Value
 	client := p.client.Conn.(codec.Deferrer)
 	client.Defer()
-	p.ahead = true
+	r.enter(now, e, asking)
 	p.identify(client.Identity(), &r.identities)
 	r.dial(now, e, nil)
 }
@@ -169,7 +173,7 @@ func (r *Relay) granted(now time.Time, e *Entry, server uint64) {
 // introduce sends the client's Hello to the server that was asked ahead.
 func (r *Relay) introduce(now time.Time, e *Entry) {
 	p := &e.Value
-	p.ahead = false
+	r.enter(now, e, dialing)
 	if p.upstream.Live() {
 		p.upstream.Conn.(codec.Introducer).Introduce(now, p.hello)
 		r.dirty.mark(e)

@@ -206,8 +206,7 @@ func reseek(r *Relay, now time.Time, e *Entry) {
 	p := &e.Value
 	r.counters.Held++
 	r.journal.held(e, codec.TransportError)
-	p.hold = &hold{since: now, until: now.Add(p.route.Failover.Hold)}
-	r.waiting.queue(e)
+	r.hold(now, e, seeking, hold{until: now.Add(p.route.Failover.Hold)})
 	r.leaveServer(now, p)
 	r.waiting.seek(now, e)
 }

@@ -74,7 +74,7 @@ func (c *crowdNet) asleep(from netip.AddrPort) *Entry {
 	r := c.relay
 	d := r.listeners[0]
 	e, err := r.table.Add(sessions.Key{Listener: d.index, Client: from}, session{
-		listener: d, route: d.route, protocol: d.entries[0].protocol, tally: d.entries[0].tally, established: true,
+		listener: d, route: d.route, protocol: d.entries[0].protocol, tally: d.entries[0].tally, life: joined,
 		heard: c.now,
 		terminated: &terminated{
 			bridge:   d.entries[0].bridge,

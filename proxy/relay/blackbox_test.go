@@ -197,8 +197,8 @@ func TestAbnormalEnds(t *testing.T) {
 		{stats.ByProxy, codec.Violation, true, true},
 		{stats.ByUpstream, codec.NoConnection, true, true},
 	} {
-		plain := &session{established: true}
-		whole := &session{established: true, terminated: new(terminated)}
+		plain := &session{life: joined}
+		whole := &session{life: joined, terminated: new(terminated)}
 		if got := isAbnormal(whole, c.blame, c.why); got != c.terminated {
 			t.Errorf("terminated, by %v, %v: %t", c.blame, c.why, got)
 		}

@@ -30,7 +30,7 @@ func (r *Relay) received(now time.Time, e *Entry, from filter.Direction, m *code
 func (r *Relay) receivedOne(now time.Time, e *Entry, from filter.Direction, m *codec.Message, head []byte) bool {
 	p := &e.Value
 	r.countMessage(p, from, m)
-	if p.ending {
+	if p.isEnding() {
 		r.drops.count(now, dropped{stats.DropClosing, p.listener, e.Key.Client, len(m.Payload), nil})
 		return false
 	}

@@ -43,6 +43,7 @@ func (ps *closingConns) add(now time.Time, e *Entry, r *Relay) {
 		conn: p.upstream.Conn, socket: p.socket, of: e, preamble: p.preamble,
 		until: now.Add(lingerTime), over: p.upstream.Down,
 	}
+	p.socket = nil // it belongs to x now
 	x.flush(now, r)
 	if x.over || len(ps.list) == maxClosing {
 		x.socket.Close()
@@ -123,7 +124,7 @@ func (x *closingConn) flush(now time.Time, r *Relay) {
 func (x *closingConn) hand(now time.Time, r *Relay, m *codec.Message) {
 	p := &x.of.Value
 	x.late += len(m.Payload)
-	if p.hold == nil || p.hold.phase != seeking || x.late > maxLate {
+	if p.life != seeking || x.late > maxLate {
 		r.drops.count(now, dropped{stats.DropClosing, p.listener, x.of.Key.Client, len(m.Payload), nil})
 		return
 	}

@@ -103,7 +103,7 @@ func (o *sessionCopy) leave(r *Relay) {
 	}
 	delete(r.journal.causes, p.serial)
 	r.guard.discharge(&p.meter, v.Client.Addr())
-	if p.established {
+	if p.life.hasJoined() {
 		p.tally.Established--
 	}
 	p.tally.Opened--

@@ -216,7 +216,7 @@ func TestCopyWithAnIDThatIsTaken(t *testing.T) {
 	r.precopy.start(nil)
 	copies := []copiedPass{copyPass(r, w.Now())}
 	ended, lives := r.table.Get(w.keyOf(first)), r.table.Get(w.keyOf(second))
-	if !ended.Value.ownsID || !lives.Value.ownsID {
+	if ended.Value.origin != ownID || lives.Value.origin != ownID {
 		t.Fatal("the Relay has not given the client IDs")
 	}
 	id := ended.Value.id
@@ -242,7 +242,7 @@ func TestCopyWithAnIDThatIsTaken(t *testing.T) {
 		}
 	}
 	e := i.relay.table.Get(w.keyOf(second))
-	if e == nil || i.relay.table.Len() != 1 || !e.Value.ownsID || e.Value.id != id || e.Value.route.ids.count != 1 {
+	if e == nil || i.relay.table.Len() != 1 || e.Value.origin != ownID || e.Value.id != id || e.Value.route.ids.count != 1 {
 		t.Errorf("%d sessions at the successor, %+v", i.relay.table.Len(), e)
 	}
 }

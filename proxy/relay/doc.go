@@ -26,6 +26,7 @@
 //
 //   - sides.go, events.go, admit.go: which of the two sides had an input, their events, and when each is admitted
 //   - refused.go, failover.go, move.go: a server that cannot be reached, a lost server, and the farewell to a server
+//   - life.go: the states of a session, and the one function that enters a state
 //   - places.go, verdict.go: room in the table, and verdicts about messages and datagrams
 //   - carry.go, end.go: messages for package bridge, and the end of both kinds of sessions
 //

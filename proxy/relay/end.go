@@ -14,16 +14,15 @@ func (r *Relay) end(now time.Time, e *Entry, blame stats.Party, why codec.Goodby
 	if r.farewell {
 		limit = r.settings.DrainTimeout
 	}
-	if last := now.Add(limit); !p.ending {
-		p.ending, p.expires, p.dialBy = true, last, time.Time{}
-		p.why, p.blame = why.Reason, blame
-		r.waiting.endHold(p)
+	if last := now.Add(limit); !p.isEnding() {
+		p.expires, p.why, p.blame = last, why.Reason, blame
+		r.enter(now, e, p.life.ended())
 	} else if last.Before(p.expires) {
 		p.expires = last
 	}
 	r.sendJoined(now, e)
 	if p.client.Live() {
-		p.client.Conn.Close(now, toClient(why, p.admitted))
+		p.client.Conn.Close(now, toClient(why, p.origin != noID))
 	}
 	if p.upstream.Live() {
 		p.upstream.Conn.Close(now, toServer(why, blame))
@@ -72,9 +71,9 @@ func toClient(why codec.Goodbye, admitted bool) codec.Goodbye {
 // connections.
 func (p *session) expiry(s *Settings) time.Time {
 	switch {
-	case p.isRelayed() && !p.established && !p.listens():
+	case p.isRelayed() && p.life == opening && !p.listens():
 		return p.opened.Add(s.HandshakeTimeout)
-	case !p.isRelayed() && (p.ending || !p.client.up || !p.upstream.up):
+	case !p.isRelayed() && (p.isEnding() || !p.client.up || !p.upstream.up):
 		return p.expires
 	}
 	return p.heard.Add(idleOf(p.protocol, s.IdleTimeout))
@@ -93,33 +92,26 @@ func idleOf(p codec.Protocol, idle time.Duration) time.Duration {
 func (r *Relay) forget(now time.Time, e *Entry) {
 	p := &e.Value
 	r.journal.ended(now, e, p.blame, p.why)
-	r.waiting.endHold(p)
-	if p.ownsID {
-		p.route.ids.free(p.id)
-	}
-	r.presence.remove(p)
-	r.held.set(e, 0)
-	r.samples.lastOfClient(p)
-	r.samples.lastOfServer(p)
 	r.remove(now, e, p.blame, p.why)
-	p.forgotten = true
 }
 
 // remove removes a session from the table, and counts its end.
 func (r *Relay) remove(now time.Time, e *Entry, blame stats.Party, why codec.Reason) {
 	p := &e.Value
 	r.abnormal.tell(now, e, blame, why)
+	delete(r.watches, p.serial)
+	hasJoined, isKnown := p.life.hasJoined(), p.isKnown()
+	r.enter(now, e, gone)
 	p.hangUp()
 	if p.face = p.home(); p.face != p.listener.socket { // a stream, or a socket made by part
 		p.face.Close()
 	}
-	if p.isKnown() {
+	if isKnown {
 		r.known.remove(p.listener, e.Key.Client)
 	}
 	delete(r.journal.causes, p.serial)
-	delete(r.watches, p.serial)
 	r.counters.Closed++
-	p.tally.End(blame, why, p.established)
+	p.tally.End(blame, why, hasJoined)
 	r.retired.left(p.listener)
 	r.guard.discharge(&p.meter, e.Key.Client.Addr())
 	r.table.Remove(e)
@@ -128,9 +120,9 @@ func (r *Relay) remove(now time.Time, e *Entry, blame stats.Party, why codec.Rea
 // endRelayed forgets a session. It tells neither side, since no goodbye is common to all protocols.
 func (r *Relay) endRelayed(now time.Time, e *Entry, blame stats.Party, why codec.Reason) {
 	p := &e.Value
-	r.offload.recall(e)
+	r.offload.recall(e) // counts what the kernel has forwarded
 	switch {
-	case p.established:
+	case p.life == joined:
 		r.journal.ended(now, e, blame, why)
 	case !p.answered && p.server != nil: // bounded, since clients may be forged
 		r.drops.count(now, dropped{stats.DropUnanswered, p.listener, p.server.Addr, 0, nil})

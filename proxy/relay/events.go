@@ -38,7 +38,7 @@ func (r *Relay) poll(now time.Time, e *Entry, touched sides) (found bool) {
 	case p.upstream.HasLost() && p.upstream.Live() && !p.upstream.Away:
 		r.carrier.Purge(now, &p.upstream.Sender, &p.bridge.ToServer)
 		r.carried(now, e)
-	case p.hold != nil && p.hold.phase == quiescing:
+	case p.life == moving:
 		r.quiesce(now, e)
 	}
 	return found
@@ -83,11 +83,11 @@ func (r *Relay) upstreamEvent(now time.Time, e *Entry, ev *codec.Event) {
 		if p.route.pool.Answered(p.server, now) {
 			r.journal.serverUp(p.route.Upstream.Name, p.server.Addr)
 		}
-		if p.hold != nil {
+		if p.life.isHeld() {
 			r.regain(now, e, ev.Client)
 			return
 		}
-		if !p.route.provesFirst(p.protocol) && p.client.Live() && !p.ending {
+		if !p.route.provesFirst(p.protocol) && p.client.Live() && !p.isEnding() {
 			r.admit(now, e, ev.Client)
 		}
 		r.establish(now, e)
@@ -135,8 +135,8 @@ func (r *Relay) upstreamGone(now time.Time, e *Entry, why codec.Goodbye) {
 	p := &e.Value
 	r.samples.refused(p, why.Reason)
 	switch {
-	case p.hold == nil:
-	case p.hold.phase != seeking:
+	case !p.life.isHeld():
+	case p.life != seeking:
 		p.blameServer(now, why.Reason)
 		r.depart(now, e)
 		return
@@ -148,7 +148,7 @@ func (r *Relay) upstreamGone(now time.Time, e *Entry, why codec.Goodbye) {
 	if !p.upstream.up && unreachable && r.retry(now, e, why.Reason) {
 		return
 	}
-	if p.established && p.route.Failover.isLoss(why.Reason) {
+	if p.life.hasJoined() && p.route.Failover.isLoss(why.Reason) {
 		p.route.pool.Doubt(p.server, now)
 	}
 	if !r.lose(now, e, why.Reason) {

@@ -94,7 +94,7 @@ func (x *Exporter) session(e *Entry, b []byte) []byte {
 		Protocol: p.protocol.Spec().Name, Serial: p.serial,
 		OwnFace: p.isOwn(p.home()), HasSocket: p.socket != nil, Preamble: savePreamble(p.preamble),
 		Meter: x.meter(&p.meter), Opened: record.MomentOf(x.now, p.opened), Heard: record.MomentOf(x.now, p.heard),
-		Tries: p.tries, Refused: p.refused, Established: p.established, Answered: p.answered,
+		Tries: p.tries, Refused: p.refused, Established: p.life.hasJoined(), Answered: p.answered,
 		Full: x.relay.table.IsEstablished(e), Known: p.isKnown(), Cause: x.relay.journal.causes[p.serial],
 	}
 	if face := p.home(); !v.OwnFace && face != p.listener.socket {
@@ -117,7 +117,7 @@ func (x *Exporter) session(e *Entry, b []byte) []byte {
 		}
 		x.relay.offload.review(x.now, e)
 	case p.isPending():
-		v.ID, v.OwnsID, v.Identity, v.Calm = p.id, p.ownsID, p.pending.identity, true
+		v.ID, v.OwnsID, v.Identity, v.Calm = p.id, p.origin == ownID, p.pending.identity, true
 		v.Body, v.Age = p.pending.body, x.now.Sub(p.pending.at)
 	default:
 		x.facts(e, v)
@@ -187,11 +187,11 @@ func (x *Exporter) buckets(n *node) (all []record.Moment) {
 // facts adds the fields of a terminated session that its body does not have.
 func (x *Exporter) facts(e *Entry, v *savedSession) {
 	p := &e.Value
-	v.ID, v.OwnsID = p.id, p.ownsID
+	v.ID, v.OwnsID = p.id, p.origin == ownID
 	if c, ok := p.client.Conn.(codec.Identity); ok && x.relay.presence.has(p) {
 		v.Identity = c.Identity()
 	}
-	v.Calm = v.Full && p.isCalm() && len(x.closing[e]) == 0 && x.places[e] == 0
+	v.Calm = v.Full && p.life == joined && p.isCalm() && len(x.closing[e]) == 0 && x.places[e] == 0
 }
 
 // body adds the body of a terminated session to its record.
@@ -209,7 +209,8 @@ func (x *Exporter) body(e *Entry, room *exportRoom) {
 		},
 		SampleDue: record.MomentOf(now, x.relay.samples.born.Add(p.sampleDue)),
 		AskedAt:   record.MomentOf(now, x.relay.born.Add(p.askedAt)),
-		Admitted:  p.admitted, Ending: p.ending, Choked: p.choked, Ahead: p.ahead, Searches: p.searches,
+		Admitted:  p.origin != noID, Ending: p.isEnding(), Choked: p.choked, Ahead: p.life == asking,
+		Searches: p.searches,
 		Why: p.why, Blame: p.blame, Place: x.places[e],
 	}
 	if p.earlier != nil {
@@ -219,7 +220,7 @@ func (x *Exporter) body(e *Entry, room *exportRoom) {
 	}
 	if h := p.hold; h != nil {
 		v.Hold = &savedHold{
-			Since: record.MomentOf(now, h.since), Until: record.MomentOf(now, h.until), Phase: h.phase,
+			Since: record.MomentOf(now, h.since), Until: record.MomentOf(now, h.until), Phase: uint8(p.life - seeking),
 			Next: record.MomentOf(now, h.next), To: h.to,
 			Limit: record.MomentOf(now, h.departure.limit), Acked: record.MomentOf(now, h.departure.acked),
 			Heard: record.MomentOf(now, h.departure.heard),

@@ -18,7 +18,7 @@ const newsTime = 100 * time.Millisecond
 
 // mayHold reports whether a session is held when its server is lost.
 func (p *session) mayHold() bool {
-	return p.route.Failover.Hold > 0 && p.established && !p.ending && p.client.Live()
+	return p.route.Failover.Hold > 0 && p.life.hasJoined() && !p.isEnding() && p.client.Live()
 }
 
 // lose begins to hold a session whose server is lost. It reports whether it does.
@@ -29,8 +29,7 @@ func (r *Relay) lose(now time.Time, e *Entry, why codec.Reason) bool {
 	}
 	r.counters.Held++
 	r.journal.held(e, why)
-	p.hold = &hold{since: now, until: now.Add(p.route.Failover.Hold)}
-	r.waiting.queue(e)
+	r.hold(now, e, seeking, hold{until: now.Add(p.route.Failover.Hold)})
 	p.blameServer(now, why)
 	r.leaveServer(now, p)
 	r.waiting.seek(now, e)
@@ -89,7 +88,6 @@ func (r *Relay) misfit(now time.Time, e *Entry, offered uint16) {
 	wait := p.route.pool.OfferedID(p.hold.ticket, offered)
 	p.upstream.Conn.Close(now, codec.Goodbye{Reason: codec.Closed})
 	r.closing.add(now, e, r)
-	p.socket = nil // it belongs to the closing connection now
 	r.leaveServer(now, p)
 	if !wait {
 		r.end(now, e, stats.ByUpstream, codec.Goodbye{Reason: codec.ServerStopped})
@@ -107,7 +105,7 @@ func (r *Relay) regain(now time.Time, e *Entry, client uint16) {
 		c.Confirm(now)
 	}
 	held := now.Sub(p.hold.since)
-	r.waiting.endHold(p)
+	r.enter(now, e, joined)
 	p.heard = now
 	if resetter, ok := p.client.Conn.(codec.WorldResetter); ok {
 		resetter.ResetWorld(now)
@@ -134,7 +132,7 @@ func (r *Relay) abandonSilent(now time.Time, e *Entry) {
 		return
 	}
 	p.dialBy = time.Time{}
-	if p.upstream.Conn == nil && p.hold == nil && !p.ending && p.client.Live() {
+	if p.needsServer() {
 		r.dial(now, e, nil)
 		r.dirty.mark(e)
 		return

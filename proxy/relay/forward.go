@@ -87,7 +87,7 @@ type offload struct {
 // fragmented or too large.
 func (o *offload) offer(now time.Time, e *Entry) {
 	p := &e.Value
-	if o.forwarder == nil || !p.established || p.gate != codec.GateOpen || !p.listener.forwardable || p.isFar() ||
+	if o.forwarder == nil || p.life != joined || p.gate != codec.GateOpen || !p.listener.forwardable || p.isFar() ||
 		o.watches(e) {
 		return
 	}

@@ -39,21 +39,11 @@ func (f *Failover) isLoss(why codec.Reason) bool {
 // hold is a session's state while it has no server, or is about to leave it.
 type hold struct {
 	since, until time.Time
-	phase        phase
 	next         time.Time        // when the session is due; zero: after the next event
 	to           netip.AddrPort   // the operator's choice of a server; zero: any
 	ticket       *upstream.Ticket // its place in the line of its server; nil: any client ID will do
 	departure    departure
 }
-
-// phase is a session's progress from one server to the next.
-type phase uint8
-
-const (
-	seeking   phase = iota // the session waits for a server, or asks one
-	quiescing              // moved: the old server acknowledges and answers its messages
-	closing                // moved: the old server gets a goodbye
-)
 
 // departure is the state of a session that leaves its server.
 type departure struct {

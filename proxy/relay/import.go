@@ -139,7 +139,9 @@ func (c *candidate) check(i *Importer) error {
 	case v.Body == nil:
 	case v.Calm:
 		at := c.at.Add(-min(max(v.Age, 0), time.Hour))
-		c.terminated = &terminated{pending: &pending{body: v.Body, at: at, identity: v.Identity}}
+		c.terminated = &terminated{
+			pending: &pending{body: v.Body, at: at, identity: v.Identity}, origin: serversID,
+		}
 		c.trust.answered = v.Known
 	default:
 		if err := c.restoreWhole(i); err != nil {
@@ -147,7 +149,9 @@ func (c *candidate) check(i *Importer) error {
 		}
 	}
 	if c.terminated != nil {
-		c.id, c.ownsID = v.ID, v.OwnsID
+		if c.id = v.ID; v.OwnsID {
+			c.origin = ownID
+		}
 	}
 	switch {
 	case len(c.sockets) > 0:
@@ -232,7 +236,10 @@ func (c *candidate) restoreFigures(now time.Time) {
 	c.via, c.preamble, c.serial = v.Via.restore(), v.Preamble.restore(), v.Serial
 	c.opened, c.heard = v.Opened.Time(now), v.Heard.Time(now)
 	c.fromClient, c.fromServer = v.FromClient.restore(), v.FromServer.restore()
-	c.tries, c.refused, c.established, c.answered = v.Tries, v.Refused, v.Established, v.Answered
+	c.tries, c.refused, c.answered = v.Tries, v.Refused, v.Answered
+	if v.Established {
+		c.life = joined // unless its second part says more
+	}
 	switch {
 	case v.Gate != nil:
 		c.gate = *v.Gate
@@ -299,7 +306,7 @@ func (c *candidate) enter(i *Importer) {
 	r.serials.last = max(r.serials.last, p.serial)
 	r.counters.Opened++
 	p.tally.Opened++
-	if p.established {
+	if p.life.hasJoined() {
 		p.tally.Established++
 	}
 	r.guard.enroll(&p.meter, v.Client.Addr())

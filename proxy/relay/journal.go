@@ -20,6 +20,7 @@ type journal struct {
 	lines  logLimiter
 	causes map[SessionID]string // bans, rules and limits that end sessions, until their lines are written
 
+	wrong      int               // states that could not follow
 	forwarding ratelimit.Limiter // for lines about sessions that the kernel does not forward
 }
 
@@ -81,6 +82,16 @@ func (j *journal) line(line *zerolog.Event, e *Entry) *zerolog.Event {
 	return line
 }
 
+// mostWrong bounds the lines about states that could not follow.
+const mostWrong = 16
+
+// astray logs a state that cannot follow the session's own, which is a fault of the Relay.
+func (j *journal) astray(e *Entry, last, next life) {
+	if j.wrong++; j.wrong <= mostWrong {
+		j.of(j.log.Error(), e).Stringer("state", last).Stringer("next", next).Msg("fault: a session cannot enter a state")
+	}
+}
+
 // because stores the ban, rule or limit that ends a session, for its last line.
 func (j *journal) because(e *Entry, cause string) { j.causes[e.Value.serial] = cause }
 
@@ -96,11 +107,11 @@ func (j *journal) becauseBanned(e *Entry, network netip.Prefix) {
 // ended writes the lines about a session's end.
 func (j *journal) ended(now time.Time, e *Entry, blame stats.Party, why codec.Reason) {
 	p, kind := &e.Value, lineFailed
-	if p.established {
+	if p.life.hasJoined() {
 		kind = lineEnded
 	}
 	cause := j.causes[p.serial]
-	if p.established || p.isKnown() { // not of a client whose address may be forged
+	if p.life.hasJoined() || p.isKnown() { // not of a client whose address may be forged
 		j.last(now, j.line(j.access.Log(), e), p, blame, why, cause).Time("opened", p.opened).Send()
 	}
 	if suppressed, ok := j.lines.allow(now, kind, e.Key.Client.Addr()); ok {

@@ -62,7 +62,7 @@ func (p *session) proved() bool {
 	case codec.ProvedConnect:
 		return p.client.up
 	case codec.ProvedClientID:
-		return p.client.up && p.ownsID // servers choose their own IDs in order from 1
+		return p.client.up && p.origin == ownID // servers choose their own IDs in order from 1
 	case codec.ProvedEcho:
 		echoer, ok := p.client.Conn.(codec.Echoer)
 		return ok && echoer.Proved()
@@ -94,7 +94,7 @@ func (t sessionTable) reviewTrust(e *Entry, k *known, heard bool) bool {
 // Where the protocol has no proof, a forged client can seem connected.
 func (t sessionTable) settleDown(e *Entry) {
 	p := &e.Value
-	if p.trust.answered && p.client.up && p.upstream.up && !p.ending {
+	if p.trust.answered && p.client.up && p.upstream.up && !p.isEnding() {
 		t.Establish(e)
 	}
 }

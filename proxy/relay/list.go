@@ -107,11 +107,11 @@ func (r *Relay) Describe(now time.Time, e *Entry) Session {
 		s.Server = p.server.Addr
 	}
 	if p.isRelayed() {
-		s.Relayed, s.Established, s.Forwarded = true, p.established, p.shortcut != nil
+		s.Relayed, s.Established, s.Forwarded = true, p.life == joined, p.shortcut != nil
 		return s
 	}
-	s.Established = p.client.up && p.upstream.up && !p.ending
-	s.Ending, s.Held = p.ending, p.hold != nil
+	s.Established = p.client.up && p.upstream.up && !p.isEnding()
+	s.Ending, s.Held = p.isEnding(), p.life.isHeld()
 	s.ClientStats, s.UpstreamStats = p.stats()
 	return s
 }

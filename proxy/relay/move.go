@@ -39,7 +39,8 @@ func (r *Relay) quiesce(now time.Time, e *Entry) {
 		return
 	}
 	p.upstream.Conn.Close(now, codec.Goodbye{Reason: codec.Closed})
-	p.hold.phase, p.hold.next = closing, now.Add(stats.RTT+closeTime)
+	p.hold.next = now.Add(stats.RTT + closeTime)
+	r.enter(now, e, leaving)
 	r.settle(now, e)
 }
 
@@ -48,7 +49,7 @@ func (r *Relay) quiesce(now time.Time, e *Entry) {
 func (r *Relay) depart(now time.Time, e *Entry) {
 	p := &e.Value
 	r.closing.add(now, e, r)
-	p.socket = nil // it belongs to the closing connection now
 	r.leaveServer(now, p)
+	r.enter(now, e, seeking)
 	r.waiting.seek(now, e)
 }

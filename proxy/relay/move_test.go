@@ -142,9 +142,10 @@ func TestPartingsAreBounded(t *testing.T) {
 	ps.list = make([]*closingConn, maxClosing)
 	e := s.entry()
 	p := &e.Value
+	socket := p.socket.(*simSocket)
 	p.upstream.Conn.Close(s.Now(), codec.Goodbye{Reason: codec.Closed})
 	ps.add(s.Now(), e, s.proxy.relay)
-	if len(ps.list) != maxClosing || !p.socket.(*simSocket).closed || len(s.proxy.out) == 0 {
+	if len(ps.list) != maxClosing || p.socket != nil || !socket.closed || len(s.proxy.out) == 0 {
 		t.Errorf("%d partings, %d datagrams", len(ps.list), len(s.proxy.out))
 	}
 	ps.list = nil
@@ -346,7 +347,7 @@ func TestLateWordsAreBounded(t *testing.T) {
 	s := movable(t, simnet.Weather{Latency: 5 * time.Millisecond}, raknet6())
 	e := s.entry()
 	x := &closingConn{of: e}
-	e.Value.hold = &hold{}
+	e.Value.life = seeking
 	m := codec.Message{Payload: make([]byte, 1000), Mode: codec.Unreliable}
 	m.Payload[0] = 0x86
 	for range 2 * maxLate / len(m.Payload) {
@@ -356,5 +357,5 @@ func TestLateWordsAreBounded(t *testing.T) {
 		dropped == 2*maxLate/len(m.Payload) {
 		t.Errorf("%d messages were dropped", dropped)
 	}
-	e.Value.hold = nil
+	e.Value.life = joined
 }

@@ -22,7 +22,7 @@ func (p *session) spare(stood time.Duration) {
 	}
 	p.spared = stood
 	if p.isRelayed() {
-		if !p.established {
+		if p.life == opening {
 			p.opened = p.opened.Add(d)
 		}
 		return
@@ -30,7 +30,7 @@ func (p *session) spare(stood time.Duration) {
 	if !p.dialBy.IsZero() {
 		p.dialBy = p.dialBy.Add(d)
 	}
-	if !p.established && !p.ending {
+	if p.life.isJoining() {
 		p.expires = p.expires.Add(d)
 	}
 }

@@ -47,7 +47,9 @@ func complete(r *Relay, now time.Time, e *Entry) bool {
 		}
 	}
 	t.pending = nil
-	t.id, t.ownsID = p.id, p.ownsID
+	if t.id = p.id; p.origin == ownID {
+		t.origin = ownID
+	}
 	*p.terminated = *t
 	r.samples.add(p)
 	r.dirty.mark(e)
@@ -57,7 +59,7 @@ func complete(r *Relay, now time.Time, e *Entry) bool {
 // restoreCalm restores the second part of a session with nothing else under way.
 func restoreCalm(r *Relay, at time.Time, p *session, body []byte) (*terminated, error) {
 	t, _, err := restoreTerminated(r, at, p, body)
-	if err == nil && !t.isCalm() {
+	if err == nil && !(p.life == joined && t.isCalm()) {
 		err = unusable("state", "not established")
 	}
 	return t, err
@@ -65,17 +67,11 @@ func restoreCalm(r *Relay, at time.Time, p *session, body []byte) (*terminated, 
 
 // isCalm reports whether nothing but the connections of a session depends on its second part.
 func (t *terminated) isCalm() bool {
-	return t.client.Live() && t.upstream.Live() && !t.ending && t.hold == nil && t.earlier == nil
+	return t.client.Live() && t.upstream.Live() && t.hold == nil && t.earlier == nil
 }
 
 // discard removes a pending session. Its peers hear nothing, since only the record knew their connections.
 func discard(r *Relay, now time.Time, e *Entry, err error) {
-	p := &e.Value
 	r.journal.of(r.journal.log.Error(), e).Err(err).Msg("session lost: its record is damaged")
-	if p.ownsID {
-		p.route.ids.free(p.id)
-	}
-	r.presence.drop(presenceKey{p.listener.name, p.pending.identity}, p.serial)
 	r.remove(now, e, stats.ByProxy, codec.Violation)
-	p.forgotten = true
 }

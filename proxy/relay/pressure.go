@@ -19,11 +19,11 @@ const (
 // pressure than before.
 func (p *session) press(now time.Time, touched sides) (pressed sides) {
 	limit := float64(p.route.Bridge.Queue)
-	if p.upstream.up && touched != 0 && p.upstream.press(now, p.client.fill(limit)+p.upstream.waiting(limit), p.ending) {
+	if p.upstream.up && touched != 0 && p.upstream.press(now, p.client.fill(limit)+p.upstream.waiting(limit), p.isEnding()) {
 		pressed |= serverSide
 	}
 	// The client is pressed also while the session has no server.
-	if p.client.up && touched != 0 && p.client.press(now, p.upstream.fill(limit)+p.client.waiting(limit), p.ending) {
+	if p.client.up && touched != 0 && p.client.press(now, p.upstream.fill(limit)+p.client.waiting(limit), p.isEnding()) {
 		pressed |= clientSide
 	}
 	return pressed | p.reflect(now)

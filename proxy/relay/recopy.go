@@ -92,7 +92,7 @@ func (p *session) mayBeCopied() bool {
 	if p.isRelayed() {
 		return p.shortcut == nil
 	}
-	return !p.isPending() && !p.dirty && !p.waits && p.isCalm() && p.client.up && p.upstream.up
+	return !p.isPending() && !p.dirty && !p.waits && p.life == joined && p.isCalm() && p.client.up && p.upstream.up
 }
 
 // keeps reports whether the present round has copied the session, and its record would be the same now. The place of a

@@ -14,7 +14,7 @@ const mostRedials = 2
 // redial asks a server again that no longer seems to answer the session's address.
 func (r *Relay) redial(now time.Time, e *Entry) {
 	p := &e.Value
-	if p.upstream.up || !p.upstream.Live() || p.ending {
+	if p.upstream.up || !p.upstream.Live() || p.isEnding() {
 		return
 	}
 	conn, ok := p.upstream.Conn.(codec.Redialer)

@@ -38,7 +38,7 @@ func (p *session) believes(age time.Duration, err error) bool {
 
 // doubtedUntil returns when a session gives up a server that has refused datagrams and is silent since; zero: never.
 func doubtedUntil(r *Relay, p *session) time.Time {
-	if p.refused < refusals || !p.upstream.up || !p.upstream.Live() || p.ending {
+	if p.refused < refusals || !p.upstream.up || !p.upstream.Live() || p.isEnding() {
 		return time.Time{}
 	}
 	return r.born.Add(p.refusedFrom + doubtTime)
@@ -62,7 +62,7 @@ func refused(now time.Time, r *Relay, e *Entry, err error) {
 	switch {
 	case p.upstream.up:
 		believed = believed || stream
-	case p.hold != nil || p.ending || p.mayTry():
+	case p.life.isHeld() || p.isEnding() || p.mayTry():
 		believed = true
 	default:
 		p.route.pool.Failed(p.server, now, r.born.Add(p.askedAt), codec.TransportError.String())

@@ -73,7 +73,7 @@ func (r *Relay) passUp(now time.Time, e *Entry, datagram []byte) {
 	}
 	p.heard, p.via, p.copied = now, p.listener.via(p.via), 0
 	r.drops.has(stats.FateTaken)
-	if p.answered && !p.established {
+	if p.answered && p.life == opening {
 		r.establishRelayed(now, e)
 	}
 	p.fromClient.Count(datagram)
@@ -102,7 +102,7 @@ func (r *Relay) passDown(now time.Time, e *Entry, datagram []byte) {
 			r.journal.serverUp(p.route.Upstream.Name, p.server.Addr)
 		}
 	}
-	if !p.established && !r.sockets.affords(now, e, len(datagram)) {
+	if p.life == opening && !r.sockets.affords(now, e, len(datagram)) {
 		r.drops.add(now, dropped{stats.DropUnproved, p.listener, e.Key.Client, len(datagram), nil})
 		return
 	}
@@ -143,12 +143,12 @@ func (p *session) listens() bool { return p.fromServer.Messages >= 32 }
 
 func (r *Relay) establishRelayed(now time.Time, e *Entry) {
 	p := &e.Value
-	p.established, p.surplus = true, nil
+	r.enter(now, e, joined)
+	p.surplus = nil
 	p.route.Upstream.Transport.probed(p.socket) // the client has finished its own search
 	r.table.Establish(e)
 	r.known.add(p.listener, e.Key.Client)
 	r.counters.Established++
-	p.tally.Establish(now.Sub(p.opened))
 	r.table.Schedule(e, now, p.expiry(r.settings))
 	r.journal.established(now, e)
 }

@@ -31,11 +31,11 @@ func (p *session) staysBecause(to netip.AddrPort) string {
 	switch {
 	case p.isRelayed():
 		return "it is relayed, and only its server knows its state"
-	case p.ending || p.established && !p.client.Live():
+	case p.isEnding() || p.life.hasJoined() && !p.client.Live():
 		return "it is ending"
-	case !p.established:
+	case p.life.isJoining():
 		return "it is not established yet"
-	case p.hold != nil:
+	case p.life.isHeld():
 		return "it is between two servers already"
 	case !p.upstream.up:
 		return "its server has not accepted it yet"
@@ -75,11 +75,9 @@ func (r *Relay) Move(now time.Time, e *Entry, to netip.AddrPort) error {
 	r.carrier.SendJoined(now, &p.upstream.Sender)
 	r.carried(now, e)
 	r.counters.Moved++
-	p.hold = &hold{since: now, until: now.Add(max(p.route.Failover.Hold, moveTime)), to: to, phase: quiescing}
-	p.hold.departure.limit = now.Add(quiesceTime)
-	r.waiting.queue(e)
-	p.upstream.Away = true
-	p.expires = p.hold.until
+	r.hold(now, e, moving, hold{
+		until: now.Add(max(p.route.Failover.Hold, moveTime)), to: to, departure: departure{limit: now.Add(quiesceTime)},
+	})
 	r.settle(now, e)
 	return nil
 }

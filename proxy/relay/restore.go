@@ -28,7 +28,7 @@ func restoreTerminated(r *Relay, at time.Time, p *session, body []byte) (*termin
 			credit: v.Trust.Credit, bucket: bucketOf(at, r.sockets.allowance.born, v.Trust.Bucket),
 		},
 		sampleDue: v.SampleDue.Time(at).Sub(r.samples.born), askedAt: v.AskedAt.Time(at).Sub(r.born),
-		admitted: v.Admitted, ending: v.Ending, choked: v.Choked, ahead: v.Ahead, searches: v.Searches,
+		choked: v.Choked, searches: v.Searches,
 		why: v.Why, blame: v.Blame,
 	}
 	if v.Earlier != nil {
@@ -36,7 +36,7 @@ func restoreTerminated(r *Relay, at time.Time, p *session, body []byte) (*termin
 	}
 	if h := v.Hold; h != nil {
 		t.hold = &hold{
-			since: h.Since.Time(at), until: h.Until.Time(at), phase: h.Phase, next: h.Next.Time(at), to: h.To,
+			since: h.Since.Time(at), until: h.Until.Time(at), next: h.Next.Time(at), to: h.To,
 			departure: departure{h.Limit.Time(at), h.Acked.Time(at), h.Heard.Time(at)},
 		}
 	}
@@ -51,7 +51,11 @@ func restoreTerminated(r *Relay, at time.Time, p *session, body []byte) (*termin
 	if t.upstream, err = v.Upstream.restore(at, p.route.speaks, from); err != nil {
 		return nil, nil, err
 	}
-	if err := t.checkConns(); err != nil {
+	if v.Admitted {
+		t.origin = serversID // unless the first part says that it is the Relay's
+	}
+	p.life = v.life(p)
+	if err := t.checkConns(v.Ahead); err != nil {
 		return nil, nil, err
 	}
 	return t, v, nil
@@ -77,21 +81,38 @@ func (v *savedTerminated) check(p *session) error {
 	if h == nil {
 		return nil
 	}
-	if h.Phase > closing || h.Phase != seeking && (len(v.Upstream.Conn) == 0 || p.socket == nil) {
+	if h.Phase > uint8(leaving-seeking) || h.Phase != 0 && (len(v.Upstream.Conn) == 0 || p.socket == nil) {
 		return unusable("phase of a move", h.Phase)
 	}
 	return nil
 }
 
+// life returns the state of a session by its record. The first part has said whether it has joined.
+func (v *savedTerminated) life(p *session) life {
+	switch {
+	case v.Ending:
+		return p.life.ended()
+	case v.Hold != nil:
+		return seeking + life(v.Hold.Phase)
+	case p.life == joined:
+		return joined
+	case v.Ahead:
+		return asking
+	case len(v.Upstream.Conn) > 0 || v.DialBy != 0:
+		return dialing
+	}
+	return opening
+}
+
 // checkConns checks that the connections have the features that the state needs.
-func (t *terminated) checkConns() error {
-	if !t.ahead {
+func (t *terminated) checkConns(ahead bool) error {
+	if !ahead {
 		return nil
 	}
 	_, defers := t.client.Conn.(codec.Deferrer)
 	_, introduces := t.upstream.Conn.(codec.Introducer)
 	if !defers || t.upstream.Conn != nil && !introduces {
-		return unusable("server asked ahead", t.ahead)
+		return unusable("server asked ahead", ahead)
 	}
 	return nil
 }

@@ -43,7 +43,7 @@ func (s *samples) accepted(p *session) {
 // refused counts that a server has not accepted a new connection. A connection that was accepted before, or that the
 // session has closed itself, does not count.
 func (s *samples) refused(p *session, why codec.Reason) {
-	if !p.isRelayed() && (p.upstream.up || p.ending) {
+	if !p.isRelayed() && (p.upstream.up || p.isEnding()) {
 		return
 	}
 	if t := s.serverTally(p); t != nil {

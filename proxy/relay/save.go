@@ -158,7 +158,7 @@ type savedHello struct {
 type savedHold struct {
 	Since  record.Moment         `cbor:"1,keyasint"`
 	Until  record.Moment         `cbor:"2,keyasint"`
-	Phase  phase                 `cbor:"3,keyasint,omitempty"`
+	Phase  uint8                 `cbor:"3,keyasint,omitempty"`
 	Next   record.Moment         `cbor:"4,keyasint,omitempty"`
 	To     netip.AddrPort        `cbor:"5,keyasint,omitempty"`
 	Ticket *upstream.SavedTicket `cbor:"6,keyasint,omitempty"` // in the line of a server, for its client ID

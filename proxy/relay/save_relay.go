@@ -89,7 +89,7 @@ func (x *Exporter) shared(b []byte) []byte {
 	for e := range r.table.All {
 		t := tallies.Of(e.Value.tally.Listener, e.Value.tally.Protocol)
 		t.Opened--
-		if e.Value.established {
+		if e.Value.life.hasJoined() {
 			t.Established--
 		}
 	}

@@ -67,6 +67,7 @@ journal.forwarding   lost     limits of the log
 journal.hide         anew     the configuration
 journal.lines        lost     limits of the log
 journal.log          anew     from the options of the process
+journal.wrong        lost     limits of the log
 known                anew     the kernel's filter learns the clients of all sessions
 lastListener         anew     keys do not leave the process
 leaving              lost     there is no upgrade then

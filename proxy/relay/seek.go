@@ -83,7 +83,7 @@ func (m *mustering) visit(r *Relay, now time.Time, e *Entry) int {
 	switch {
 	case m.lost == nil:
 		return enough
-	case p.isRelayed() || p.server != m.lost || !p.keepsID() || p.hold != nil && p.hold.phase == seeking || !p.mayHold():
+	case p.isRelayed() || p.server != m.lost || !p.keepsID() || p.life == seeking || !p.mayHold():
 		return looked
 	}
 	p.upstream.Down = true
@@ -168,7 +168,7 @@ func (r *Relay) ask(now time.Time, e *Entry, server *upstream.Server) {
 // serveNew lets new sessions ask that have waited for held ones.
 func (r *Relay) serveNew(now time.Time, s *seekers) {
 	for range mostAsks {
-		e := s.new.popIf(isNew)
+		e := s.new.popIf((*session).needsServer)
 		if e == nil || !r.dial(now, e, nil) {
 			return // the session waits again
 		}
@@ -185,9 +185,9 @@ func (r *Relay) holdDue(now time.Time, e *Entry) {
 	}
 	h.next = time.Time{}
 	switch {
-	case h.phase == quiescing:
+	case p.life == moving:
 		r.quiesce(now, e)
-	case h.phase == closing:
+	case p.life == leaving:
 		r.depart(now, e)
 	case p.server == nil:
 		r.waiting.seek(now, e)

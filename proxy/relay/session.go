@@ -45,7 +45,7 @@ type session struct {
 	refusedFrom time.Duration // time since the Relay's start of the first refusal that counts
 	tries       uint16        // servers dialled so far
 	refused     uint8         // refusals by the server's host since its last datagram, up to the constant refusals
-	established bool          // both sides were connected once; if relayed, the client has heard answers
+	life        life
 	answered    bool          // the server has answered, if relayed. It is here so that relayed needs no padding.
 	copied      uint8         // the round of the pre-copy that has written the session as it is; 0: none
 	gate        codec.Gate    // of a relayed client
@@ -64,7 +64,7 @@ type terminated struct {
 	earlier      *earlier     // earlier sockets to server; nil: none
 	dialBy       time.Time    // when a silent server is given up; zero once it has answered
 	hello        codec.Hello  // the client's, for every server that is dialled
-	hold         *hold        // while another server is sought; else nil
+	hold         *hold        // while life.isHeld; else nil
 	knownClients knownClients // clients that the server has announced to the client
 
 	rates   filter.Memory // state of rules about messages
@@ -77,19 +77,14 @@ type terminated struct {
 	askedAt   time.Duration // time since the Relay's start when server was asked
 
 	id       uint16 // the client ID that the client has
-	ownsID   bool   // id comes from the Relay, not from the upstream
-	admitted bool   // the client was told that it may join
-	ending   bool   // both sides have been told to close
-	dirty    bool   // is on the list for the next Flush
-	touched  sides  // had an input since the last Flush
-	// forgotten reports that the session has left the table. It may still be on the list for the next Flush.
-	forgotten bool
-	choked    bool // more is queued than a limit allows
-	ahead     bool // the server was asked before the client's Hello was complete
-	waits     bool // in path's line
-	searches  bool // routers may not fragment datagrams to server yet
-	why       codec.Reason
-	blame     stats.Party // the party that ended it
+	origin   origin
+	dirty    bool  // is on the list for the next Flush
+	touched  sides // had an input since the last Flush
+	choked   bool  // more is queued than a limit allows
+	waits    bool  // in path's line
+	searches bool  // routers may not fragment datagrams to server yet
+	why      codec.Reason
+	blame    stats.Party // the party that ended it
 }
 
 // relayed is the part of a session in ModeRelay. Datagrams of the client and the server pass unchanged. The session
@@ -107,12 +102,12 @@ type relayed struct {
 func (p *session) isRelayed() bool { return p.terminated == nil }
 
 // isEnding reports whether the session is saying goodbye.
-func (p *session) isEnding() bool { return p.terminated != nil && p.ending }
+func (p *session) isEnding() bool { return p.life.isEnding() }
 
 // isKnown reports whether the client has answered, so that it is not a stranger.
 func (p *session) isKnown() bool {
 	if p.isRelayed() {
-		return p.established
+		return p.life == joined
 	}
 	return p.trust.answered
 }

@@ -15,12 +15,12 @@ const (
 func (s sides) has(o sides) bool { return s&o != 0 }
 
 // isSteady reports whether only inputs of its peers and of time change a session's connections.
-func (p *terminated) isSteady() bool {
-	return p.client.up && p.upstream.up && p.hold == nil && !p.ending && !p.waits && !p.upstream.HasLost()
+func (p *session) isSteady() bool {
+	return p.client.up && p.upstream.up && p.life == joined && !p.waits && !p.upstream.HasLost()
 }
 
 // dueSides returns the sides with an input, or whose timeout has come.
-func (p *terminated) dueSides(now time.Time) sides {
+func (p *session) dueSides(now time.Time) sides {
 	if !p.isSteady() {
 		return bothSides
 	}

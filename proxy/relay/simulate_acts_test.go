@@ -113,7 +113,7 @@ func (p *performance) actOn(s *seat, a act) {
 			to = s.scene.games[1].addr
 		}
 		// The session ends if its client has an ID of the server, and the other server gives another one.
-		s.excused = s.excused || !e.Value.isPending() && !e.Value.ownsID && e.Value.id != 0
+		s.excused = s.excused || !e.Value.isPending() && e.Value.origin != ownID && e.Value.id != 0
 		s.moved = p.Now().Add(max(p.story.hold, moveTime))
 		if e.Value.hold == nil {
 			p.chatter(s, p.serverEnd(e), chatterTimes)

@@ -25,7 +25,7 @@ func (p *performance) watch(n *relayNode) func(time.Time, netio.Socket, netip.Ad
 		}
 		c, owned := &r.counters, s.Owner() != nil
 		x, closes := s.Owner().(*closingConn)
-		late := closes && x.of.Value.hold != nil && x.of.Value.hold.phase == seeking
+		late := closes && x.of.Value.life == seeking
 		dropped := c.Drops[stats.DropClosing]
 		in, before := c.Clients.In.Messages+c.Upstreams.In.Messages, fateOf(n, conn)
 		passed := p.watchRelayed(n, s, from, datagram)
@@ -129,6 +129,9 @@ func (p *performance) checkBounds() {
 		if g := &r.guard; len(g.addresses) > open || len(g.networks) > open || g.all.sessions != open {
 			p.judge.Errorf("%d addresses, %d networks and %d sessions are counted for %d sessions", len(g.addresses),
 				len(g.networks), g.all.sessions, open)
+		}
+		if r.journal.wrong > 0 {
+			p.judge.Errorf("%d states that could not follow", r.journal.wrong)
 		}
 		if k := r.known.count; k < 0 || k > open {
 			p.judge.Errorf("%d known clients of %d sessions", k, open)

@@ -164,6 +164,6 @@ func (p *performance) part(s *seat) {
 // isSettled reports whether a session has been established.
 func (p *performance) isSettled(s *seat) bool {
 	e := p.entryOf(s)
-	s.settled = s.settled || s.connected && e != nil && e.Value.established
+	s.settled = s.settled || s.connected && e != nil && e.Value.life.hasJoined()
 	return s.settled
 }

@@ -35,7 +35,6 @@ func succeed(r *Relay, now time.Time, e *Entry) bool {
 	}
 	if p.upstream.Live() && p.socket != nil {
 		r.closing.add(now, e, r)
-		p.socket = nil // it belongs to the closing connection now
 	}
 	p.upstream.Down = true
 	d, from := p.listener, e.Key.Client

@@ -148,7 +148,7 @@ func DescribeRecord(b []byte) (map[string]any, error) {
 func (r *Relay) WriteDown(now time.Time, e *Entry) ([]byte, error) {
 	r.Flush(now) // only a connection that has sent all datagrams can be saved
 	p := &e.Value
-	if !p.isRelayed() && p.forgotten {
+	if p.life == gone {
 		return nil, ErrNoSession
 	}
 	if p.path != nil {
@@ -165,7 +165,7 @@ func staysHere(r *Relay, e *Entry) string {
 		return "a TCP connection belongs to its machine"
 	}
 	if p.isRelayed() {
-		if !p.established {
+		if p.life != joined {
 			return "it is not established yet"
 		}
 		return ""
@@ -223,19 +223,7 @@ func travelling(r *Relay, now time.Time, e *Entry) ([]byte, error) {
 
 // withdraw removes a session that has been written down. Its peers hear nothing.
 func withdraw(r *Relay, now time.Time, e *Entry) {
-	p := &e.Value
-	if p.isRelayed() {
-		r.offload.recall(e)
-	} else {
-		if p.ownsID {
-			p.route.ids.free(p.id)
-		}
-		r.presence.remove(p)
-		r.held.set(e, 0)
-		r.samples.lastOfClient(p)
-		r.samples.lastOfServer(p)
-		p.forgotten = true
-	}
+	r.offload.recall(e) // counts what the kernel has forwarded
 	r.journal.ended(now, e, stats.ByProxy, codec.Closed)
 	r.remove(now, e, stats.ByProxy, codec.Closed)
 }

@@ -108,7 +108,7 @@ func (r *Relay) Flush(now time.Time) {
 	for i := 0; i < len(r.dirty); i++ {
 		e := r.dirty[i]
 		r.dirty[i] = nil
-		if e.Value.forgotten {
+		if e.Value.life == gone {
 			continue
 		}
 		touched := e.Value.touched
@@ -139,11 +139,11 @@ func (r *Relay) expire(now time.Time, e *Entry) {
 	if now.Before(p.expiry(r.settings)) {
 		return
 	}
-	if p.ending {
+	if p.isEnding() {
 		p.client.Down, p.upstream.Down = true, true
 		return
 	}
-	if p.hold != nil {
+	if p.life.isHeld() {
 		r.end(now, e, stats.ByUpstream, codec.Goodbye{Reason: codec.ServerStopped})
 	} else {
 		r.end(now, e, stats.ByProxy, codec.Goodbye{Reason: codec.TimedOut})

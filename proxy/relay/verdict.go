@@ -48,7 +48,7 @@ func (r *Relay) judgeQueue(now time.Time, e *Entry, queued int) {
 	p := &e.Value
 	r.guard.count(&p.meter, queued-p.meter.own.queued)
 	p.choked = false
-	if queued == 0 || p.ending {
+	if queued == 0 || p.isEnding() {
 		return
 	}
 	for _, l := range rules {

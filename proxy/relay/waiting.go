@@ -56,7 +56,7 @@ func (w *waiting) len() int {
 // seek makes a session that has left its server wait for another.
 func (w *waiting) seek(now time.Time, e *Entry) {
 	p := &e.Value
-	p.hold.phase, p.hold.next = seeking, time.Time{}
+	p.hold.next = time.Time{}
 	if p.hold.ticket != nil {
 		p.route.pool.Ready(p.hold.ticket)
 	} else {
@@ -130,10 +130,11 @@ func (p *session) keepsID() bool {
 
 // isHeld reports whether a session still waits in a seekers' line.
 func isHeld(p *session) bool {
-	return p.hold != nil && p.hold.phase == seeking && p.hold.next.IsZero() && p.server == nil && !p.forgotten
+	return p.life == seeking && p.hold.next.IsZero() && p.server == nil
 }
 
-// isNew reports whether a new session still waits in a seekers' line.
-func isNew(p *session) bool {
-	return p.hold == nil && p.upstream.Conn == nil && p.client.Live() && !p.ending && !p.forgotten
+// needsServer reports whether a session that is not held has asked no server yet, or none that it could reach. Such a
+// session may wait in a seekers' line.
+func (p *session) needsServer() bool {
+	return (p.life.isJoining() || p.life == joined) && p.upstream.Conn == nil && p.client.Live()
 }

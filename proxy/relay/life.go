@@ -1,0 +1,142 @@
+package relay
+
+import "time"
+
+// life is the state of a session. enter is the only way from one to the next.
+type life uint8
+
+const (
+	opening  life = iota // no server is asked yet; a relayed session: its client has not heard an answer
+	asking               // a server is asked ahead, before the client's Hello is complete
+	dialing              // a server is asked
+	refusing             // the session ends with goodbyes, and has never joined
+	joined               // both sides were connected at the same time; a relayed session: its client hears answers
+	seeking              // held: the session waits for a server, or asks one
+	moving               // held: the old server acknowledges and answers its messages
+	leaving              // held: the old server gets a goodbye
+	ending               // the session ends with goodbyes
+	gone                 // the session has left the table
+	lives
+)
+
+var lifeNames = [lives]string{
+	"opening", "asking", "dialing", "refusing", "joined", "seeking", "moving", "leaving", "ending", "gone",
+}
+
+func (l life) String() string { return lifeNames[l] }
+
+// successors are the states that may follow each state.
+var successors = [lives][]life{
+	opening:  {asking, dialing, joined, refusing, gone}, // joined: a relayed session
+	asking:   {dialing, refusing, gone},
+	dialing:  {joined, refusing, gone},
+	refusing: {gone},
+	joined:   {seeking, moving, ending, gone},
+	seeking:  {joined, ending, gone},
+	moving:   {leaving, seeking, ending, gone},
+	leaving:  {seeking, ending, gone},
+	ending:   {gone},
+}
+
+func (l life) leadsTo(next life) bool {
+	for _, one := range successors[l] {
+		if one == next {
+			return true
+		}
+	}
+	return false
+}
+
+// isJoining reports whether the session has not joined yet, and is not refused.
+func (l life) isJoining() bool { return l < refusing }
+
+// hasJoined reports whether the session was established once.
+func (l life) hasJoined() bool { return joined <= l && l < gone }
+
+// isHeld reports whether the session is between two servers. Then session.hold has the rest of its state.
+func (l life) isHeld() bool { return seeking <= l && l <= leaving }
+
+// isEnding reports whether the session says goodbye.
+func (l life) isEnding() bool { return l == refusing || l == ending }
+
+// ended returns the state in which a session says goodbye.
+func (l life) ended() life {
+	if l.hasJoined() {
+		return ending
+	}
+	return refusing
+}
+
+// enter makes a session begin a state. It ends everything that belongs to the old state, and marks the session as
+// changed, so that no upgrade hands over an earlier copy. A state that cannot follow is a fault of the Relay: it is
+// logged, and the session stays as it is.
+func (r *Relay) enter(now time.Time, e *Entry, next life) {
+	p := &e.Value
+	last := p.life
+	if !last.leadsTo(next) {
+		r.journal.astray(e, last, next)
+		return
+	}
+	p.life, p.copied = next, 0
+	if last.isHeld() && !next.isHeld() {
+		r.waiting.endHold(p)
+	}
+	switch next {
+	case joined:
+		if last.isJoining() {
+			p.tally.Establish(now.Sub(p.opened))
+		}
+	case moving:
+		p.upstream.Away = true
+	case refusing, ending:
+		p.dialBy = time.Time{}
+	case gone:
+		r.releaseAll(e)
+		return
+	}
+	if !p.isRelayed() {
+		r.dirty.mark(e)
+	}
+}
+
+// hold begins to hold a session.
+func (r *Relay) hold(now time.Time, e *Entry, next life, h hold) {
+	p := &e.Value
+	if !p.life.leadsTo(next) {
+		r.journal.astray(e, p.life, next)
+		return
+	}
+	h.since = now
+	p.hold, p.expires = &h, h.until
+	r.enter(now, e, next)
+	r.waiting.queue(e)
+}
+
+// releaseAll releases what a session has in the Relay's tables.
+func (r *Relay) releaseAll(e *Entry) {
+	p := &e.Value
+	if p.isRelayed() {
+		r.offload.recall(e)
+		return
+	}
+	if p.origin == ownID {
+		p.route.ids.free(p.id)
+	}
+	if p.isPending() {
+		r.presence.drop(presenceKey{p.listener.name, p.pending.identity}, p.serial)
+		return
+	}
+	r.presence.remove(p)
+	r.held.set(e, 0)
+	r.samples.lastOfClient(p)
+	r.samples.lastOfServer(p)
+}
+
+// origin says who gave a client its ID.
+type origin uint8
+
+const (
+	noID      origin = iota // the client was not told yet that it may join
+	serversID               // its server
+	ownID                   // the Relay
+)

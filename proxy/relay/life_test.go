@@ -1,0 +1,98 @@
+package relay
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"tidegate/codec"
+	"tidegate/codec/riptide"
+	"tidegate/internal/testkit/simnet"
+)
+
+// TestLives walks all pairs of states. A session enters just the states that may follow its own, with nothing left of
+// the old one.
+func TestLives(t *testing.T) {
+	for from := range lives {
+		for to := range lives {
+			w := newWorld(t, 1, simnet.Weather{}, riptide22(), defaultRoute(riptide.New(riptide.Options{})))
+			c := w.connect(codec.Hello{})
+			w.Run(time.Second)
+			r, e := w.proxy.relay, w.proxy.relay.table.Get(w.keyOf(c))
+			p := &e.Value
+			if p.life != joined {
+				t.Fatalf("the session is %v", p.life)
+			}
+			if p.life = from; from.isHeld() {
+				p.hold = &hold{}
+				r.waiting.queue(e)
+			}
+			inLine := r.waiting.inLine
+			p.copied, p.dirty, p.dialBy = 7, false, w.Now()
+			wrong := r.journal.wrong
+			r.enter(w.Now(), e, to)
+			if may := slices.Contains(successors[from], to); !may {
+				if p.life != from || r.journal.wrong != wrong+1 || p.copied != 7 {
+					t.Errorf("%v to %v: the session is %v, %d faults", from, to, p.life, r.journal.wrong-wrong)
+				}
+				continue
+			}
+			switch {
+			case p.life != to, p.copied != 0, r.journal.wrong != wrong:
+				t.Errorf("%v to %v: the session is %v, its copy counts: %v", from, to, p.life, p.copied != 0)
+			case from.isHeld() && !to.isHeld() && (p.hold != nil || r.waiting.inLine != 0 && inLine > 0 || p.upstream.Away):
+				t.Errorf("%v to %v: the session is still held", from, to)
+			case to != gone && !p.dirty:
+				t.Errorf("%v to %v: the session is not marked", from, to)
+			case to.isEnding() && !p.dialBy.IsZero():
+				t.Errorf("%v to %v: the session still dials", from, to)
+			case to == gone && r.presence.has(p):
+				t.Errorf("%v to %v: the session keeps its name", from, to)
+			}
+		}
+	}
+}
+
+// TestEachLifeCanEnd asserts that every state leads to the end, and that no state is its own successor.
+func TestEachLifeCanEnd(t *testing.T) {
+	for l := range gone {
+		if !l.leadsTo(gone) || l.leadsTo(l) {
+			t.Errorf("%v cannot end, or follows itself", l)
+		}
+		if !l.isEnding() && !l.leadsTo(l.ended()) {
+			t.Errorf("%v cannot say goodbye", l)
+		}
+	}
+}
+
+// TestSavedLives saves sessions in all states that a record can have. The imported ones are in the same state.
+func TestSavedLives(t *testing.T) {
+	for _, l := range []life{opening, asking, dialing, refusing, joined, seeking, moving, leaving, ending} {
+		for _, by := range []origin{noID, serversID, ownID} {
+			var w *world
+			if l.hasJoined() {
+				w = savedWorld(t, func(*Route) {})
+			} else {
+				w = halfOpenWorld(t)
+			}
+			for e := range w.proxy.relay.table.All {
+				p := &e.Value
+				complete(w.proxy.relay, w.Now(), e)
+				p.life, p.origin, p.id, p.earlier = l, by, 7, nil
+				if l.isHeld() {
+					p.hold = &hold{}
+				}
+				if l == opening {
+					p.hangUp()
+					p.upstream, p.dialBy = side{}, time.Time{}
+				}
+				again := w.reimported(e)
+				if again == nil {
+					t.Errorf("%v with the origin %d is lost", l, by)
+				} else if got := &again.Value; got.life != l || got.origin != by {
+					t.Errorf("%v with the origin %d is %v with %d", l, by, got.life, got.origin)
+				}
+			}
+		}
+	}
+}
