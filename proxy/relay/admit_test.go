@@ -64,7 +64,7 @@ func TestFailedJoinsShutNobodyOut(t *testing.T) {
 
 // towardsServer returns the socket of a player's session to its server, or nil.
 func (w *world) towardsServer(p *player) netio.Socket {
-	if e := w.proxy.relay.table.Get(w.keyOf(p)); e != nil {
+	if e := w.proxy.relay.table.peek(w.keyOf(p)); e != nil {
 		return e.Value.socket
 	}
 	return nil

@@ -30,7 +30,7 @@ func New(s *Settings, o Options, sockets Sockets, now time.Time) *Relay {
 	r := &Relay{
 		pools:      o.Pools,
 		journal:    newJournal(now, o.Log, o.Access, o.HideAddresses, ^o.Seed),
-		table:      sessionTable{sessions.NewTable[session](s.Limits, now)},
+		table:      sessionTable{Table: sessions.NewTable[session](s.Limits, now)},
 		presence:   o.Presence,
 		arrivals:   o.Arrivals,
 		identities: newIdentities(o.Seed),
@@ -40,6 +40,7 @@ func New(s *Settings, o Options, sockets Sockets, now time.Time) *Relay {
 		walks:      walks{left: turnSlice},
 		abnormal:   o.Abnormal,
 	}
+	r.table.complete = func(now time.Time, e *Entry) bool { return complete(r, now, e) }
 	if o.Places != nil {
 		r.table.Share(o.Places)
 	}

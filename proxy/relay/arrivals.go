@@ -194,8 +194,8 @@ func (a *Arrival) takeIn(now time.Time, r *Relay, d *listener, s netio.Socket) (
 	if err := i.session(record.Append(nil, &v), []netio.Socket{socket}); err != nil {
 		return nil, err
 	}
-	e := r.table.Get(sessions.Key{Listener: d.index, Client: v.Client})
-	if !same && complete(r, now, e) {
+	e := r.table.Get(now, sessions.Key{Listener: d.index, Client: v.Client})
+	if e != nil && !same {
 		reseek(r, now, e)
 	}
 	return e, nil

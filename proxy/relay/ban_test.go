@@ -78,7 +78,7 @@ func TestWhoMayBeBanned(t *testing.T) {
 		w.servers[0].down = !c.established
 		p := w.join(codec.Hello{})
 		w.Run(2 * time.Second)
-		e := w.proxy.relay.table.Get(w.keyOf(p))
+		e := w.proxy.relay.table.peek(w.keyOf(p))
 		if e == nil || (e.Value.client.up && e.Value.upstream.up) != c.established {
 			t.Fatalf("%s: session %+v", c.what, e)
 		}

@@ -132,7 +132,7 @@ func newCrowdNet(t testing.TB, carrier Transport, mode Mode, protocol codec.Prot
 func (c *crowdNet) relayed(from netip.AddrPort) {
 	key := sessions.Key{Listener: c.relay.listeners[0].index, Client: from}
 	c.relay.Receive(c.now, c.listener, from, []byte("hello"))
-	s := c.relay.table.Get(key).Value.socket
+	s := c.relay.table.peek(key).Value.socket
 	c.relay.Receive(c.now, s, s.Peer(), []byte("hello yourself"))
 	c.relay.Receive(c.now, c.listener, from, []byte("play"))
 }

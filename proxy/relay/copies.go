@@ -75,7 +75,7 @@ func (o *sessionCopy) enterEarly(i *Importer) {
 	if o.OwnFace || o.Path != nil {
 		return
 	}
-	if e := i.relay.table.Get(o.key()); e != nil {
+	if e := i.relay.table.peek(o.key()); e != nil {
 		i.copies[e.Value.serial].leave(i.relay)
 	}
 	if o.OwnsID && !o.route.ids.claim(o.ID) {

@@ -44,18 +44,18 @@ func copyOthers(t *testing.T, protocol codec.Protocol, mode Mode) {
 		}
 	}
 	for _, p := range append(slices.Clone(leave), change[1]) {
-		old.journal.causes[old.table.Get(w.keyOf(p)).Value.serial] = "a reason"
+		old.journal.causes[old.table.peek(w.keyOf(p)).Value.serial] = "a reason"
 	}
 	end := func(players []*player) {
 		t.Helper()
 		r := w.proxy.relay
 		for _, p := range players {
 			w.Remove(p.addr) // it hears nothing, and says nothing more
-			if err := r.Kick(w.Now(), r.table.Get(w.keyOf(p)), ""); err != nil {
+			if err := r.Kick(w.Now(), r.table.peek(w.keyOf(p)), ""); err != nil {
 				t.Fatal(err)
 			}
 		}
-		isHere := func(p *player) bool { return r.table.Get(w.keyOf(p)) != nil }
+		isHere := func(p *player) bool { return r.table.peek(w.keyOf(p)) != nil }
 		w.await("gone", 10*time.Second, func() bool { return !slices.ContainsFunc(players, isHere) })
 	}
 	pass()
@@ -86,7 +86,7 @@ func copyOthers(t *testing.T, protocol codec.Protocol, mode Mode) {
 	w.replaceRelay()
 	fresh := w.proxy.relay
 	for _, s := range w.proxy.sockets {
-		if e, ok := s.owner.(*Entry); ok && e.Value.listener == fresh.listeners[0] && fresh.table.Get(e.Key) != e {
+		if e, ok := s.owner.(*Entry); ok && e.Value.listener == fresh.listeners[0] && fresh.table.peek(e.Key) != e {
 			t.Errorf("the socket %v has the session of %v, which the table does not have", s.addr, e.Key.Client)
 		}
 	}
@@ -215,7 +215,7 @@ func TestCopyWithAnIDThatIsTaken(t *testing.T) {
 	r := w.proxy.relay
 	r.precopy.start(nil)
 	copies := []copiedPass{copyPass(r, w.Now())}
-	ended, lives := r.table.Get(w.keyOf(first)), r.table.Get(w.keyOf(second))
+	ended, lives := r.table.peek(w.keyOf(first)), r.table.peek(w.keyOf(second))
 	if ended.Value.origin != ownID || lives.Value.origin != ownID {
 		t.Fatal("the Relay has not given the client IDs")
 	}
@@ -241,8 +241,9 @@ func TestCopyWithAnIDThatIsTaken(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	e := i.relay.table.Get(w.keyOf(second))
-	if e == nil || i.relay.table.Len() != 1 || e.Value.origin != ownID || e.Value.id != id || e.Value.route.ids.count != 1 {
+	e := i.relay.table.peek(w.keyOf(second))
+	if e == nil || i.relay.table.Len() != 1 || e.Value.origin != ownID || e.Value.id != id ||
+		e.Value.route.ids.count != 1 {
 		t.Errorf("%d sessions at the successor, %+v", i.relay.table.Len(), e)
 	}
 }
@@ -271,7 +272,7 @@ func TestCopyOfAnotherRoute(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	e := i.relay.table.Get(w.keyOf(p))
+	e := i.relay.table.peek(w.keyOf(p))
 	if e == nil || i.relay.table.Len() != 1 || e.Value.route.Upstream.Name != old.Upstream.Name {
 		t.Errorf("%d sessions, %+v", i.relay.table.Len(), e)
 	}

@@ -211,7 +211,7 @@ func (x *Exporter) body(e *Entry, room *exportRoom) {
 		AskedAt:   record.MomentOf(now, x.relay.born.Add(p.askedAt)),
 		Admitted:  p.origin != noID, Ending: p.isEnding(), Choked: p.choked, Ahead: p.life == asking,
 		Searches: p.searches,
-		Why: p.why, Blame: p.blame, Place: x.places[e],
+		Why:      p.why, Blame: p.blame, Place: x.places[e],
 	}
 	if p.earlier != nil {
 		v.Earlier = &savedEarlier{

@@ -180,7 +180,7 @@ func (w *fuzzWorld) connOf(s *simSocket, from netip.AddrPort) codec.Conn {
 			return owner.Value.upstream.Conn
 		}
 	case *listener:
-		if e := w.relay.table.Get(sessions.Key{Listener: owner.index, Client: from}); e != nil && !e.Value.isRelayed() {
+		if e := w.relay.table.peek(sessions.Key{Listener: owner.index, Client: from}); e != nil && !e.Value.isRelayed() {
 			return e.Value.client.Conn
 		}
 	case *closingConn:

@@ -148,8 +148,8 @@ func TestEvictionSparesWhoHasProvedItsAddress(t *testing.T) {
 		w.Run(youth/3 + time.Millisecond)
 	}
 	relay := w.proxy.relay
-	if relay.table.Get(w.keyOf(waiting)) == nil || relay.table.HalfOpen() != 4 || relay.counters.Evicted < forged-4 {
-		t.Errorf("the player waits: %v; %d half-open, %d evicted", relay.table.Get(w.keyOf(waiting)) != nil,
+	if relay.table.peek(w.keyOf(waiting)) == nil || relay.table.HalfOpen() != 4 || relay.counters.Evicted < forged-4 {
+		t.Errorf("the player waits: %v; %d half-open, %d evicted", relay.table.peek(w.keyOf(waiting)) != nil,
 			relay.table.HalfOpen(), relay.counters.Evicted)
 	}
 	open := 0

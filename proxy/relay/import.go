@@ -96,7 +96,7 @@ func newCandidate(at time.Time, sockets []netio.Socket) candidate {
 func (c *candidate) finish(i *Importer, err error) error {
 	switch {
 	case err != nil:
-	case i.relay.table.Get(c.key()) != nil:
+	case i.relay.table.peek(c.key()) != nil:
 		err = unusable("client", c.Client)
 	case c.OwnsID && !c.route.ids.claim(c.ID):
 		err = unusable("client ID in use", c.ID)

@@ -18,7 +18,7 @@ func TestLives(t *testing.T) {
 			w := newWorld(t, 1, simnet.Weather{}, riptide22(), defaultRoute(riptide.New(riptide.Options{})))
 			c := w.connect(codec.Hello{})
 			w.Run(time.Second)
-			r, e := w.proxy.relay, w.proxy.relay.table.Get(w.keyOf(c))
+			r, e := w.proxy.relay, w.proxy.relay.table.peek(w.keyOf(c))
 			p := &e.Value
 			if p.life != joined {
 				t.Fatalf("the session is %v", p.life)

@@ -25,7 +25,7 @@ func movable(t *testing.T, weather simnet.Weather, p codec.Protocol) *saga {
 }
 
 // entry returns the player's session.
-func (s *saga) entry() *Entry { return s.proxy.relay.table.Get(s.keyOf(s.player)) }
+func (s *saga) entry() *Entry { return s.proxy.relay.table.peek(s.keyOf(s.player)) }
 
 // TestMove asserts that each server gets its part of the messages, each once and in order. The old server gets a
 // goodbye.
@@ -111,8 +111,8 @@ func TestWhatCannotBeMoved(t *testing.T) {
 		t.Errorf("twice: %v", err)
 	}
 	asking := s.join(codec.Hello{})
-	s.RunUntil(time.Second, func() bool { return s.proxy.relay.table.Get(s.keyOf(asking)) != nil })
-	if err := s.proxy.relay.Move(s.Now(), s.proxy.relay.table.Get(s.keyOf(asking)), secondAddr); !errors.Is(err,
+	s.RunUntil(time.Second, func() bool { return s.proxy.relay.table.peek(s.keyOf(asking)) != nil })
+	if err := s.proxy.relay.Move(s.Now(), s.proxy.relay.table.peek(s.keyOf(asking)), secondAddr); !errors.Is(err,
 		ErrNotMovable) {
 		t.Errorf("while joining: %v", err)
 	}

@@ -191,12 +191,9 @@ func (r *Relay) isPresent(now time.Time, d *listener, w *protocolEntry, from net
 	if !ok {
 		return false
 	}
-	e := r.table.Get(sessions.Key{Listener: d.index, Client: known.from})
+	e := r.table.Get(now, sessions.Key{Listener: d.index, Client: known.from})
 	if e == nil || e.Value.serial != known.session || known.from.Addr() != from.Addr() || w.proof != codec.ProvedAccept {
 		return true
-	}
-	if !complete(r, now, e) {
-		return false
 	}
 	old, ok := e.Value.client.Conn.(codec.Leaver)
 	if !ok || !old.Believe(now) {
@@ -217,11 +214,11 @@ const (
 // client asks again meanwhile. A live client answers. So a thief of its name ends nothing.
 func mayHaveLeft(now time.Time, r *Relay, d *listener, from netip.AddrPort, conn codec.Conn) bool {
 	known, ok := r.presence.find(d, conn)
-	e := r.table.Get(sessions.Key{Listener: d.index, Client: known.from})
+	e := r.table.Get(now, sessions.Key{Listener: d.index, Client: known.from})
 	if !ok || e == nil || e.Value.serial != known.session || known.from.Addr() != from.Addr() {
 		return false
 	}
-	if silent := now.Sub(e.Value.heard); silent < silentTime || !complete(r, now, e) {
+	if silent := now.Sub(e.Value.heard); silent < silentTime {
 		return silent >= quietTime
 	}
 	old, ok := e.Value.client.Conn.(codec.Leaver)

@@ -263,7 +263,7 @@ func TestPacedSessionsDoNotSpin(t *testing.T) {
 	for range 200 {
 		w.Run(time.Millisecond)
 		relay := w.proxy.relay
-		e := relay.table.Get(w.keyOf(p))
+		e := relay.table.peek(w.keyOf(p))
 		if e == nil {
 			t.Fatal("the session has ended")
 		}
@@ -283,7 +283,7 @@ func TestPacedSessionsDoNotSpin(t *testing.T) {
 func TestPacedPathAllocatesNothing(t *testing.T) {
 	p := newPipe(t, riptide22(), raknet6())
 	relay := p.world.proxy.relay
-	e := relay.table.Get(p.world.keyOf(p.player))
+	e := relay.table.peek(p.world.keyOf(p.player))
 	way := &path{}
 	way.pace(p.now, Pace{Datagrams: 1, Span: 15 * time.Millisecond})
 	e.Value.path = way

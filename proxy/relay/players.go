@@ -301,7 +301,7 @@ func (r *Relay) FromFleet(now time.Time, node string, key stray.Key, in *stray.D
 	}
 	r.drops.fate = stats.FateStray
 	home := d.faceAt(in.Local)
-	e := r.table.Get(sessions.Key{Listener: d.index, Client: in.Client})
+	e := r.table.Get(now, sessions.Key{Listener: d.index, Client: in.Client})
 	if e == nil {
 		e = r.arrived(now, d, home, in.Client)
 	}

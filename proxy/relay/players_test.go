@@ -30,7 +30,7 @@ func atFarNode(t *testing.T, p codec.Protocol) (*world, *player, *farNode) {
 	far, r := new(farNode), w.proxy.relay
 	r.ways.players.Join(far, stray.Secret{})
 	r.ways.at = "far"
-	r.follow(r.table.Get(w.keyOf(c)))
+	r.follow(r.table.peek(w.keyOf(c)))
 	r.ways.at = ""
 	return w, c, far
 }
@@ -72,7 +72,7 @@ func TestSilentPlayerIsFoundByOthers(t *testing.T) {
 	far, r := new(farNode), w.proxy.relay
 	r.ways.players.Join(far, stray.Secret{})
 	r.ways.at = "far"
-	r.follow(r.table.Get(w.keyOf(other)))
+	r.follow(r.table.peek(w.keyOf(other)))
 	r.ways.at = ""
 	w.Run(time.Second) // the other one may have been sent a message
 	before := far.answers
@@ -97,7 +97,7 @@ func TestSilentRelayedPlayerIsFound(t *testing.T) {
 	far, r := new(farNode), w.proxy.relay
 	r.ways.players.Join(far, stray.Secret{})
 	arrives := func(p *player, at string) {
-		e := r.table.Get(w.keyOf(p))
+		e := r.table.peek(w.keyOf(p))
 		e.Value.heard, r.ways.at = w.Now(), at
 		r.follow(e)
 		r.ways.at = ""
@@ -166,7 +166,7 @@ func TestMovedSessionAnswersByItsFirstNode(t *testing.T) {
 		w.Run(10 * time.Millisecond)
 		far, r, now := new(farNode), w.proxy.relay, w.Now()
 		r.ways.players.Join(far, stray.Secret{})
-		record, err := r.TakeOut(now, r.table.Get(w.keyOf(c)))
+		record, err := r.TakeOut(now, r.table.peek(w.keyOf(c)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -179,7 +179,7 @@ func TestMovedSessionAnswersByItsFirstNode(t *testing.T) {
 		}
 		w.send(w.servers[0].peers[0], greeting(riptide22()))
 		w.await("at the first node", time.Second, func() bool { return far.answers > 0 })
-		if f, ok := r.table.Get(w.keyOf(c)).Value.face.(*farFace); !ok || f.node != "first" || len(c.received()) > 0 {
+		if f, ok := r.table.peek(w.keyOf(c)).Value.face.(*farFace); !ok || f.node != "first" || len(c.received()) > 0 {
 			t.Errorf("mode %v: the way is %+v, and %d messages left here", mode, f, len(c.received()))
 		}
 	}

@@ -18,12 +18,12 @@ const (
 // press sets the pressure on each side of a session whose other side was touched. It returns the sides with another
 // pressure than before.
 func (p *session) press(now time.Time, touched sides) (pressed sides) {
-	limit := float64(p.route.Bridge.Queue)
-	if p.upstream.up && touched != 0 && p.upstream.press(now, p.client.fill(limit)+p.upstream.waiting(limit), p.isEnding()) {
+	limit, ends := float64(p.route.Bridge.Queue), p.isEnding()
+	if p.upstream.up && touched != 0 && p.upstream.press(now, p.client.fill(limit)+p.upstream.waiting(limit), ends) {
 		pressed |= serverSide
 	}
 	// The client is pressed also while the session has no server.
-	if p.client.up && touched != 0 && p.client.press(now, p.upstream.fill(limit)+p.client.waiting(limit), p.isEnding()) {
+	if p.client.up && touched != 0 && p.client.press(now, p.upstream.fill(limit)+p.client.waiting(limit), ends) {
 		pressed |= clientSide
 	}
 	return pressed | p.reflect(now)

@@ -23,9 +23,12 @@ func (r *Relay) Receive(now time.Time, s netio.Socket, from netip.AddrPort, data
 		side = &r.counters.Clients
 		r.fromClient(now, owner, s, from, datagram)
 	case *Entry:
-		if owner.Value.isRelayed() {
+		switch {
+		case owner.Value.isRelayed():
 			r.passDown(now, owner, datagram)
-		} else {
+		case !r.table.isWhole(now, owner):
+			r.drops.add(now, dropped{stats.DropClosing, owner.Value.listener, from, len(datagram), codec.ErrClosed})
+		default:
 			r.fromUpstream(now, owner, datagram)
 		}
 	case *closingConn:
@@ -62,7 +65,7 @@ func (r *Relay) fromClient(now time.Time, d *listener, s netio.Socket, from neti
 		r.drops.shed(now, &r.backlog, d, from, len(datagram))
 		return
 	}
-	e := r.table.Get(sessions.Key{Listener: d.index, Client: from})
+	e := r.table.Get(now, sessions.Key{Listener: d.index, Client: from})
 	if e == nil && !d.stream {
 		e = r.arrived(now, d, s, from)
 	}
@@ -83,10 +86,6 @@ func (r *Relay) fromClient(now time.Time, d *listener, s netio.Socket, from neti
 // fromTerminated handles a datagram of a terminated session's client.
 func (r *Relay) fromTerminated(now time.Time, e *Entry, s netio.Socket, datagram []byte) {
 	p, d, from := &e.Value, e.Value.listener, e.Key.Client
-	if !complete(r, now, e) {
-		r.drops.add(now, dropped{stats.DropClosing, d, from, len(datagram), codec.ErrClosed})
-		return
-	}
 	if d.stream && p.face != s {
 		// The client's last session is still saying goodbye to the upstream. The client may connect again.
 		r.drops.add(now, dropped{stats.DropClosing, d, from, len(datagram), nil})
@@ -123,10 +122,6 @@ func (r *Relay) fromTerminated(now time.Time, e *Entry, s netio.Socket, datagram
 
 func (r *Relay) fromUpstream(now time.Time, e *Entry, datagram []byte) {
 	p := &e.Value
-	if !complete(r, now, e) {
-		r.drops.add(now, dropped{stats.DropClosing, p.listener, p.server.Addr, len(datagram), codec.ErrClosed})
-		return
-	}
 	p.refused = 0
 	datagram = p.preamble.heard(datagram)
 	if !p.upstream.Live() {
@@ -156,14 +151,14 @@ func (r *Relay) Failed(now time.Time, s netio.Socket, err error) {
 	switch owner := s.Owner().(type) {
 	case *listener:
 		// A datagram socket made by part only reports that one of our datagrams did not arrive.
-		e := r.table.Get(sessions.Key{Listener: owner.index, Client: s.Peer()})
-		if owner.stream && e != nil && !e.Value.isRelayed() && e.Value.face == s && complete(r, now, e) {
+		e := r.table.Get(now, sessions.Key{Listener: owner.index, Client: s.Peer()})
+		if owner.stream && e != nil && !e.Value.isRelayed() && e.Value.face == s {
 			r.abandonClient(now, e)
 		}
 	case *Entry:
 		if owner.Value.isRelayed() {
 			r.refusedRelayed(now, owner, err)
-		} else {
+		} else if r.table.isWhole(now, owner) {
 			refused(now, r, owner, err)
 		}
 	case *checked:

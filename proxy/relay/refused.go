@@ -55,7 +55,7 @@ func abandonDoubted(now time.Time, r *Relay, e *Entry) {
 // another server. If there is none, the connection goes on asking, as a client without a proxy does.
 func refused(now time.Time, r *Relay, e *Entry, err error) {
 	p := &e.Value
-	if !complete(r, now, e) || !p.upstream.Live() {
+	if !p.upstream.Live() {
 		return
 	}
 	believed, stream := p.believes(now.Sub(r.born), err), p.route.Upstream.Transport.Stream

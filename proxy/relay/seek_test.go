@@ -143,7 +143,7 @@ func (o *outage) regain(limit time.Duration) time.Duration {
 func (o *outage) kept() (n int) {
 	relay := o.proxy.relay
 	for _, p := range o.players {
-		e := relay.table.Get(o.keyOf(p))
+		e := relay.table.peek(o.keyOf(p))
 		if e != nil && !p.gone() && e.Value.hold == nil && e.Value.upstream.up && !e.Value.isEnding() {
 			n++
 		}
@@ -311,7 +311,7 @@ func TestHoldFindsAStreamServer(t *testing.T) {
 	w.servers[0].down, w.servers[0].react = false, places(outagePlaces)
 	w.Run(time.Second)
 	for i, p := range players {
-		e := w.proxy.relay.table.Get(w.keyOf(p))
+		e := w.proxy.relay.table.peek(w.keyOf(p))
 		if e == nil || e.Value.hold != nil || e.Value.isEnding() {
 			t.Errorf("player %d has no server", i)
 		}
@@ -415,7 +415,7 @@ func TestHoldInOrderOverLoops(t *testing.T) {
 	o.pass(time.Second)
 	kept := o.kept()
 	for _, p := range there {
-		e := second.relay.table.Get(sessions.Key{Listener: 1, Client: p.addr})
+		e := second.relay.table.peek(sessions.Key{Listener: 1, Client: p.addr})
 		if e != nil && !p.gone() && e.Value.hold == nil && !e.Value.isEnding() {
 			kept++
 		}

@@ -16,8 +16,28 @@ import (
 // entry is a session in the table of a Relay.
 type Entry = sessions.Entry[session]
 
-// sessionTable has the sessions of a Relay.
-type sessionTable struct{ *sessions.Table[session] }
+// sessionTable has the sessions of a Relay. Get returns sessions that are whole: an imported one is restored before its
+// first use. A session by its socket must be asked for isWhole.
+type sessionTable struct {
+	*sessions.Table[session]
+	complete func(now time.Time, e *Entry) bool
+}
+
+// Get returns a session, or nil.
+func (t sessionTable) Get(now time.Time, key sessions.Key) *Entry {
+	if e := t.Table.Get(key); e != nil && t.isWhole(now, e) {
+		return e
+	}
+	return nil
+}
+
+// peek returns a session that need not be whole, or nil.
+func (t sessionTable) peek(key sessions.Key) *Entry { return t.Table.Get(key) }
+
+// isWhole reports whether a session is restored, or can be.
+func (t sessionTable) isWhole(now time.Time, e *Entry) bool {
+	return !e.Value.isPending() || t.complete(now, e)
+}
 
 // session is the Relay's state about one client. It is terminated or relayed. Most sessions on a busy proxy can be
 // idle relayed ones, so their size decides about the fields here and in relayed.
@@ -46,9 +66,9 @@ type session struct {
 	tries       uint16        // servers dialled so far
 	refused     uint8         // refusals by the server's host since its last datagram, up to the constant refusals
 	life        life
-	answered    bool          // the server has answered, if relayed. It is here so that relayed needs no padding.
-	copied      uint8         // the round of the pre-copy that has written the session as it is; 0: none
-	gate        codec.Gate    // of a relayed client
+	answered    bool       // the server has answered, if relayed. It is here so that relayed needs no padding.
+	copied      uint8      // the round of the pre-copy that has written the session as it is; 0: none
+	gate        codec.Gate // of a relayed client
 
 	*terminated // nil if relayed
 	relayed

@@ -59,7 +59,7 @@ func (p *performance) watchRelayed(n *relayNode, s netio.Socket, from netip.Addr
 			return
 		}
 		if d, ok := s.Owner().(*listener); ok {
-			e = r.table.Get(sessions.Key{Listener: d.index, Client: from})
+			e = r.table.peek(sessions.Key{Listener: d.index, Client: from})
 		}
 		if e == nil || !e.Value.isRelayed() || up+down != 1 || down == 1 != isDown {
 			p.judge.Errorf("one datagram from %v was relayed %d times up and %d times down", from, up, down)
@@ -103,7 +103,7 @@ func connOf(r *Relay, s netio.Socket, from netip.AddrPort) (conn codec.Conn, pen
 		}
 		return owner.Value.upstream.Conn, owner.Value.isPending()
 	case *listener:
-		if e := r.table.Get(sessions.Key{Listener: owner.index, Client: from}); e != nil && !e.Value.isRelayed() {
+		if e := r.table.peek(sessions.Key{Listener: owner.index, Client: from}); e != nil && !e.Value.isRelayed() {
 			return e.Value.client.Conn, e.Value.isPending()
 		}
 	case *closingConn:

@@ -100,7 +100,7 @@ func (p *process) entryOf(client, at netip.AddrPort) *Entry {
 	if d == nil {
 		return nil
 	}
-	return n.relay.table.Get(sessions.Key{Listener: d.index, Client: client})
+	return n.relay.table.peek(sessions.Key{Listener: d.index, Client: client})
 }
 
 // all calls f with each session.

@@ -132,7 +132,7 @@ func topicOf(r *route, client netip.AddrPort, id SessionID) topic {
 // topicAt returns the topic of a datagram between a client and a listener, with or without a session.
 func (t *tap) topicAt(d *listener, client netip.AddrPort) topic {
 	r, id := d.route, SessionID(0)
-	if e := t.table.Get(sessions.Key{Listener: d.index, Client: client}); e != nil {
+	if e := t.table.peek(sessions.Key{Listener: d.index, Client: client}); e != nil {
 		r, id = e.Value.route, e.Value.serial
 	}
 	return topic{transport: d.transport, client: client, session: id, route: r.Name, pool: r.Upstream.Name}

@@ -286,7 +286,7 @@ func (a *Arrival) fits(now time.Time, r *Relay) error {
 		i.routes = []savedRoute{a.Route}
 		route := i.route(&a.session)
 		switch {
-		case r.table.Get(sessions.Key{Listener: d.index, Client: a.Client}) != nil:
+		case r.table.peek(sessions.Key{Listener: d.index, Client: a.Client}) != nil:
 			return fmt.Errorf("%w: client %v has a session here", ErrTravel, a.Client)
 		case route == nil || (route.Mode == ModeRelay) != (a.session.Body == nil):
 			return fmt.Errorf("%w: unknown route %q", ErrTravel, a.Route.Name)
