@@ -44,6 +44,13 @@ func exported(files []*ast.File) map[string]string {
 			case *ast.FuncDecl:
 				name := d.Name.Name
 				if d.Recv != nil {
+					of := d.Recv.List[0].Type
+					if star, ok := of.(*ast.StarExpr); ok {
+						of = star.X
+					}
+					if name, ok := of.(*ast.Ident); !ok || !name.IsExported() {
+						continue
+					}
 					name = "." + name
 				}
 				names[name] = d.Doc.Text()

@@ -19,12 +19,12 @@ type Ended struct {
 
 // isAbnormal reports whether the end of a session is worth a look: all ends but goodbyes, and the end of the proxy.
 // A relayed session has no goodbyes, so its silence is normal.
-func isAbnormal(p *session, blame stats.Party, why codec.Reason) bool {
+func isAbnormal(s *session, blame stats.Party, why codec.Reason) bool {
 	switch {
-	case !p.life.hasJoined(), why == codec.Closed, why == codec.ServerStopped && blame == stats.ByProxy:
+	case !s.life.hasJoined(), why == codec.Closed, why == codec.ServerStopped && blame == stats.ByProxy:
 		return false
 	}
-	return !p.isRelayed() || why != codec.TimedOut
+	return !s.isRelayed() || why != codec.TimedOut
 }
 
 // abnormalEnds is told of sessions that end in an abnormal way. It may be nil.
@@ -32,11 +32,11 @@ type abnormalEnds func(Ended)
 
 // tell reports the end of a session if it is abnormal.
 func (report abnormalEnds) tell(now time.Time, e *Entry, blame stats.Party, why codec.Reason) {
-	p := &e.Value
-	if report == nil || !isAbnormal(p, blame, why) {
+	s := &e.Value
+	if report == nil || !isAbnormal(s, blame, why) {
 		return
 	}
 	report(Ended{
-		At: now, Session: p.serial, Client: e.Key.Client, Listener: p.listener.name, By: blame, Reason: why,
+		At: now, Session: s.serial, Client: e.Key.Client, Listener: s.listener.name, By: blame, Reason: why,
 	})
 }

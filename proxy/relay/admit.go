@@ -12,13 +12,13 @@ import (
 
 // asked handles a client's request to join.
 func (r *Relay) asked(now time.Time, e *Entry, ev *codec.Event) {
-	p := &e.Value
-	p.hello.Data, p.hello.Pad = bytes.Clone(ev.Payload), ev.Pad
-	p.identify(ev.Identity, &r.identities)
+	s := &e.Value
+	s.hello.Data, s.hello.Pad = bytes.Clone(ev.Payload), ev.Pad
+	s.identify(ev.Identity, &r.identities)
 	switch {
-	case p.life == asking:
+	case s.life == asking:
 		r.introduce(now, e)
-	case !p.route.provesFirst(p.protocol):
+	case !s.route.provesFirst(s.protocol):
 		r.dial(now, e, nil)
 	default:
 		r.admit(now, e, 0)
@@ -26,126 +26,126 @@ func (r *Relay) asked(now time.Time, e *Entry, ev *codec.Event) {
 }
 
 // identify sets a session's identity: the client's own, or a new one. A client with one also has a version.
-func (p *session) identify(identity uint64, ids *identities) {
-	if c, ok := p.client.Conn.(codec.Identity); ok {
-		p.hello.Version = c.Version()
+func (s *session) identify(identity uint64, ids *identities) {
+	if c, ok := s.client.Conn.(codec.Identity); ok {
+		s.hello.Version = c.Version()
 	}
-	if p.hello.Identity == 0 {
-		p.hello.Identity = identity
+	if s.hello.Identity == 0 {
+		s.hello.Identity = identity
 	}
-	if p.hello.Identity == 0 {
-		p.hello.Identity = ids.next()
+	if s.hello.Identity == 0 {
+		s.hello.Identity = ids.next()
 	}
 }
 
 // admit admits the client, with the upstream's client ID or one of the Relay's.
 func (r *Relay) admit(now time.Time, e *Entry, id uint16) {
-	p := &e.Value
-	if !p.route.keepsClientIDs(p.protocol) {
+	s := &e.Value
+	if !s.route.keepsClientIDs(s.protocol) {
 		var ok bool
-		if id, ok = p.route.ids.take(); !ok {
+		if id, ok = s.route.ids.take(); !ok {
 			r.end(now, e, stats.ByProxy, codec.Goodbye{Reason: codec.ServerFull})
 			return
 		}
-		p.origin = ownID
+		s.origin = ownID
 	} else {
-		p.origin = serversID
+		s.origin = serversID
 	}
-	p.id = id
-	p.client.Conn.Admit(now, id)
+	s.id = id
+	s.client.Conn.Admit(now, id)
 }
 
 // dial opens the upstream side. It returns false if the session first waits for held sessions. failed is the server
 // that was asked before, or nil. If there is no server, dial tells the client. If there is no way to any server, the
 // session asks again later.
 func (r *Relay) dial(now time.Time, e *Entry, failed *upstream.Server) bool {
-	p := &e.Value
-	if p.life == opening {
+	s := &e.Value
+	if s.life == opening {
 		r.enter(now, e, dialing)
 	}
-	p.upstream = side{Sender: bridge.Sender{Keeps: p.route.Failover.Hold > 0}}
-	p.server = p.route.pool.Pick(now, e.Key.Client.Addr(), failed)
-	if p.server == nil && p.route.pool.AnyReserved() {
+	s.upstream = side{Sender: bridge.Sender{Keeps: s.route.Failover.Hold > 0}}
+	s.server = s.route.pool.Pick(now, e.Key.Client.Addr(), failed)
+	if s.server == nil && s.route.pool.AnyReserved() {
 		r.waiting.await(now, e)
 		return false
 	}
-	p.tries++
-	server := p.server
+	s.tries++
+	server := s.server
 	switch {
 	case server == nil:
 		r.end(now, e, stats.ByUpstream, codec.Goodbye{Reason: codec.NoConnection})
 	case r.reach(now, e):
-	case p.mayTry():
-		p.route.pool.Failed(server, now, now, codec.TransportError.String())
+	case s.mayTry():
+		s.route.pool.Failed(server, now, now, codec.TransportError.String())
 		return r.dial(now, e, server)
 	default:
-		p.dialBy = now.Add(seekEvery)
+		s.dialBy = now.Add(seekEvery)
 	}
 	return true
 }
 
 // mayTry reports whether the client has time for another server.
-func (p *session) mayTry() bool { return int(p.tries) < p.route.mostTries() }
+func (s *session) mayTry() bool { return int(s.tries) < s.route.mostTries() }
 
 // reach opens the upstream side to the chosen server, and reports whether it could.
 func (r *Relay) reach(now time.Time, e *Entry) bool {
-	p := &e.Value
-	p.path = r.paths.take(now, p.route.Upstream, p.server.Addr)
-	socket, err := p.route.Upstream.dial(r.sockets.Sockets, p.path, p.server.Addr, e.Key.Client)
+	s := &e.Value
+	s.path = r.paths.take(now, s.route.Upstream, s.server.Addr)
+	socket, err := s.route.Upstream.dial(r.sockets.Sockets, s.path, s.server.Addr, e.Key.Client)
 	if err != nil {
-		r.drops.count(now, dropped{stats.DropSocket, p.listener, p.server.Addr, 0, err})
-		p.hangUp()
+		r.drops.count(now, dropped{stats.DropSocket, s.listener, s.server.Addr, 0, err})
+		s.hangUp()
 		return false
 	}
 	socket.SetOwner(e)
-	p.socket, p.searches = socket, p.route.Upstream.Transport.Probes
-	p.preamble = p.route.Upstream.Headers.preamble(e.Key.Client, p.face.Addr())
-	p.refused, p.askedAt = 0, now.Sub(r.born)
+	s.socket, s.searches = socket, s.route.Upstream.Transport.Probes
+	s.preamble = s.route.Upstream.Headers.preamble(e.Key.Client, s.face.Addr())
+	s.refused, s.askedAt = 0, now.Sub(r.born)
 	// The server gets a share of the client's own timeout. So time is left to tell the client, or to ask the next
 	// server.
-	p.spare(r.stood)
-	p.dialBy = now.Add(r.settings.HandshakeTimeout / time.Duration(1+p.route.mostTries()))
-	hello := p.hello
+	s.spare(r.stood)
+	s.dialBy = now.Add(r.settings.HandshakeTimeout / time.Duration(1+s.route.mostTries()))
+	hello := s.hello
 	hello.From = socket
 	// A client that has not answered yet must stay hidden from the game. A client that may wait for the game's first
 	// messages joins at once. A held session that a server offers a wrong client ID must stay hidden from the game, too.
-	hello.Tentative = !p.client.up && !p.protocol.Spec().ServerFirst || p.hold != nil && p.hold.ticket != nil
-	hello.Patient = p.hold == nil
-	hello.Held = p.route.Failover.Hold > 0
-	if p.life == asking {
-		p.upstream.Conn = p.route.speaks.(codec.Granter).DialAhead(now, p.server.Addr, hello)
+	hello.Tentative = !s.client.up && !s.protocol.Spec().ServerFirst || s.hold != nil && s.hold.ticket != nil
+	hello.Patient = s.hold == nil
+	hello.Held = s.route.Failover.Hold > 0
+	if s.life == asking {
+		s.upstream.Conn = s.route.speaks.(codec.Granter).DialAhead(now, s.server.Addr, hello)
 	} else {
-		p.upstream.Conn = p.route.speaks.Dial(now, p.server.Addr, hello)
+		s.upstream.Conn = s.route.speaks.Dial(now, s.server.Addr, hello)
 	}
 	return true
 }
 
 // retry dials another server after one did not answer, and reports whether it could.
 func (r *Relay) retry(now time.Time, e *Entry, why codec.Reason) bool {
-	p := &e.Value
-	p.route.pool.Failed(p.server, now, r.born.Add(p.askedAt), why.String())
-	if p.isEnding() || !p.client.Live() || !p.mayTry() {
+	s := &e.Value
+	s.route.pool.Failed(s.server, now, r.born.Add(s.askedAt), why.String())
+	if s.isEnding() || !s.client.Live() || !s.mayTry() {
 		return false
 	}
-	failed := p.server
-	r.samples.lastOfServer(p)
-	p.hangUp()
+	failed := s.server
+	r.samples.lastOfServer(s)
+	s.hangUp()
 	r.dial(now, e, failed)
 	return true
 }
 
 // establish notes that a side has connected. The session is established once both sides are.
 func (r *Relay) establish(now time.Time, e *Entry) {
-	p := &e.Value
-	if !p.client.up || !p.upstream.up || p.isEnding() {
+	s := &e.Value
+	if !s.client.up || !s.upstream.up || s.isEnding() {
 		return
 	}
 	r.table.settleDown(e)
 	r.counters.Established++
-	if p.life.isJoining() {
+	if s.life.isJoining() {
 		r.enter(now, e, joined)
 	}
-	p.heard = now
+	s.heard = now
 	r.journal.established(now, e)
 }
 
@@ -154,28 +154,28 @@ func (r *Relay) establish(now time.Time, e *Entry) {
 
 // askFirst asks a server about a new client before the client is granted its connection.
 func (r *Relay) askFirst(now time.Time, e *Entry) {
-	p := &e.Value
-	client := p.client.Conn.(codec.Deferrer)
+	s := &e.Value
+	client := s.client.Conn.(codec.Deferrer)
 	client.Defer()
 	r.enter(now, e, asking)
-	p.identify(client.Identity(), &r.identities)
+	s.identify(client.Identity(), &r.identities)
 	r.dial(now, e, nil)
 }
 
 // granted lets the client go on. A client that another server has granted before keeps that server's identity.
 func (r *Relay) granted(now time.Time, e *Entry, server uint64) {
-	if p := &e.Value; p.client.Live() {
-		p.client.Conn.(codec.Deferrer).Grant(now, server)
+	if s := &e.Value; s.client.Live() {
+		s.client.Conn.(codec.Deferrer).Grant(now, server)
 		r.dirty.mark(e)
 	}
 }
 
 // introduce sends the client's Hello to the server that was asked ahead.
 func (r *Relay) introduce(now time.Time, e *Entry) {
-	p := &e.Value
+	s := &e.Value
 	r.enter(now, e, dialing)
-	if p.upstream.Live() {
-		p.upstream.Conn.(codec.Introducer).Introduce(now, p.hello)
+	if s.upstream.Live() {
+		s.upstream.Conn.(codec.Introducer).Introduce(now, s.hello)
 		r.dirty.mark(e)
 	}
 }

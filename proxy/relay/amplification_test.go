@@ -110,10 +110,10 @@ func forgedWorld(t *testing.T, p codec.Protocol, admit Admit) *world {
 }
 
 func (w *world) spendAnswers(v *victim) {
-	d := w.proxy.relay.listeners[0]
+	l := w.proxy.relay.listeners[0]
 	for i := range 60 { // for the next minute
 		at := w.Now().Add(time.Duration(i) * time.Second)
-		d.mayAnswer(at, v.addr)
+		l.mayAnswer(at, v.addr)
 	}
 }
 

@@ -120,7 +120,7 @@ func (r *Relay) arrange(now time.Time, s *Settings) {
 		r.configure(d, l, known[l.Route])
 		r.listeners = append(r.listeners, d)
 	}
-	r.retired.retire(slices.DeleteFunc(oldListeners, func(d *listener) bool { return stays[d] }))
+	r.retired.retire(slices.DeleteFunc(oldListeners, func(l *listener) bool { return stays[l] }))
 	r.paths.arrange(now, r.routes)
 	if r.shard.index == 0 { // the siblings' listeners have the same Pongs
 		r.pingers = newPingers(now, r.routes, r.listeners, r.identities)
@@ -146,27 +146,29 @@ func (r *Relay) newRoute(settings *Route, oldRoutes []*route) *route {
 }
 
 // configure gives a listener its new settings. Its sessions keep theirs.
-func (r *Relay) configure(d *listener, l *Listener, route *route) {
-	if l.Pong != nil && d.pong != nil && r.shard.index == 0 {
-		l.Pong.listing.Store(d.pong.listing.Load()) // until the servers have answered again
+func (r *Relay) configure(listener *listener, l *Listener, route *route) {
+	if l.Pong != nil && listener.pong != nil && r.shard.index == 0 {
+		l.Pong.listing.Store(listener.pong.listing.Load()) // until the servers have answered again
 	}
-	d.name, d.addr, d.transport, d.stream, d.retired = l.Name, l.Addr, l.Transport, l.Transport.Stream, false
-	d.route, d.pong, d.answers, d.entries = route, l.Pong, nil, nil
-	d.first = l.FirstBytes()
-	d.forwardable = r.settings.Forwardable(l) == nil
-	d.drops = r.samples.tallies.DropsOf(l.Name)
-	if r.settings.Answers.Overall > 0 && !d.stream {
-		d.answers = ratelimit.NewBudget(r.settings.Answers, r.identities.next())
+	listener.name, listener.addr, listener.retired = l.Name, l.Addr, false
+	listener.transport, listener.stream = l.Transport, l.Transport.Stream
+	listener.route, listener.pong, listener.answers, listener.entries = route, l.Pong, nil, nil
+	listener.first = l.FirstBytes()
+	listener.forwardable = r.settings.Forwardable(l) == nil
+	listener.drops = r.samples.tallies.DropsOf(l.Name)
+	if r.settings.Answers.Overall > 0 && !listener.stream {
+		listener.answers = ratelimit.NewBudget(r.settings.Answers, r.identities.next())
 	}
-	d.proxies = newTrustedProxies(l.ProxiesFrom, r.settings.Limits.Sessions+r.settings.Limits.HalfOpen, d.proxies)
+	limits := &r.settings.Limits
+	listener.proxies = newTrustedProxies(l.ProxiesFrom, limits.Sessions+limits.HalfOpen, listener.proxies)
 	for _, p := range l.Protocols {
-		proof := proofOf(p, d.stream)
-		d.entries = append(d.entries, protocolEntry{
+		proof := proofOf(p, listener.stream)
+		listener.entries = append(listener.entries, protocolEntry{
 			protocol:  r.locals.of(p),
 			bridge:    bridge.New(p, l.Route.Upstream.Protocol, &l.Route.Bridge),
 			asksFirst: l.Route.asksFirst(p),
 			proof:     proof,
-			guessed:   l.Route.guessable(p, d.stream),
+			guessed:   l.Route.guessable(p, listener.stream),
 			tally:     r.samples.tallies.Of(l.Name, p.Spec().Name),
 		})
 	}
@@ -174,9 +176,9 @@ func (r *Relay) configure(d *listener, l *Listener, route *route) {
 
 // Attach gives the Relay the socket of a listener. Streams accepted by the socket must have its Owner.
 func (r *Relay) Attach(listener int, s netio.Socket) {
-	d := r.listeners[listener]
-	d.socket, d.port = s, s.Addr().Port()
-	s.SetOwner(d)
+	l := r.listeners[listener]
+	l.socket, l.port = s, s.Addr().Port()
+	s.SetOwner(l)
 }
 
 // enrollAgain is the visit that counts a session at its address and its network, after the limits have changed.

@@ -133,14 +133,14 @@ func (w *Arrivals) restore(now time.Time, all []savedArrival) (lost error) {
 var errLater = errors.New("its source address is in use")
 
 // arrived makes the session of a client that comes from another Server, and returns nil if there is none.
-func (r *Relay) arrived(now time.Time, d *listener, s netio.Socket, client netip.AddrPort) *Entry {
-	a := r.arrivals.take(now, d.name, client)
+func (r *Relay) arrived(now time.Time, l *listener, s netio.Socket, client netip.AddrPort) *Entry {
+	a := r.arrivals.take(now, l.name, client)
 	if a == nil {
 		return nil
 	}
-	e, err := a.enter(now, r, d, s)
+	e, err := a.enter(now, r, l, s)
 	if err != nil {
-		r.journal.log.Error().Err(err).Stringer("client", client).Str("listener", d.name).
+		r.journal.log.Error().Err(err).Stringer("client", client).Str("listener", l.name).
 			Msg("session lost: it cannot be taken in")
 	}
 	return e
@@ -148,8 +148,8 @@ func (r *Relay) arrived(now time.Time, d *listener, s netio.Socket, client netip
 
 // enter makes a session that comes from another Server. It returns nil if the session waits for its source address:
 // the client's next datagram tries it again.
-func (a *Arrival) enter(now time.Time, r *Relay, d *listener, s netio.Socket) (*Entry, error) {
-	e, err := a.takeIn(now, r, d, s)
+func (a *Arrival) enter(now time.Time, r *Relay, l *listener, s netio.Socket) (*Entry, error) {
+	e, err := a.takeIn(now, r, l, s)
 	if errors.Is(err, errLater) {
 		return nil, r.arrivals.Add(now, a)
 	}
@@ -157,7 +157,7 @@ func (a *Arrival) enter(now time.Time, r *Relay, d *listener, s netio.Socket) (*
 }
 
 // takeIn makes the session in a Relay, with an ID and sockets of its own.
-func (a *Arrival) takeIn(now time.Time, r *Relay, d *listener, s netio.Socket) (*Entry, error) {
+func (a *Arrival) takeIn(now time.Time, r *Relay, l *listener, s netio.Socket) (*Entry, error) {
 	i := BeginImport(r, now.Add(-a.age-now.Sub(a.read)))
 	i.routes = []savedRoute{a.Route}
 	v := a.session
@@ -165,7 +165,7 @@ func (a *Arrival) takeIn(now time.Time, r *Relay, d *listener, s netio.Socket) (
 	if route == nil {
 		return nil, unusable("unknown route", v.Route)
 	}
-	v.Listener, v.Stream, v.Serial = d.addr, false, r.serials.next()
+	v.Listener, v.Stream, v.Serial = l.addr, false, r.serials.next()
 	v.OwnFace, v.Local = false, netip.Addr{}
 	if netio.ListenerOf(s) != s { // one of the listener's local sockets
 		v.Local = s.Addr().Addr()
@@ -194,7 +194,7 @@ func (a *Arrival) takeIn(now time.Time, r *Relay, d *listener, s netio.Socket) (
 	if err := i.session(record.Append(nil, &v), []netio.Socket{socket}); err != nil {
 		return nil, err
 	}
-	e := r.table.Get(now, sessions.Key{Listener: d.index, Client: v.Client})
+	e := r.table.Get(now, sessions.Key{Listener: l.index, Client: v.Client})
 	if e != nil && !same {
 		reseek(r, now, e)
 	}
@@ -203,10 +203,10 @@ func (a *Arrival) takeIn(now time.Time, r *Relay, d *listener, s netio.Socket) (
 
 // reseek makes a session look for a server, although its own may be well.
 func reseek(r *Relay, now time.Time, e *Entry) {
-	p := &e.Value
+	s := &e.Value
 	r.counters.Held++
 	r.journal.held(e, codec.TransportError)
-	r.hold(now, e, seeking, hold{until: now.Add(p.route.Failover.Hold)})
-	r.leaveServer(now, p)
+	r.hold(now, e, seeking, hold{until: now.Add(s.route.Failover.Hold)})
+	r.leaveServer(now, s)
 	r.waiting.seek(now, e)
 }

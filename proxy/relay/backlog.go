@@ -71,15 +71,15 @@ func (b *backlog) sheds() bool { return b.overrun() && b.read%heardOf != 0 }
 
 // shed drops a stranger's datagram because the loop is overloaded. The first of many is logged as any drop is. The
 // others are only counted, since this path must be the cheapest.
-func (l *dropLog) shed(now time.Time, b *backlog, d *listener, from netip.AddrPort, size int) {
+func (l *dropLog) shed(now time.Time, b *backlog, listener *listener, from netip.AddrPort, size int) {
 	if !b.told {
 		b.told = true
-		l.add(now, dropped{stats.DropOverload, d, from, size, nil})
+		l.add(now, dropped{stats.DropOverload, listener, from, size, nil})
 		return
 	}
 	l.turn++
 	l.has(stats.FateDropped)
 	l.counters.Drops[stats.DropOverload]++
-	d.drops.Drops[stats.DropOverload]++
+	listener.drops.Drops[stats.DropOverload]++
 	l.journal.lines.suppressed[stats.DropOverload]++
 }

@@ -72,12 +72,12 @@ func benchTimers[T any](b *testing.B, n *crowdNet, entries []*sessions.Entry[T],
 // asleep adds an established session of two connections that send nothing.
 func (c *crowdNet) asleep(from netip.AddrPort) *Entry {
 	r := c.relay
-	d := r.listeners[0]
-	e, err := r.table.Add(sessions.Key{Listener: d.index, Client: from}, session{
-		listener: d, route: d.route, protocol: d.entries[0].protocol, tally: d.entries[0].tally, life: joined,
+	l := r.listeners[0]
+	e, err := r.table.Add(sessions.Key{Listener: l.index, Client: from}, session{
+		listener: l, route: l.route, protocol: l.entries[0].protocol, tally: l.entries[0].tally, life: joined,
 		heard: c.now,
 		terminated: &terminated{
-			bridge:   d.entries[0].bridge,
+			bridge:   l.entries[0].bridge,
 			client:   side{Sender: bridge.Sender{Conn: &sleeper{now: c.now}}, up: true},
 			upstream: side{Sender: bridge.Sender{Conn: &sleeper{now: c.now}}, up: true},
 		},

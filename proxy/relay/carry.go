@@ -28,36 +28,36 @@ func (r *Relay) received(now time.Time, e *Entry, from filter.Direction, m *code
 // receivedOne does the work of received for a message without an envelope. head begins it on the wire. It reports false
 // if the session ends.
 func (r *Relay) receivedOne(now time.Time, e *Entry, from filter.Direction, m *codec.Message, head []byte) bool {
-	p := &e.Value
-	r.countMessage(p, from, m)
-	if p.isEnding() {
-		r.drops.count(now, dropped{stats.DropClosing, p.listener, e.Key.Client, len(m.Payload), nil})
+	s := &e.Value
+	r.countMessage(s, from, m)
+	if s.isEnding() {
+		r.drops.count(now, dropped{stats.DropClosing, s.listener, e.Key.Client, len(m.Payload), nil})
 		return false
 	}
 	if !r.mayCross(now, e, from, m, head) {
 		return true
 	}
 	if from == filter.FromUpstream {
-		r.carrier.Carry(now, &p.client.Sender, &p.bridge.ToClient, m)
+		r.carrier.Carry(now, &s.client.Sender, &s.bridge.ToClient, m)
 	} else {
-		r.carrier.Carry(now, &p.upstream.Sender, &p.bridge.ToServer, m)
+		r.carrier.Carry(now, &s.upstream.Sender, &s.bridge.ToServer, m)
 	}
 	r.carried(now, e)
 	return true
 }
 
 // countMessage counts a message that a side has received.
-func (r *Relay) countMessage(p *session, from filter.Direction, m *codec.Message) {
-	r.watches.count(p.serial, from, m)
+func (r *Relay) countMessage(s *session, from filter.Direction, m *codec.Message) {
+	r.watches.count(s.serial, from, m)
 	if from == filter.FromClient {
-		p.fromClient.Add(m)
+		s.fromClient.Add(m)
 		r.counters.FromClients.Add(m)
-		p.tally.FromClients[m.Mode].Add(m)
+		s.tally.FromClients[m.Mode].Add(m)
 		return
 	}
-	p.fromServer.Add(m)
+	s.fromServer.Add(m)
 	r.counters.FromUpstreams.Add(m)
-	p.tally.FromUpstreams[m.Mode].Add(m)
+	s.tally.FromUpstreams[m.Mode].Add(m)
 }
 
 // answered handles the fate of a message that was sent to a side.

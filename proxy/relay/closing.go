@@ -38,12 +38,12 @@ type closingConn struct {
 
 // add takes over the socket and the closed connection of a session to its server.
 func (ps *closingConns) add(now time.Time, e *Entry, r *Relay) {
-	p := &e.Value
+	s := &e.Value
 	x := &closingConn{
-		conn: p.upstream.Conn, socket: p.socket, of: e, preamble: p.preamble,
-		until: now.Add(lingerTime), over: p.upstream.Down,
+		conn: s.upstream.Conn, socket: s.socket, of: e, preamble: s.preamble,
+		until: now.Add(lingerTime), over: s.upstream.Down,
 	}
-	p.socket = nil // it belongs to x now
+	s.socket = nil // it belongs to x now
 	x.flush(now, r)
 	if x.over || len(ps.list) == maxClosing {
 		x.socket.Close()
@@ -59,8 +59,8 @@ func (ps *closingConns) receive(now time.Time, x *closingConn, datagram []byte, 
 	if err := x.conn.Receive(now, x.preamble.heard(datagram)); err == nil {
 		r.drops.has(stats.FateTaken)
 	} else {
-		d := x.of.Value.listener
-		r.drops.add(now, dropped{stats.DropOf(err), d, x.socket.Peer(), len(datagram), err})
+		l := x.of.Value.listener
+		r.drops.add(now, dropped{stats.DropOf(err), l, x.socket.Peer(), len(datagram), err})
 	}
 	x.flush(now, r)
 	ps.plan(x)
@@ -122,10 +122,10 @@ func (x *closingConn) flush(now time.Time, r *Relay) {
 // hand carries a message of the old server to the client, unless another server has taken the session. So the client
 // gets it before all messages of the next server.
 func (x *closingConn) hand(now time.Time, r *Relay, m *codec.Message) {
-	p := &x.of.Value
+	s := &x.of.Value
 	x.late += len(m.Payload)
-	if p.life != seeking || x.late > maxLate {
-		r.drops.count(now, dropped{stats.DropClosing, p.listener, x.of.Key.Client, len(m.Payload), nil})
+	if s.life != seeking || x.late > maxLate {
+		r.drops.count(now, dropped{stats.DropClosing, s.listener, x.of.Key.Client, len(m.Payload), nil})
 		return
 	}
 	r.received(now, x.of, filter.FromUpstream, m)

@@ -91,29 +91,29 @@ func (o *sessionCopy) leave(r *Relay) {
 		return
 	}
 	o.entered = false
-	p, v := o.session, &o.savedSession
+	s, v := o.session, &o.savedSession
 	if v.OwnsID {
-		p.route.ids.free(v.ID)
+		s.route.ids.free(v.ID)
 	}
 	if v.Identity != 0 {
-		r.presence.drop(presenceKey{p.listener.name, v.Identity}, p.serial)
+		r.presence.drop(presenceKey{s.listener.name, v.Identity}, s.serial)
 	}
 	if v.Known {
-		r.known.remove(p.listener, v.Client)
+		r.known.remove(s.listener, v.Client)
 	}
-	delete(r.journal.causes, p.serial)
-	r.guard.discharge(&p.meter, v.Client.Addr())
-	if p.life.hasJoined() {
-		p.tally.Established--
+	delete(r.journal.causes, s.serial)
+	r.guard.discharge(&s.meter, v.Client.Addr())
+	if s.life.hasJoined() {
+		s.tally.Established--
 	}
-	p.tally.Opened--
+	s.tally.Opened--
 	r.counters.Opened--
-	p.listener.sessions--
-	if p.socket != nil && p.socket.Owner() == o.entry {
-		p.socket.SetOwner(nil)
+	s.listener.sessions--
+	if s.socket != nil && s.socket.Owner() == o.entry {
+		s.socket.SetOwner(nil)
 	}
-	if p.server != nil {
-		p.route.pool.Release(p.server)
+	if s.server != nil {
+		s.route.pool.Release(s.server)
 	}
 	r.table.Remove(o.entry)
 }

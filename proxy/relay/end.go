@@ -9,23 +9,23 @@ import (
 
 // end says goodbye to each side that is still connected. The first reason given is the session's.
 func (r *Relay) end(now time.Time, e *Entry, blame stats.Party, why codec.Goodbye) {
-	p := &e.Value
+	s := &e.Value
 	limit := lingerTime
 	if r.farewell {
 		limit = r.settings.DrainTimeout
 	}
-	if last := now.Add(limit); !p.isEnding() {
-		p.expires, p.why, p.blame = last, why.Reason, blame
-		r.enter(now, e, p.life.ended())
-	} else if last.Before(p.expires) {
-		p.expires = last
+	if last := now.Add(limit); !s.isEnding() {
+		s.expires, s.why, s.blame = last, why.Reason, blame
+		r.enter(now, e, s.life.ended())
+	} else if last.Before(s.expires) {
+		s.expires = last
 	}
 	r.sendJoined(now, e)
-	if p.client.Live() {
-		p.client.Conn.Close(now, toClient(why, p.origin != noID))
+	if s.client.Live() {
+		s.client.Conn.Close(now, toClient(why, s.origin != noID))
 	}
-	if p.upstream.Live() {
-		p.upstream.Conn.Close(now, toServer(why, blame))
+	if s.upstream.Live() {
+		s.upstream.Conn.Close(now, toServer(why, blame))
 	}
 	r.dirty.mark(e)
 }
@@ -69,14 +69,14 @@ func toClient(why codec.Goodbye, admitted bool) codec.Goodbye {
 
 // expiry returns when a session is given up if its client stays silent. It does not depend on the session's
 // connections.
-func (p *session) expiry(s *Settings) time.Time {
+func (session *session) expiry(s *Settings) time.Time {
 	switch {
-	case p.isRelayed() && p.life == opening && !p.listens():
-		return p.opened.Add(s.HandshakeTimeout)
-	case !p.isRelayed() && (p.isEnding() || !p.client.up || !p.upstream.up):
-		return p.expires
+	case session.isRelayed() && session.life == opening && !session.listens():
+		return session.opened.Add(s.HandshakeTimeout)
+	case !session.isRelayed() && (session.isEnding() || !session.client.up || !session.upstream.up):
+		return session.expires
 	}
-	return p.heard.Add(idleOf(p.protocol, s.IdleTimeout))
+	return session.heard.Add(idleOf(session.protocol, s.IdleTimeout))
 }
 
 // idleOf returns how long a client of a protocol may be silent. A protocol with a longer timeout of its own gets that
@@ -90,69 +90,69 @@ func idleOf(p codec.Protocol, idle time.Duration) time.Duration {
 
 // forget removes a terminated session whose sides have ended.
 func (r *Relay) forget(now time.Time, e *Entry) {
-	p := &e.Value
-	r.journal.ended(now, e, p.blame, p.why)
-	r.remove(now, e, p.blame, p.why)
+	s := &e.Value
+	r.journal.ended(now, e, s.blame, s.why)
+	r.remove(now, e, s.blame, s.why)
 }
 
 // remove removes a session from the table, and counts its end.
 func (r *Relay) remove(now time.Time, e *Entry, blame stats.Party, why codec.Reason) {
-	p := &e.Value
+	s := &e.Value
 	r.abnormal.tell(now, e, blame, why)
-	delete(r.watches, p.serial)
-	hasJoined, isKnown := p.life.hasJoined(), p.isKnown()
+	delete(r.watches, s.serial)
+	hasJoined, isKnown := s.life.hasJoined(), s.isKnown()
 	r.enter(now, e, gone)
-	p.hangUp()
-	if p.face = p.home(); p.face != p.listener.socket { // a stream, or a socket made by part
-		p.face.Close()
+	s.hangUp()
+	if s.face = s.home(); s.face != s.listener.socket { // a stream, or a socket made by part
+		s.face.Close()
 	}
 	if isKnown {
-		r.known.remove(p.listener, e.Key.Client)
+		r.known.remove(s.listener, e.Key.Client)
 	}
-	delete(r.journal.causes, p.serial)
+	delete(r.journal.causes, s.serial)
 	r.counters.Closed++
-	p.tally.End(blame, why, hasJoined)
-	r.retired.left(p.listener)
-	r.guard.discharge(&p.meter, e.Key.Client.Addr())
+	s.tally.End(blame, why, hasJoined)
+	r.retired.left(s.listener)
+	r.guard.discharge(&s.meter, e.Key.Client.Addr())
 	r.table.Remove(e)
 }
 
 // endRelayed forgets a session. It tells neither side, since no goodbye is common to all protocols.
 func (r *Relay) endRelayed(now time.Time, e *Entry, blame stats.Party, why codec.Reason) {
-	p := &e.Value
+	s := &e.Value
 	r.offload.recall(e) // counts what the kernel has forwarded
 	switch {
-	case p.life == joined:
+	case s.life == joined:
 		r.journal.ended(now, e, blame, why)
-	case !p.answered && p.server != nil: // bounded, since clients may be forged
-		r.drops.count(now, dropped{stats.DropUnanswered, p.listener, p.server.Addr, 0, nil})
+	case !s.answered && s.server != nil: // bounded, since clients may be forged
+		r.drops.count(now, dropped{stats.DropUnanswered, s.listener, s.server.Addr, 0, nil})
 	}
 	r.remove(now, e, blame, why)
 }
 
 // hangUp releases the session's server, its socket and its path.
-func (p *session) hangUp() {
-	if p.server != nil {
-		p.route.pool.Release(p.server)
+func (s *session) hangUp() {
+	if s.server != nil {
+		s.route.pool.Release(s.server)
 	}
-	if p.socket != nil {
-		p.socket.Close()
+	if s.socket != nil {
+		s.socket.Close()
 	}
-	p.path.leave()
-	p.server, p.socket, p.path = nil, nil, nil
-	if !p.isRelayed() {
-		p.forgetEarlier()
-		p.waits = false
+	s.path.leave()
+	s.server, s.socket, s.path = nil, nil, nil
+	if !s.isRelayed() {
+		s.forgetEarlier()
+		s.waits = false
 	}
 }
 
 // forgetEarlier closes the sockets that a session no longer needs.
-func (p *session) forgetEarlier() {
-	if p.earlier == nil {
+func (session *session) forgetEarlier() {
+	if session.earlier == nil {
 		return
 	}
-	for _, s := range p.earlier.sockets {
+	for _, s := range session.earlier.sockets {
 		s.Close()
 	}
-	p.earlier = nil
+	session.earlier = nil
 }

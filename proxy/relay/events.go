@@ -14,19 +14,19 @@ func (r *Relay) settle(now time.Time, e *Entry) { r.settleSides(now, e, bothSide
 // poll handles the events of the touched sides until none are left. It reports whether there were any. An event of one
 // side may become an input of the other.
 func (r *Relay) poll(now time.Time, e *Entry, touched sides) (found bool) {
-	p := &e.Value
+	s := &e.Value
 	for again := true; again; {
 		again = false
 		for touched.has(clientSide) {
-			ev, ok := p.client.Conn.Poll()
+			ev, ok := s.client.Conn.Poll()
 			if !ok {
 				break
 			}
 			r.clientEvent(now, e, &ev)
 			found, touched = true, bothSides
 		}
-		for touched.has(serverSide) && p.upstream.Conn != nil {
-			ev, ok := p.upstream.Conn.Poll()
+		for touched.has(serverSide) && s.upstream.Conn != nil {
+			ev, ok := s.upstream.Conn.Poll()
 			if !ok {
 				break
 			}
@@ -35,76 +35,76 @@ func (r *Relay) poll(now time.Time, e *Entry, touched sides) (found bool) {
 		}
 	}
 	switch {
-	case p.upstream.HasLost() && p.upstream.Live() && !p.upstream.Away:
-		r.carrier.Purge(now, &p.upstream.Sender, &p.bridge.ToServer)
+	case s.upstream.HasLost() && s.upstream.Live() && !s.upstream.Away:
+		r.carrier.Purge(now, &s.upstream.Sender, &s.bridge.ToServer)
 		r.carried(now, e)
-	case p.life == moving:
+	case s.life == moving:
 		r.quiesce(now, e)
 	}
 	return found
 }
 
 func (r *Relay) clientEvent(now time.Time, e *Entry, ev *codec.Event) {
-	p := &e.Value
+	s := &e.Value
 	switch ev.Kind {
 	case codec.Asked:
 		r.asked(now, e, ev)
 	case codec.Connected:
-		p.client.up = true
-		if p.route.provesFirst(p.protocol) {
+		s.client.up = true
+		if s.route.provesFirst(s.protocol) {
 			r.dial(now, e, nil)
-		} else if c, ok := p.upstream.Conn.(codec.Confirmer); ok {
+		} else if c, ok := s.upstream.Conn.(codec.Confirmer); ok {
 			c.Confirm(now)
 		}
 		r.establish(now, e)
 	case codec.Received:
 		r.received(now, e, filter.FromClient, &ev.Message)
 	case codec.Delivered, codec.Lost:
-		r.answered(now, e, &p.client, &p.bridge.ToClient, ev)
+		r.answered(now, e, &s.client, &s.bridge.ToClient, ev)
 	case codec.Disconnected:
-		p.client.Down = true
-		r.presence.remove(p)
+		s.client.Down = true
+		r.presence.remove(s)
 		r.end(now, e, stats.ByClient, codec.Goodbye{Reason: ev.Reason, Data: ev.Payload, Pad: ev.Pad})
 	}
 }
 
 func (r *Relay) upstreamEvent(now time.Time, e *Entry, ev *codec.Event) {
-	p := &e.Value
-	if p.upstream.Down {
+	s := &e.Value
+	if s.upstream.Down {
 		return // the session has already given the server up for lost
 	}
 	switch ev.Kind {
 	case codec.Granted:
 		r.granted(now, e, ev.Identity)
 	case codec.Connected:
-		p.upstream.up, p.dialBy = true, time.Time{}
-		p.forgetEarlier()
-		r.samples.accepted(p)
-		if p.route.pool.Answered(p.server, now) {
-			r.journal.serverUp(p.route.Upstream.Name, p.server.Addr)
+		s.upstream.up, s.dialBy = true, time.Time{}
+		s.forgetEarlier()
+		r.samples.accepted(s)
+		if s.route.pool.Answered(s.server, now) {
+			r.journal.serverUp(s.route.Upstream.Name, s.server.Addr)
 		}
-		if p.life.isHeld() {
+		if s.life.isHeld() {
 			r.regain(now, e, ev.Client)
 			return
 		}
-		if !p.route.provesFirst(p.protocol) && p.client.Live() && !p.isEnding() {
+		if !s.route.provesFirst(s.protocol) && s.client.Live() && !s.isEnding() {
 			r.admit(now, e, ev.Client)
 		}
 		r.establish(now, e)
 	case codec.Received:
 		r.received(now, e, filter.FromUpstream, &ev.Message)
 	case codec.Delivered, codec.Lost:
-		r.answered(now, e, &p.upstream, &p.bridge.ToServer, ev)
+		r.answered(now, e, &s.upstream, &s.bridge.ToServer, ev)
 	case codec.Joined, codec.Left:
-		if p.upstream.Keeps {
-			p.knownClients.note(ev.Kind, ev.Client)
+		if s.upstream.Keeps {
+			s.knownClients.note(ev.Kind, ev.Client)
 		}
-		if p.client.Live() {
+		if s.client.Live() {
 			// A protocol without such announcements returns an error, which is no fault.
-			_ = p.client.Conn.Announce(now, ev.Kind, ev.Client)
+			_ = s.client.Conn.Announce(now, ev.Kind, ev.Client)
 		}
 	case codec.Disconnected:
-		p.upstream.Down = true
+		s.upstream.Down = true
 		r.upstreamGone(now, e, codec.Goodbye{
 			Reason: ev.Reason, Data: ev.Payload, Pad: ev.Pad, Identity: ev.Identity, Version: ev.Version,
 		})
@@ -113,12 +113,12 @@ func (r *Relay) upstreamEvent(now time.Time, e *Entry, ev *codec.Event) {
 
 // abandonClient ends the client's side at once. It does not wait until the connection notices.
 func (r *Relay) abandonClient(now time.Time, e *Entry) {
-	p := &e.Value
-	if !p.client.Live() {
+	s := &e.Value
+	if !s.client.Live() {
 		return
 	}
-	p.client.Down = true
-	r.presence.remove(p)
+	s.client.Down = true
+	r.presence.remove(s)
 	r.end(now, e, stats.ByClient, codec.Goodbye{Reason: codec.TransportError})
 	r.settle(now, e)
 }
@@ -132,12 +132,12 @@ func (r *Relay) abandonUpstream(now time.Time, e *Entry) {
 
 // upstreamGone finds another server for the client, or tells the client why there is none.
 func (r *Relay) upstreamGone(now time.Time, e *Entry, why codec.Goodbye) {
-	p := &e.Value
-	r.samples.refused(p, why.Reason)
+	s := &e.Value
+	r.samples.refused(s, why.Reason)
 	switch {
-	case !p.life.isHeld():
-	case p.life != seeking:
-		p.blameServer(now, why.Reason)
+	case !s.life.isHeld():
+	case s.life != seeking:
+		s.blameServer(now, why.Reason)
 		r.depart(now, e)
 		return
 	default:
@@ -145,11 +145,11 @@ func (r *Relay) upstreamGone(now time.Time, e *Entry, why codec.Goodbye) {
 		return
 	}
 	unreachable := why.Reason == codec.NoConnection || why.Reason == codec.TimedOut || why.Reason == codec.TransportError
-	if !p.upstream.up && unreachable && r.retry(now, e, why.Reason) {
+	if !s.upstream.up && unreachable && r.retry(now, e, why.Reason) {
 		return
 	}
-	if p.life.hasJoined() && p.route.Failover.isLoss(why.Reason) {
-		p.route.pool.Doubt(p.server, now)
+	if s.life.hasJoined() && s.route.Failover.isLoss(why.Reason) {
+		s.route.pool.Doubt(s.server, now)
 	}
 	if !r.lose(now, e, why.Reason) {
 		r.end(now, e, stats.ByUpstream, why)

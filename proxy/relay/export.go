@@ -52,16 +52,16 @@ func BeginExport(r *Relay, now time.Time, copied bool, naming netio.Handover) *E
 // sockets returns the sockets that only this session has, in the order in which an importer takes them: the one to the
 // client, the one to the server, earlier ones to the server, and those of closing connections.
 func (x *Exporter) sockets(e *Entry) []netio.Socket {
-	p := &e.Value
+	s := &e.Value
 	var all []netio.Socket
-	if face := p.home(); p.isOwn(face) {
+	if face := s.home(); s.isOwn(face) {
 		all = append(all, face)
 	}
-	if p.socket != nil {
-		all = append(all, p.socket)
+	if s.socket != nil {
+		all = append(all, s.socket)
 	}
-	if p.terminated != nil && p.earlier != nil {
-		all = append(all, p.earlier.sockets...)
+	if s.terminated != nil && s.earlier != nil {
+		all = append(all, s.earlier.sockets...)
 	}
 	for _, c := range x.closing[e] {
 		all = append(all, c.socket)
@@ -83,47 +83,47 @@ func (x *Exporter) names(e *Entry) (b []byte) {
 // session appends the record of a session. It changes nothing that a peer or an operator can notice. It is safe for
 // concurrent use with different sessions.
 func (x *Exporter) session(e *Entry, b []byte) []byte {
-	p := &e.Value
-	p.spare(x.relay.stood)
+	s := &e.Value
+	s.spare(x.relay.stood)
 	room := exportRooms.Get().(*exportRoom)
 	defer exportRooms.Put(room)
 	v := &room.session
 	*v = savedSession{
 		Head:     record.Head{Kind: sessionKind, Version: savedVersion},
-		Listener: p.listener.addr, Stream: p.listener.stream, Client: e.Key.Client, Route: p.route.Name,
-		Protocol: p.protocol.Spec().Name, Serial: p.serial,
-		OwnFace: p.isOwn(p.home()), HasSocket: p.socket != nil, Preamble: savePreamble(p.preamble),
-		Meter: x.meter(&p.meter), Opened: record.MomentOf(x.now, p.opened), Heard: record.MomentOf(x.now, p.heard),
-		Tries: p.tries, Refused: p.refused, Established: p.life.hasJoined(), Answered: p.answered,
-		Full: x.relay.table.IsEstablished(e), Known: p.isKnown(), Cause: x.relay.journal.causes[p.serial],
+		Listener: s.listener.addr, Stream: s.listener.stream, Client: e.Key.Client, Route: s.route.Name,
+		Protocol: s.protocol.Spec().Name, Serial: s.serial,
+		OwnFace: s.isOwn(s.home()), HasSocket: s.socket != nil, Preamble: savePreamble(s.preamble),
+		Meter: x.meter(&s.meter), Opened: record.MomentOf(x.now, s.opened), Heard: record.MomentOf(x.now, s.heard),
+		Tries: s.tries, Refused: s.refused, Established: s.life.hasJoined(), Answered: s.answered,
+		Full: x.relay.table.IsEstablished(e), Known: s.isKnown(), Cause: x.relay.journal.causes[s.serial],
 	}
-	if face := p.home(); !v.OwnFace && face != p.listener.socket {
+	if face := s.home(); !v.OwnFace && face != s.listener.socket {
 		v.Local = face.Addr().Addr()
 	}
-	if p.refused > 0 {
-		v.RefusedFrom = record.MomentOf(x.now, x.relay.born.Add(p.refusedFrom))
+	if s.refused > 0 {
+		v.RefusedFrom = record.MomentOf(x.now, x.relay.born.Add(s.refusedFrom))
 	}
-	v.Via = saveProxy(p.via)
-	if p.server != nil {
-		v.Server = p.server.Addr
+	v.Via = saveProxy(s.via)
+	if s.server != nil {
+		v.Server = s.server.Addr
 	}
-	if p.path != nil {
+	if s.path != nil {
 		v.Path = x.path(e)
 	}
 	switch {
-	case p.isRelayed():
-		if p.gate != codec.GateOpen {
-			v.Gate = &p.gate
+	case s.isRelayed():
+		if s.gate != codec.GateOpen {
+			v.Gate = &s.gate
 		}
 		x.relay.offload.review(x.now, e)
-	case p.isPending():
-		v.ID, v.OwnsID, v.Identity, v.Calm = p.id, p.origin == ownID, p.pending.identity, true
-		v.Body, v.Age = p.pending.body, x.now.Sub(p.pending.at)
+	case s.isPending():
+		v.ID, v.OwnsID, v.Identity, v.Calm = s.id, s.origin == ownID, s.pending.identity, true
+		v.Body, v.Age = s.pending.body, x.now.Sub(s.pending.at)
 	default:
 		x.facts(e, v)
 		x.body(e, room)
 	}
-	v.FromClient, v.FromServer = saveTraffic(p.fromClient), saveTraffic(p.fromServer)
+	v.FromClient, v.FromServer = saveTraffic(s.fromClient), saveTraffic(s.fromServer)
 	return record.Append(b, v)
 }
 
@@ -186,47 +186,47 @@ func (x *Exporter) buckets(n *node) (all []record.Moment) {
 
 // facts adds the fields of a terminated session that its body does not have.
 func (x *Exporter) facts(e *Entry, v *savedSession) {
-	p := &e.Value
-	v.ID, v.OwnsID = p.id, p.origin == ownID
-	if c, ok := p.client.Conn.(codec.Identity); ok && x.relay.presence.has(p) {
+	s := &e.Value
+	v.ID, v.OwnsID = s.id, s.origin == ownID
+	if c, ok := s.client.Conn.(codec.Identity); ok && x.relay.presence.has(s) {
 		v.Identity = c.Identity()
 	}
-	v.Calm = v.Full && p.life == joined && p.isCalm() && len(x.closing[e]) == 0 && x.places[e] == 0
+	v.Calm = v.Full && s.life == joined && s.isCalm() && len(x.closing[e]) == 0 && x.places[e] == 0
 }
 
 // body adds the body of a terminated session to its record.
 func (x *Exporter) body(e *Entry, room *exportRoom) {
-	p, now := &e.Value, x.now
+	s, now := &e.Value, x.now
 	v := &room.terminated
 	*v = savedTerminated{
-		Client: x.side(&p.client, &room.client), Upstream: x.side(&p.upstream, &room.upstream),
-		DialBy: record.MomentOf(now, p.dialBy), Expires: record.MomentOf(now, p.expires),
-		Hello:        savedHello{Data: p.hello.Data, Pad: p.hello.Pad, Identity: p.hello.Identity, Version: p.hello.Version},
-		KnownClients: p.knownClients, Rates: x.rates(p),
+		Client: x.side(&s.client, &room.client), Upstream: x.side(&s.upstream, &room.upstream),
+		DialBy: record.MomentOf(now, s.dialBy), Expires: record.MomentOf(now, s.expires),
+		Hello:        savedHello{Data: s.hello.Data, Pad: s.hello.Pad, Identity: s.hello.Identity, Version: s.hello.Version},
+		KnownClients: s.knownClients, Rates: x.rates(s),
 		Trust: savedTrust{
-			Proof: p.trust.proof, Answered: p.trust.answered, Guessed: p.trust.guessed, Unbound: p.trust.unbound,
-			Credit: p.trust.credit, Bucket: momentOfBucket(now, x.relay.sockets.allowance.born, p.trust.bucket),
+			Proof: s.trust.proof, Answered: s.trust.answered, Guessed: s.trust.guessed, Unbound: s.trust.unbound,
+			Credit: s.trust.credit, Bucket: momentOfBucket(now, x.relay.sockets.allowance.born, s.trust.bucket),
 		},
-		SampleDue: record.MomentOf(now, x.relay.samples.born.Add(p.sampleDue)),
-		AskedAt:   record.MomentOf(now, x.relay.born.Add(p.askedAt)),
-		Admitted:  p.origin != noID, Ending: p.isEnding(), Choked: p.choked, Ahead: p.life == asking,
-		Searches: p.searches,
-		Why:      p.why, Blame: p.blame, Place: x.places[e],
+		SampleDue: record.MomentOf(now, x.relay.samples.born.Add(s.sampleDue)),
+		AskedAt:   record.MomentOf(now, x.relay.born.Add(s.askedAt)),
+		Admitted:  s.origin != noID, Ending: s.isEnding(), Choked: s.choked, Ahead: s.life == asking,
+		Searches: s.searches,
+		Why:      s.why, Blame: s.blame, Place: x.places[e],
 	}
-	if p.earlier != nil {
+	if s.earlier != nil {
 		v.Earlier = &savedEarlier{
-			Sockets: len(p.earlier.sockets), Preamble: savePreamble(p.earlier.preamble), Back: p.earlier.back,
+			Sockets: len(s.earlier.sockets), Preamble: savePreamble(s.earlier.preamble), Back: s.earlier.back,
 		}
 	}
-	if h := p.hold; h != nil {
+	if h := s.hold; h != nil {
 		v.Hold = &savedHold{
-			Since: record.MomentOf(now, h.since), Until: record.MomentOf(now, h.until), Phase: uint8(p.life - seeking),
+			Since: record.MomentOf(now, h.since), Until: record.MomentOf(now, h.until), Phase: uint8(s.life - seeking),
 			Next: record.MomentOf(now, h.next), To: h.to,
 			Limit: record.MomentOf(now, h.departure.limit), Acked: record.MomentOf(now, h.departure.acked),
 			Heard: record.MomentOf(now, h.departure.heard),
 		}
 		if h.ticket != nil {
-			t := p.route.pool.SaveTicket(now, h.ticket)
+			t := s.route.pool.SaveTicket(now, h.ticket)
 			v.Hold.Ticket = &t
 		}
 	}
@@ -250,8 +250,8 @@ func (x *Exporter) side(s *side, room *[]byte) savedSide {
 }
 
 // rates returns the state of the rules with a rate.
-func (x *Exporter) rates(p *session) (all []record.Moment) {
-	for _, at := range p.rates.UsedUp(x.relay.guard.filters.set) {
+func (x *Exporter) rates(s *session) (all []record.Moment) {
+	for _, at := range s.rates.UsedUp(x.relay.guard.filters.set) {
 		if !at.After(x.now) {
 			at = time.Time{}
 		}

@@ -143,11 +143,11 @@ func TestRulesDoNotAllocate(t *testing.T) {
 	if n := allocs.PerRun(200, func() { p.round(m) }); n != 0 {
 		t.Errorf("%v allocations for a message", n)
 	}
-	d, stranger := p.world.proxy.relay.listeners[0], netip.MustParseAddrPort("203.0.113.9:4000")
+	l, stranger := p.world.proxy.relay.listeners[0], netip.MustParseAddrPort("203.0.113.9:4000")
 	for range 10 {
-		p.world.proxy.relay.guard.mayEnter(p.now, d, stranger, nil)
+		p.world.proxy.relay.guard.mayEnter(p.now, l, stranger, nil)
 	}
-	if n := allocs.PerRun(200, func() { p.world.proxy.relay.guard.mayEnter(p.now, d, stranger, nil) }); n != 0 {
+	if n := allocs.PerRun(200, func() { p.world.proxy.relay.guard.mayEnter(p.now, l, stranger, nil) }); n != 0 {
 		t.Errorf("%v allocations for a newcomer", n)
 	}
 }

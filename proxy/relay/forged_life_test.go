@@ -138,9 +138,9 @@ func forgedFactor(t *testing.T, client, server member, admit Admit, f forgery, p
 	said := w.record(honest)
 	v := &victimOf{addr: victim, since: w.Now()}
 	v.watch(w)
-	d := w.proxy.relay.listeners[0]
+	l := w.proxy.relay.listeners[0]
 	for i := range 1500 {
-		d.mayAnswer(w.Now().Add(time.Duration(i)*time.Second), victim)
+		l.mayAnswer(w.Now().Add(time.Duration(i)*time.Second), victim)
 	}
 	f.do(w, v, said)
 	w.Run(time.Minute)

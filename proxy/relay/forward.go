@@ -86,44 +86,44 @@ type offload struct {
 // datagram in user space. A datagram of a forwarded session gets there if the network path has changed, or if it is
 // fragmented or too large.
 func (o *offload) offer(now time.Time, e *Entry) {
-	p := &e.Value
-	if o.forwarder == nil || p.life != joined || p.gate != codec.GateOpen || !p.listener.forwardable || p.isFar() ||
+	s := &e.Value
+	if o.forwarder == nil || s.life != joined || s.gate != codec.GateOpen || !s.listener.forwardable || s.isFar() ||
 		o.watches(e) {
 		return
 	}
 	changes := o.forwarder.Changes()
 	switch {
-	case p.shortcut == nil && p.refusedAt == changes+1:
+	case s.shortcut == nil && s.refusedAt == changes+1:
 		return
-	case p.shortcut != nil && p.shortcut.changes == changes:
+	case s.shortcut != nil && s.shortcut.changes == changes:
 		return
 	}
 	o.recall(e)
-	f := p.flow(e.Key.Client)
+	f := s.flow(e.Key.Client)
 	if err := o.forwarder.Add(f, o.rate); err != nil {
-		p.refusedAt = changes + 1
+		s.refusedAt = changes + 1
 		o.journal.notForwarded(now, e, err)
 		return
 	}
-	p.shortcut = &shortcut{flow: f, changes: changes}
+	s.shortcut = &shortcut{flow: f, changes: changes}
 }
 
 // flow returns the session as the kernel knows it. If the listener's socket has no specific address, the client's
 // datagram came by a face that has one.
-func (p *session) flow(client netip.AddrPort) flow.Flow {
-	return flow.Flow{Client: client, Listener: p.face.Addr(), Source: p.socket.Addr(), Server: p.server.Addr}
+func (s *session) flow(client netip.AddrPort) flow.Flow {
+	return flow.Flow{Client: client, Listener: s.face.Addr(), Source: s.socket.Addr(), Server: s.server.Addr}
 }
 
 // recall ends the forwarding of a session, so that all its datagrams reach user space again.
 func (o *offload) recall(e *Entry) {
-	p := &e.Value
-	if p.shortcut == nil {
+	s := &e.Value
+	if s.shortcut == nil {
 		return
 	}
-	if last, ok := o.forwarder.Delete(p.shortcut.flow); ok {
-		p.count(last)
+	if last, ok := o.forwarder.Delete(s.shortcut.flow); ok {
+		s.count(last)
 	}
-	p.shortcut = nil
+	s.shortcut = nil
 }
 
 // update is review for a session whose figures are about to be shown.
@@ -134,8 +134,8 @@ func (o *offload) update(now time.Time, e *Entry) {
 }
 
 // costOfCopy returns the cost of a visit that copies the session's state after an update.
-func (p *session) costOfCopy() int {
-	if p.shortcut != nil {
+func (s *session) costOfCopy() int {
+	if s.shortcut != nil {
 		return asked
 	}
 	return copied
@@ -143,31 +143,31 @@ func (p *session) costOfCopy() int {
 
 // review copies the Forwarder's figures of a session into the session. The Relay's own counters do not include them.
 func (o *offload) review(now time.Time, e *Entry) {
-	p := &e.Value
-	if p.shortcut == nil {
-		p.refusedAt = 0 // there may be room now
+	s := &e.Value
+	if s.shortcut == nil {
+		s.refusedAt = 0 // there may be room now
 		return
 	}
-	u, ok := o.forwarder.Usage(p.shortcut.flow)
+	u, ok := o.forwarder.Usage(s.shortcut.flow)
 	if !ok {
 		o.recall(e)
 		return
 	}
-	if u.FromServer.Packets > p.shortcut.counted.FromServer.Packets {
-		p.refused = 0
-		p.server.Heard(now)
+	if u.FromServer.Packets > s.shortcut.counted.FromServer.Packets {
+		s.refused = 0
+		s.server.Heard(now)
 	}
-	p.count(u.Traffic)
-	if heard := now.Add(-u.ClientIdle); heard.After(p.heard) {
-		p.heard = heard
+	s.count(u.Traffic)
+	if heard := now.Add(-u.ClientIdle); heard.After(s.heard) {
+		s.heard = heard
 	}
 }
 
 // count adds the traffic that the Forwarder has carried since the last call to a session's traffic.
-func (p *session) count(all flow.Traffic) {
-	known := &p.shortcut.counted
-	p.fromClient.Join(since(all.FromClient, known.FromClient))
-	p.fromServer.Join(since(all.FromServer, known.FromServer))
+func (s *session) count(all flow.Traffic) {
+	known := &s.shortcut.counted
+	s.fromClient.Join(since(all.FromClient, known.FromClient))
+	s.fromServer.Join(since(all.FromServer, known.FromServer))
 	*known = all
 }
 

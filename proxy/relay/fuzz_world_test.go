@@ -233,8 +233,8 @@ func (w *fuzzWorld) check() {
 	}
 	var up, down uint64
 	for e := range r.table.All {
-		p := &e.Value
-		up, down = up+p.fromClient.Messages, down+p.fromServer.Messages
+		s := &e.Value
+		up, down = up+s.fromClient.Messages, down+s.fromServer.Messages
 	}
 	if w.altered {
 		return

@@ -35,31 +35,31 @@ func newGuard(now time.Time, bans *ratelimit.Bans, seed uint64) guard {
 }
 
 // mayEnter judges a datagram from an address without a session, before its protocol sees it.
-func (g *guard) mayEnter(now time.Time, d *listener, from netip.AddrPort, datagram []byte) bool {
+func (g *guard) mayEnter(now time.Time, listener *listener, from netip.AddrPort, datagram []byte) bool {
 	if g.bans.Find(now, from.Addr()) != nil {
-		g.drops.add(now, dropped{stats.DropBanned, d, from, len(datagram), nil})
+		g.drops.add(now, dropped{stats.DropBanned, listener, from, len(datagram), nil})
 		return false
 	}
 	if l := g.strangerWithin(now, g.limits.strangers, from, len(datagram)); l != nil {
-		g.drops.add(now, dropped{stats.DropRate, d, from, len(datagram), l.why})
+		g.drops.add(now, dropped{stats.DropRate, listener, from, len(datagram), l.why})
 		return false
 	}
-	return g.mayCome(now, d, from, len(datagram))
+	return g.mayCome(now, listener, from, len(datagram))
 }
 
 // mayAsk judges a new client that asks for a session. When many clients without proof ask, each must ask twice. A
 // real client repeats itself. An attacker that forges random addresses does not.
-func (g *guard) mayAsk(now time.Time, d *listener, from netip.AddrPort, size int, proved bool) bool {
+func (g *guard) mayAsk(now time.Time, listener *listener, from netip.AddrPort, size int, proved bool) bool {
 	rules := g.limits.handshakes[1]
 	if !proved {
 		rules = g.limits.handshakes[0]
 		if g.crowded(now) && !g.seen.Seen(g.sinceStart(now), from) {
-			g.drops.add(now, dropped{stats.DropAskAgain, d, from, size, nil})
+			g.drops.add(now, dropped{stats.DropAskAgain, listener, from, size, nil})
 			return false
 		}
 	}
 	if l := g.strangerWithin(now, rules, from, size); l != nil {
-		g.drops.add(now, dropped{stats.DropHandshakes, d, from, size, l.why})
+		g.drops.add(now, dropped{stats.DropHandshakes, listener, from, size, l.why})
 		return false
 	}
 	if proved {
@@ -83,9 +83,9 @@ func (g *guard) crowded(now time.Time) bool {
 }
 
 // mayPass judges a client's datagram before its session sees it.
-func (g *guard) mayPass(now time.Time, d *listener, m *meter, from netip.AddrPort, size int) bool {
+func (g *guard) mayPass(now time.Time, listener *listener, m *meter, from netip.AddrPort, size int) bool {
 	if l := g.exceeded(now, g.limits.datagrams, m, size); l != nil {
-		g.drops.add(now, dropped{stats.DropRate, d, from, size, l.why})
+		g.drops.add(now, dropped{stats.DropRate, listener, from, size, l.why})
 		return false
 	}
 	return true
@@ -93,12 +93,12 @@ func (g *guard) mayPass(now time.Time, d *listener, m *meter, from netip.AddrPor
 
 // mayRelay judges a client's datagram of a session in ModeRelay. The datagram may be forged, so every verdict only
 // drops it.
-func (g *guard) mayRelay(now time.Time, d *listener, m *meter, from netip.AddrPort, size int) bool {
-	if !g.mayPass(now, d, m, from, size) {
+func (g *guard) mayRelay(now time.Time, listener *listener, m *meter, from netip.AddrPort, size int) bool {
+	if !g.mayPass(now, listener, m, from, size) {
 		return false
 	}
 	if l := g.exceeded(now, g.limits.accepted, m, size); l != nil {
-		g.drops.add(now, dropped{stats.DropRate, d, from, size, l.why})
+		g.drops.add(now, dropped{stats.DropRate, listener, from, size, l.why})
 		return false
 	}
 	return true
@@ -116,23 +116,23 @@ func (g *guard) exceeded(now time.Time, rules []*rule, m *meter, size int) *rule
 }
 
 // mayCome applies the rules about sources to an address without a session.
-func (g *guard) mayCome(now time.Time, d *listener, from netip.AddrPort, size int) bool {
+func (g *guard) mayCome(now time.Time, l *listener, from netip.AddrPort, size int) bool {
 	f := &g.filters
 	if f.set == nil {
 		return true
 	}
-	match := f.set.Source(d.name, from.Addr())
+	match := f.set.Source(l.name, from.Addr())
 	fault := f.sources.note(match)
 	if match.Verdict < ratelimit.Drop {
 		return true
 	}
-	g.drops.add(now, dropped{stats.DropSourceRule, d, from, size, fault})
+	g.drops.add(now, dropped{stats.DropSourceRule, l, from, size, fault})
 	return false
 }
 
 // mayStay applies the rules about sources to the address of a session.
-func (g *guard) mayStay(d *listener, client netip.Addr) bool {
-	return g.filters.set.Source(d.name, client).Verdict < ratelimit.Drop
+func (g *guard) mayStay(l *listener, client netip.Addr) bool {
+	return g.filters.set.Source(l.name, client).Verdict < ratelimit.Drop
 }
 
 // ruleCounts returns the counts of all rules, with rules about sources first.

@@ -193,10 +193,10 @@ func TestHeadersDoNotAllocate(t *testing.T) {
 	}
 	c := newChain(t, simnet.Weather{}, raknet6(), HeadersEvery, ModeTerminate)
 	c.connect(codec.Hello{})
-	d := c.second.relay.listeners[0]
+	l := c.second.relay.listeners[0]
 	datagram := HeadersEvery.preamble(playerAddr(0), listenerAddr).header
 	if n := allocs.PerRun(1000, func() {
-		if _, _, fault := d.proxies.unwrap(upstreamSocketAddr(0), datagram); fault.drops {
+		if _, _, fault := l.proxies.unwrap(upstreamSocketAddr(0), datagram); fault.drops {
 			t.Fatal("a header was not taken")
 		}
 	}); n != 0 {

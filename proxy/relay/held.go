@@ -228,18 +228,18 @@ func (h *holdings) excess(e *Entry) (*Entry, error) {
 
 // memory returns the bytes that a session holds for its peers, and the bytes of its messages that wait for them. It
 // asks the connections of the touched sides.
-func (p *session) memory(touched sides) (held, queued int) {
-	p.client.weigh(touched.has(clientSide))
-	p.upstream.weigh(touched.has(serverSide))
-	held = len(p.hello.Data) + p.client.weight.held + p.upstream.weight.held
-	queued = p.client.weight.queued + p.upstream.weight.queued
-	queued += p.client.Held() + p.upstream.Held() + p.client.Copied() + p.upstream.Copied()
-	if p.listener.stream {
-		in, out := buffered(p.face)
+func (s *session) memory(touched sides) (held, queued int) {
+	s.client.weigh(touched.has(clientSide))
+	s.upstream.weigh(touched.has(serverSide))
+	held = len(s.hello.Data) + s.client.weight.held + s.upstream.weight.held
+	queued = s.client.weight.queued + s.upstream.weight.queued
+	queued += s.client.Held() + s.upstream.Held() + s.client.Copied() + s.upstream.Copied()
+	if s.listener.stream {
+		in, out := buffered(s.face)
 		held, queued = held+in, queued+out
 	}
-	if p.route.Upstream.Transport.Stream && p.socket != nil {
-		in, out := buffered(p.socket)
+	if s.route.Upstream.Transport.Stream && s.socket != nil {
+		in, out := buffered(s.socket)
 		held, queued = held+in, queued+out
 	}
 	return held, queued

@@ -37,8 +37,8 @@ func datagramsOf(c codectest.Capture, limit int) (all [][]byte) {
 func both(t *testing.T, seed uint64) (w *world, riptider, rakneter *player) {
 	route := defaultRoute(raknet6())
 	w = newWorld(t, seed, simnet.Weather{Latency: 2 * time.Millisecond}, riptide22(), route)
-	d := w.proxy.relay.listeners[0]
-	d.entries = []protocolEntry{
+	l := w.proxy.relay.listeners[0]
+	l.entries = []protocolEntry{
 		{
 			protocol: raknet6(), bridge: bridge.New(raknet6(), raknet6(), &route.Bridge), tally: new(stats.Tally),
 			proof: codec.ProvedAccept,

@@ -60,10 +60,10 @@ func (i *Importer) end() {
 	r := i.relay
 	slices.SortFunc(i.waiting, func(a, b waiter) int { return a.place - b.place })
 	for _, w := range i.waiting {
-		p := &w.entry.Value
-		line := &r.waiting.of(p.route.pool).new
-		if p.hold != nil {
-			line = &r.waiting.of(p.route.pool).held
+		s := &w.entry.Value
+		line := &r.waiting.of(s.route.pool).new
+		if s.hold != nil {
+			line = &r.waiting.of(s.route.pool).held
 		}
 		line.push(w.entry)
 		r.waiting.attendBy(i.now)
@@ -203,7 +203,7 @@ func (i *Importer) listenerOf(v *savedSession) *listener {
 }
 
 // isAt reports whether a session was at the listener.
-func (v *savedSession) isAt(d *listener) bool { return d.addr == v.Listener && d.stream == v.Stream }
+func (v *savedSession) isAt(l *listener) bool { return l.addr == v.Listener && l.stream == v.Stream }
 
 // take assigns the first sockets.
 func (c *candidate) take() error {
@@ -291,58 +291,58 @@ func (c *candidate) enter(i *Importer) {
 	if v.Server.IsValid() {
 		c.server = c.route.pool.Rejoin(v.Server)
 	}
-	e, p := c.entry, c.session
+	e, s := c.entry, c.session
 	r.table.Enter(e, c.key(), v.Full)
 	if v.OwnFace {
-		p.face.SetOwner(p.listener)
+		s.face.SetOwner(s.listener)
 	}
-	if p.socket != nil {
-		p.socket.SetOwner(e)
+	if s.socket != nil {
+		s.socket.SetOwner(e)
 	}
 	if v.Path != nil {
 		r.sockets.rejoin(c.at, e, v.Path)
 	}
-	p.listener.sessions++
-	r.serials.last = max(r.serials.last, p.serial)
+	s.listener.sessions++
+	r.serials.last = max(r.serials.last, s.serial)
 	r.counters.Opened++
-	p.tally.Opened++
-	if p.life.hasJoined() {
-		p.tally.Established++
+	s.tally.Opened++
+	if s.life.hasJoined() {
+		s.tally.Established++
 	}
-	r.guard.enroll(&p.meter, v.Client.Addr())
-	r.guard.recall(c.at, &p.meter, &v.Meter)
+	r.guard.enroll(&s.meter, v.Client.Addr())
+	r.guard.recall(c.at, &s.meter, &v.Meter)
 	if v.Cause != "" {
-		r.journal.causes[p.serial] = v.Cause
+		r.journal.causes[s.serial] = v.Cause
 	}
 	if v.Known {
 		r.table.Prove(e)
-		r.known.add(p.listener, v.Client)
+		r.known.add(s.listener, v.Client)
 	}
-	if p.isRelayed() {
-		if p.answered {
+	if s.isRelayed() {
+		if s.answered {
 			r.table.Offer(e)
 		}
-		r.table.Schedule(e, i.now, p.expiry(r.settings))
+		r.table.Schedule(e, i.now, s.expiry(r.settings))
 		return
 	}
 	if v.Identity != 0 {
-		r.presence.record(presenceKey{p.listener.name, v.Identity}, present{session: p.serial, from: v.Client})
+		r.presence.record(presenceKey{s.listener.name, v.Identity}, present{session: s.serial, from: v.Client})
 	}
-	if p.pending == nil {
+	if s.pending == nil {
 		c.resume(i, e)
 	}
 }
 
 // resume resumes the second part of a session that was restored at once.
 func (c *candidate) resume(i *Importer, e *Entry) {
-	r, p := i.relay, &e.Value
+	r, s := i.relay, &e.Value
 	for _, x := range c.closing {
 		x.of = e
 		x.socket.SetOwner(x)
 		r.closing.list = append(r.closing.list, x)
 		r.closing.plan(x)
 	}
-	r.samples.add(p)
+	r.samples.add(s)
 	if h := c.late.Hold; h != nil && h.Ticket != nil {
 		r.waiting.requeue(i.now, e, h.Ticket)
 	}
@@ -370,12 +370,12 @@ func (n *node) recall(now, start time.Time, all []record.Moment) {
 
 // rejoin puts a session on its path again, with its parked datagrams.
 func (o *outlet) rejoin(now time.Time, e *Entry, v *savedPath) {
-	p := &e.Value
-	way := o.paths.rejoin(now, p.route.Upstream, p.server.Addr, v.Source)
+	s := &e.Value
+	way := o.paths.rejoin(now, s.route.Upstream, s.server.Addr, v.Source)
 	if way == nil && len(v.Parked) > 0 {
 		way = &path{sessions: 1} // without a bound
 	}
-	p.path = way
+	s.path = way
 	if way == nil {
 		return
 	}

@@ -68,38 +68,38 @@ func (i *Importer) listener(v *savedListener, open func(netip.AddrPort) (netio.S
 	r := i.relay
 	at := savedSession{Listener: v.Addr, Stream: v.Stream}
 	n := slices.IndexFunc(r.listeners, at.isAt)
-	var d *listener
+	var l *listener
 	if n >= 0 {
-		d = r.listeners[n]
+		l = r.listeners[n]
 	} else {
 		r.lastListener++
-		d = &listener{
+		l = &listener{
 			index: r.lastListener, id: stray.ListenerID(v.Name, v.Addr.Port()),
 			name: v.Name, addr: v.Addr, stream: v.Stream, retired: true,
 			drops: r.samples.tallies.DropsOf(v.Name),
 		}
-		d.transport.Stream = v.Stream
-		d.route = &route{Route: &Route{Name: v.Name, Upstream: &Upstream{Name: v.Name}}}
-		d.proxies = newTrustedProxies(v.Trusted, r.settings.Limits.Sessions+r.settings.Limits.HalfOpen, nil)
+		l.transport.Stream = v.Stream
+		l.route = &route{Route: &Route{Name: v.Name, Upstream: &Upstream{Name: v.Name}}}
+		l.proxies = newTrustedProxies(v.Trusted, r.settings.Limits.Sessions+r.settings.Limits.HalfOpen, nil)
 		if !v.Stream {
 			socket, err := open(v.Addr)
 			if err != nil {
 				return // its sessions cannot go on
 			}
-			d.socket, d.port = socket, socket.Addr().Port()
-			socket.SetOwner(d)
-			r.retired.list = append(r.retired.list, d)
+			l.socket, l.port = socket, socket.Addr().Port()
+			socket.SetOwner(l)
+			r.retired.list = append(r.retired.list, l)
 		}
-		i.gone = append(i.gone, d)
+		i.gone = append(i.gone, l)
 	}
-	if d.proxies != nil {
+	if l.proxies != nil {
 		for _, h := range v.Headers {
 			from := h.restore()
-			d.proxies.remember(from.addr, from.header)
+			l.proxies.remember(from.addr, from.header)
 		}
 	}
-	if d.pong != nil && r.shard.index == 0 {
-		d.pong.set(v.Text, v.Pong)
+	if l.pong != nil && r.shard.index == 0 {
+		l.pong.set(v.Text, v.Pong)
 	}
 }
 

@@ -100,10 +100,10 @@ func (f envelopeForm) join(t *testing.T, change func(*Settings)) (w *world, from
 func (f envelopeForm) counted(w *world) (all [3]uint64) {
 	r := w.proxy.relay
 	for e := range r.table.All {
-		p := &e.Value
-		relay, tally, session := r.counters.FromClients, &p.tally.FromClients, p.fromClient
+		s := &e.Value
+		relay, tally, session := r.counters.FromClients, &s.tally.FromClients, s.fromClient
 		if f.sender == filter.FromUpstream {
-			relay, tally, session = r.counters.FromUpstreams, &p.tally.FromUpstreams, p.fromServer
+			relay, tally, session = r.counters.FromUpstreams, &s.tally.FromUpstreams, s.fromServer
 		}
 		all[0], all[2] = relay.Messages, session.Messages
 		for _, traffic := range tally {

@@ -64,19 +64,19 @@ func counting(line *zerolog.Event, suppressed uint64) *zerolog.Event {
 
 // of begins a line about a session with the facts that every such line has.
 func (j *journal) of(line *zerolog.Event, e *Entry) *zerolog.Event {
-	p := &e.Value
-	return line.Stringer("session", p.serial).Str("listener", p.listener.name).Str("route", p.route.Name).
+	s := &e.Value
+	return line.Stringer("session", s.serial).Str("listener", s.listener.name).Str("route", s.route.Name).
 		Str("client", j.player(e.Key.Client))
 }
 
 // line begins a line about the beginning or end of a session.
 func (j *journal) line(line *zerolog.Event, e *Entry) *zerolog.Event {
-	p := &e.Value
-	j.of(line, e).Str("protocol", p.protocol.Spec().Name).Str("upstream", p.route.Upstream.Name)
-	if p.server != nil { // one was chosen
-		line.Stringer("server", p.server.Addr)
+	s := &e.Value
+	j.of(line, e).Str("protocol", s.protocol.Spec().Name).Str("upstream", s.route.Upstream.Name)
+	if s.server != nil { // one was chosen
+		line.Stringer("server", s.server.Addr)
 	}
-	if p.isRelayed() {
+	if s.isRelayed() {
 		line.Str("mode", "relay")
 	}
 	return line
@@ -106,36 +106,36 @@ func (j *journal) becauseBanned(e *Entry, network netip.Prefix) {
 
 // ended writes the lines about a session's end.
 func (j *journal) ended(now time.Time, e *Entry, blame stats.Party, why codec.Reason) {
-	p, kind := &e.Value, lineFailed
-	if p.life.hasJoined() {
+	s, kind := &e.Value, lineFailed
+	if s.life.hasJoined() {
 		kind = lineEnded
 	}
-	cause := j.causes[p.serial]
-	if p.life.hasJoined() || p.isKnown() { // not of a client whose address may be forged
-		j.last(now, j.line(j.access.Log(), e), p, blame, why, cause).Time("opened", p.opened).Send()
+	cause := j.causes[s.serial]
+	if s.life.hasJoined() || s.isKnown() { // not of a client whose address may be forged
+		j.last(now, j.line(j.access.Log(), e), s, blame, why, cause).Time("opened", s.opened).Send()
 	}
 	if suppressed, ok := j.lines.allow(now, kind, e.Key.Client.Addr()); ok {
-		counting(j.last(now, j.line(j.log.Info(), e), p, blame, why, cause), suppressed).Msg("session ended")
+		counting(j.last(now, j.line(j.log.Info(), e), s, blame, why, cause), suppressed).Msg("session ended")
 	}
 }
 
 // last adds the figures of a whole session to a line.
-func (j *journal) last(now time.Time, line *zerolog.Event, p *session, blame stats.Party, why codec.Reason,
+func (j *journal) last(now time.Time, line *zerolog.Event, s *session, blame stats.Party, why codec.Reason,
 	cause string) *zerolog.Event {
 	unit := "messages"
-	if p.isRelayed() {
+	if s.isRelayed() {
 		unit = "datagrams"
 	}
 	line.Str("reason", why.String()).Stringer("by", blame)
 	if cause != "" {
 		line.Str("cause", cause)
 	}
-	line.Int64("lasted_ms", now.Sub(p.opened).Milliseconds()).
-		Uint64(unit+"_up", p.fromClient.Messages).Uint64("bytes_up", p.fromClient.Bytes).
-		Uint64(unit+"_down", p.fromServer.Messages).Uint64("bytes_down", p.fromServer.Bytes)
-	if !p.isRelayed() {
-		connection(line, "client", &p.client)
-		connection(line, "server", &p.upstream)
+	line.Int64("lasted_ms", now.Sub(s.opened).Milliseconds()).
+		Uint64(unit+"_up", s.fromClient.Messages).Uint64("bytes_up", s.fromClient.Bytes).
+		Uint64(unit+"_down", s.fromServer.Messages).Uint64("bytes_down", s.fromServer.Bytes)
+	if !s.isRelayed() {
+		connection(line, "client", &s.client)
+		connection(line, "server", &s.upstream)
 	}
 	return line
 }
@@ -185,19 +185,19 @@ func (j *journal) player(addr netip.AddrPort) string {
 
 // held logs that a session has lost its server and is kept.
 func (j *journal) held(e *Entry, why codec.Reason) {
-	p := &e.Value
-	j.of(j.log.Info(), e).Str("upstream", p.route.Upstream.Name).Stringer("server", p.server.Addr).
+	s := &e.Value
+	j.of(j.log.Info(), e).Str("upstream", s.route.Upstream.Name).Stringer("server", s.server.Addr).
 		Str("reason", why.String()).Msg("session held")
 }
 
 // regained logs that a server has taken a held or moved session. client is the server's ID for the client, if its
 // protocol has IDs.
 func (j *journal) regained(e *Entry, held time.Duration, client uint16) {
-	p := &e.Value
-	line := j.of(j.log.Info(), e).Str("upstream", p.route.Upstream.Name).Stringer("server", p.server.Addr).
+	s := &e.Value
+	line := j.of(j.log.Info(), e).Str("upstream", s.route.Upstream.Name).Stringer("server", s.server.Addr).
 		Int64("took_ms", held.Milliseconds())
 	if client > 0 {
-		line.Uint16("client_id", client).Bool("same_id", client == p.id)
+		line.Uint16("client_id", client).Bool("same_id", client == s.id)
 	}
 	line.Msg("session regained")
 }

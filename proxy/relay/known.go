@@ -33,38 +33,38 @@ func EachKnownClient(know func(netip.AddrPort)) Visit {
 
 // add notes that a client of a listener is no longer a stranger. Where no filter sees the client's own address, it
 // does nothing.
-func (k *known) add(d *listener, client netip.AddrPort) {
-	if d.stream || d.proxies != nil {
+func (k *known) add(l *listener, client netip.AddrPort) {
+	if l.stream || l.proxies != nil {
 		return
 	}
 	k.changes++
 	k.count++
-	k.gate.Know(client, d.port)
-	k.players.opened(d.id, client, k.loop)
+	k.gate.Know(client, l.port)
+	k.players.opened(l.id, client, k.loop)
 }
 
 // remove notes that a known client has left.
-func (k *known) remove(d *listener, client netip.AddrPort) {
-	if d.stream || d.proxies != nil {
+func (k *known) remove(l *listener, client netip.AddrPort) {
+	if l.stream || l.proxies != nil {
 		return
 	}
 	k.changes++
 	k.count--
-	k.gate.Forget(client, d.port)
-	k.players.closed(d.id, client, k.loop)
+	k.gate.Forget(client, l.port)
+	k.players.closed(l.id, client, k.loop)
 }
 
 // proved reports whether the client has proved its address.
-func (p *session) proved() bool {
-	switch p.trust.proof {
+func (s *session) proved() bool {
+	switch s.trust.proof {
 	case codec.ProvedAccept:
 		return true
 	case codec.ProvedConnect:
-		return p.client.up
+		return s.client.up
 	case codec.ProvedClientID:
-		return p.client.up && p.origin == ownID // servers choose their own IDs in order from 1
+		return s.client.up && s.origin == ownID // servers choose their own IDs in order from 1
 	case codec.ProvedEcho:
-		echoer, ok := p.client.Conn.(codec.Echoer)
+		echoer, ok := s.client.Conn.(codec.Echoer)
 		return ok && echoer.Proved()
 	}
 	return false
@@ -74,18 +74,18 @@ func (p *session) proved() bool {
 // connection has just accepted a datagram from it. A protocol without proof has no better sign. The result is true if
 // the client has answered just now.
 func (t sessionTable) reviewTrust(e *Entry, k *known, heard bool) bool {
-	p := &e.Value
-	proved := p.proved()
+	s := &e.Value
+	proved := s.proved()
 	if proved {
-		p.trust.unbound = true
+		s.trust.unbound = true
 	}
-	if p.trust.answered || !proved && !heard && (!p.client.up || p.trust.mayBeSilent()) {
+	if s.trust.answered || !proved && !heard && (!s.client.up || s.trust.mayBeSilent()) {
 		return false
 	}
-	p.trust.answered = true
-	p.trust.unbound = p.trust.unbound || !p.trust.mayBeSilent() && !p.trust.guessed
+	s.trust.answered = true
+	s.trust.unbound = s.trust.unbound || !s.trust.mayBeSilent() && !s.trust.guessed
 	t.Prove(e)
-	k.add(p.listener, e.Key.Client)
+	k.add(s.listener, e.Key.Client)
 	t.settleDown(e)
 	return true
 }
@@ -93,8 +93,8 @@ func (t sessionTable) reviewTrust(e *Entry, k *known, heard bool) bool {
 // settleDown marks a session as established in the table once both sides are connected and the client has answered.
 // Where the protocol has no proof, a forged client can seem connected.
 func (t sessionTable) settleDown(e *Entry) {
-	p := &e.Value
-	if p.trust.answered && p.client.up && p.upstream.up && !p.isEnding() {
+	s := &e.Value
+	if s.trust.answered && s.client.up && s.upstream.up && !s.isEnding() {
 		t.Establish(e)
 	}
 }

@@ -71,65 +71,65 @@ func (l life) ended() life {
 // changed, so that no upgrade hands over an earlier copy. A state that cannot follow is a fault of the Relay: it is
 // logged, and the session stays as it is.
 func (r *Relay) enter(now time.Time, e *Entry, next life) {
-	p := &e.Value
-	last := p.life
+	s := &e.Value
+	last := s.life
 	if !last.leadsTo(next) {
 		r.journal.astray(e, last, next)
 		return
 	}
-	p.life, p.copied = next, 0
+	s.life, s.copied = next, 0
 	if last.isHeld() && !next.isHeld() {
-		r.waiting.endHold(p)
+		r.waiting.endHold(s)
 	}
 	switch next {
 	case joined:
 		if last.isJoining() {
-			p.tally.Establish(now.Sub(p.opened))
+			s.tally.Establish(now.Sub(s.opened))
 		}
 	case moving:
-		p.upstream.Away = true
+		s.upstream.Away = true
 	case refusing, ending:
-		p.dialBy = time.Time{}
+		s.dialBy = time.Time{}
 	case gone:
 		r.releaseAll(e)
 		return
 	}
-	if !p.isRelayed() {
+	if !s.isRelayed() {
 		r.dirty.mark(e)
 	}
 }
 
 // hold begins to hold a session.
 func (r *Relay) hold(now time.Time, e *Entry, next life, h hold) {
-	p := &e.Value
-	if !p.life.leadsTo(next) {
-		r.journal.astray(e, p.life, next)
+	s := &e.Value
+	if !s.life.leadsTo(next) {
+		r.journal.astray(e, s.life, next)
 		return
 	}
 	h.since = now
-	p.hold, p.expires = &h, h.until
+	s.hold, s.expires = &h, h.until
 	r.enter(now, e, next)
 	r.waiting.queue(e)
 }
 
 // releaseAll releases what a session has in the Relay's tables.
 func (r *Relay) releaseAll(e *Entry) {
-	p := &e.Value
-	if p.isRelayed() {
+	s := &e.Value
+	if s.isRelayed() {
 		r.offload.recall(e)
 		return
 	}
-	if p.origin == ownID {
-		p.route.ids.free(p.id)
+	if s.origin == ownID {
+		s.route.ids.free(s.id)
 	}
-	if p.isPending() {
-		r.presence.drop(presenceKey{p.listener.name, p.pending.identity}, p.serial)
+	if s.isPending() {
+		r.presence.drop(presenceKey{s.listener.name, s.pending.identity}, s.serial)
 		return
 	}
-	r.presence.remove(p)
+	r.presence.remove(s)
 	r.held.set(e, 0)
-	r.samples.lastOfClient(p)
-	r.samples.lastOfServer(p)
+	r.samples.lastOfClient(s)
+	r.samples.lastOfServer(s)
 }
 
 // origin says who gave a client its ID.

@@ -19,34 +19,34 @@ func TestLives(t *testing.T) {
 			c := w.connect(codec.Hello{})
 			w.Run(time.Second)
 			r, e := w.proxy.relay, w.proxy.relay.table.peek(w.keyOf(c))
-			p := &e.Value
-			if p.life != joined {
-				t.Fatalf("the session is %v", p.life)
+			s := &e.Value
+			if s.life != joined {
+				t.Fatalf("the session is %v", s.life)
 			}
-			if p.life = from; from.isHeld() {
-				p.hold = &hold{}
+			if s.life = from; from.isHeld() {
+				s.hold = &hold{}
 				r.waiting.queue(e)
 			}
 			inLine := r.waiting.inLine
-			p.copied, p.dirty, p.dialBy = 7, false, w.Now()
+			s.copied, s.dirty, s.dialBy = 7, false, w.Now()
 			wrong := r.journal.wrong
 			r.enter(w.Now(), e, to)
 			if may := slices.Contains(successors[from], to); !may {
-				if p.life != from || r.journal.wrong != wrong+1 || p.copied != 7 {
-					t.Errorf("%v to %v: the session is %v, %d faults", from, to, p.life, r.journal.wrong-wrong)
+				if s.life != from || r.journal.wrong != wrong+1 || s.copied != 7 {
+					t.Errorf("%v to %v: the session is %v, %d faults", from, to, s.life, r.journal.wrong-wrong)
 				}
 				continue
 			}
 			switch {
-			case p.life != to, p.copied != 0, r.journal.wrong != wrong:
-				t.Errorf("%v to %v: the session is %v, its copy counts: %v", from, to, p.life, p.copied != 0)
-			case from.isHeld() && !to.isHeld() && (p.hold != nil || r.waiting.inLine != 0 && inLine > 0 || p.upstream.Away):
+			case s.life != to, s.copied != 0, r.journal.wrong != wrong:
+				t.Errorf("%v to %v: the session is %v, its copy counts: %v", from, to, s.life, s.copied != 0)
+			case from.isHeld() && !to.isHeld() && (s.hold != nil || r.waiting.inLine != 0 && inLine > 0 || s.upstream.Away):
 				t.Errorf("%v to %v: the session is still held", from, to)
-			case to != gone && !p.dirty:
+			case to != gone && !s.dirty:
 				t.Errorf("%v to %v: the session is not marked", from, to)
-			case to.isEnding() && !p.dialBy.IsZero():
+			case to.isEnding() && !s.dialBy.IsZero():
 				t.Errorf("%v to %v: the session still dials", from, to)
-			case to == gone && r.presence.has(p):
+			case to == gone && r.presence.has(s):
 				t.Errorf("%v to %v: the session keeps its name", from, to)
 			}
 		}
@@ -76,15 +76,15 @@ func TestSavedLives(t *testing.T) {
 				w = halfOpenWorld(t)
 			}
 			for e := range w.proxy.relay.table.All {
-				p := &e.Value
+				s := &e.Value
 				complete(w.proxy.relay, w.Now(), e)
-				p.life, p.origin, p.id, p.earlier = l, by, 7, nil
+				s.life, s.origin, s.id, s.earlier = l, by, 7, nil
 				if l.isHeld() {
-					p.hold = &hold{}
+					s.hold = &hold{}
 				}
 				if l == opening {
-					p.hangUp()
-					p.upstream, p.dialBy = side{}, time.Time{}
+					s.hangUp()
+					s.upstream, s.dialBy = side{}, time.Time{}
 				}
 				again := w.reimported(e)
 				if again == nil {

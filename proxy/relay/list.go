@@ -50,21 +50,21 @@ func (l *Pages) add(s Session) {
 func (q Query) Listing(list *Pages) Visit {
 	left := q.Limit
 	return func(r *Relay, now time.Time, e *Entry) int {
-		p := &e.Value
+		s := &e.Value
 		switch {
 		case left == 0:
 			return enough
-		case !q.chooses(p.serial, p.listener, p.route):
+		case !q.chooses(s.serial, s.listener, s.route):
 			return looked
 		}
 		left--
 		list.add(r.Describe(now, e))
-		return p.costOfCopy()
+		return s.costOfCopy()
 	}
 }
 
-func (q *Query) chooses(id SessionID, d *listener, r *route) bool {
-	return id > q.After && (q.Listener == "" || d.name == q.Listener) && (q.Route == "" || r.Name == q.Route)
+func (q *Query) chooses(id SessionID, l *listener, r *route) bool {
+	return id > q.After && (q.Listener == "" || l.name == q.Listener) && (q.Route == "" || r.Name == q.Route)
 }
 
 // Session is one session of a Snapshot.
@@ -90,29 +90,29 @@ type Session struct {
 
 // Describe copies the state of a session. Of a relayed session the proxy does not know the content.
 func (r *Relay) Describe(now time.Time, e *Entry) Session {
-	p := &e.Value
+	session := &e.Value
 	r.offload.update(now, e)
 	s := Session{
-		ID:               p.serial,
-		Listener:         p.listener.name,
-		Route:            p.route.Name,
+		ID:               session.serial,
+		Listener:         session.listener.name,
+		Route:            session.route.Name,
 		Client:           e.Key.Client,
-		ClientProtocol:   p.protocol.Spec().Name,
-		UpstreamProtocol: p.route.Upstream.Protocol.Spec().Name,
-		Age:              now.Sub(p.opened),
-		FromClient:       p.fromClient,
-		FromUpstream:     p.fromServer,
+		ClientProtocol:   session.protocol.Spec().Name,
+		UpstreamProtocol: session.route.Upstream.Protocol.Spec().Name,
+		Age:              now.Sub(session.opened),
+		FromClient:       session.fromClient,
+		FromUpstream:     session.fromServer,
 	}
-	if p.server != nil {
-		s.Server = p.server.Addr
+	if session.server != nil {
+		s.Server = session.server.Addr
 	}
-	if p.isRelayed() {
-		s.Relayed, s.Established, s.Forwarded = true, p.life == joined, p.shortcut != nil
+	if session.isRelayed() {
+		s.Relayed, s.Established, s.Forwarded = true, session.life == joined, session.shortcut != nil
 		return s
 	}
-	s.Established = p.client.up && p.upstream.up && !p.isEnding()
-	s.Ending, s.Held = p.isEnding(), p.life.isHeld()
-	s.ClientStats, s.UpstreamStats = p.stats()
+	s.Established = session.client.up && session.upstream.up && !session.isEnding()
+	s.Ending, s.Held = session.isEnding(), session.life.isHeld()
+	s.ClientStats, s.UpstreamStats = session.stats()
 	return s
 }
 

@@ -63,9 +63,9 @@ func (l *Listener) key() listenerKey { return listenerKey{l.Addr, l.Transport} }
 // listenersByKey finds the listeners of a Relay. Of two with the same key, it has the first.
 func listenersByKey(all ...[]*listener) map[listenerKey]*listener {
 	found := make(map[listenerKey]*listener, len(all[0]))
-	for _, d := range slices.Concat(all...) {
-		if key := (listenerKey{d.addr, d.transport}); found[key] == nil {
-			found[key] = d
+	for _, l := range slices.Concat(all...) {
+		if key := (listenerKey{l.addr, l.transport}); found[key] == nil {
+			found[key] = l
 		}
 	}
 	return found
@@ -76,8 +76,8 @@ func listenersByKey(all ...[]*listener) map[listenerKey]*listener {
 func (r *Relay) Fresh(settings *Settings, addrs []netip.AddrPort) (fresh []int) {
 	present := listenersByKey(r.listeners, r.retired.list)
 	for i := range addrs {
-		if d := present[settings.Listeners[i].key()]; d != nil {
-			addrs[i] = d.socket.Addr()
+		if l := present[settings.Listeners[i].key()]; l != nil {
+			addrs[i] = l.socket.Addr()
 		} else {
 			fresh = append(fresh, i)
 		}
@@ -91,8 +91,8 @@ func (r *Relay) ListenerSocket(i int) netio.Socket { return r.listeners[i].socke
 // ListenerSockets yields all listening sockets, and whether they accept streams: those of the settings, and those of
 // removed listeners with sessions.
 func (r *Relay) ListenerSockets(yield func(s netio.Socket, stream bool) bool) {
-	for _, d := range slices.Concat(r.listeners, r.retired.list) {
-		if !yield(d.socket, d.stream) {
+	for _, l := range slices.Concat(r.listeners, r.retired.list) {
+		if !yield(l.socket, l.stream) {
 			return
 		}
 	}
@@ -100,9 +100,9 @@ func (r *Relay) ListenerSockets(yield func(s netio.Socket, stream bool) bool) {
 
 // Retired returns the addresses of removed UDP listeners with sessions, as their settings had them.
 func (r *Relay) Retired() (addrs []netip.AddrPort) {
-	for _, d := range r.retired.list {
-		if d.sessions > 0 {
-			addrs = append(addrs, d.addr)
+	for _, l := range r.retired.list {
+		if l.sessions > 0 {
+			addrs = append(addrs, l.addr)
 		}
 	}
 	return addrs
@@ -117,29 +117,29 @@ func (r *Relay) CloseDeserted(indexes map[int]bool, most int) (more bool) {
 }
 
 // entryOf returns the listener's entry of a protocol, or nil.
-func (d *listener) entryOf(p codec.Protocol) *protocolEntry {
-	for i := range d.entries {
-		if d.entries[i].protocol == p {
-			return &d.entries[i]
+func (l *listener) entryOf(p codec.Protocol) *protocolEntry {
+	for i := range l.entries {
+		if l.entries[i].protocol == p {
+			return &l.entries[i]
 		}
 	}
 	return nil
 }
 
 // protocolNamed returns the listener's protocol with a name, or nil.
-func (d *listener) protocolNamed(name string) codec.Protocol {
-	for i := range d.entries {
-		if d.entries[i].protocol.Spec().Name == name {
-			return d.entries[i].protocol
+func (l *listener) protocolNamed(name string) codec.Protocol {
+	for i := range l.entries {
+		if l.entries[i].protocol.Spec().Name == name {
+			return l.entries[i].protocol
 		}
 	}
 	return nil
 }
 
 // pinger returns the listener's first protocol with server lists, or nil.
-func (d *listener) pinger() codec.Pinger {
-	for i := range d.entries {
-		if p, ok := d.entries[i].protocol.(codec.Pinger); ok {
+func (l *listener) pinger() codec.Pinger {
+	for i := range l.entries {
+		if p, ok := l.entries[i].protocol.(codec.Pinger); ok {
 			return p
 		}
 	}
@@ -156,24 +156,24 @@ type retiredListeners struct {
 // listener back. Streams that a listener has accepted live on without its socket.
 func (l *retiredListeners) retire(gone []*listener) {
 	l.list = gone
-	for _, d := range gone {
-		d.retired = true
+	for _, one := range gone {
+		one.retired = true
 	}
-	l.list = slices.DeleteFunc(l.list, func(d *listener) bool {
-		if d.stream {
-			d.socket.Close()
+	l.list = slices.DeleteFunc(l.list, func(one *listener) bool {
+		if one.stream {
+			one.socket.Close()
 		}
-		return d.stream
+		return one.stream
 	})
-	if slices.ContainsFunc(l.list, func(d *listener) bool { return d.sessions == 0 }) {
+	if slices.ContainsFunc(l.list, func(one *listener) bool { return one.sessions == 0 }) {
 		l.deserted()
 	}
 }
 
 // left notes that a session of a listener has ended.
-func (l *retiredListeners) left(d *listener) {
-	d.sessions--
-	if d.retired && !d.stream && d.sessions == 0 {
+func (l *retiredListeners) left(listener *listener) {
+	listener.sessions--
+	if listener.retired && !listener.stream && listener.sessions == 0 {
 		l.deserted()
 	}
 }
@@ -181,9 +181,9 @@ func (l *retiredListeners) left(d *listener) {
 // empty returns the indexes of the retired listeners without sessions.
 func (l *retiredListeners) empty() map[int]bool {
 	indexes := make(map[int]bool)
-	for _, d := range l.list {
-		if d.sessions == 0 {
-			indexes[d.index] = true
+	for _, listener := range l.list {
+		if listener.sessions == 0 {
+			indexes[listener.index] = true
 		}
 	}
 	return indexes
@@ -191,15 +191,15 @@ func (l *retiredListeners) empty() map[int]bool {
 
 // close closes the sockets of retired listeners, at most most of them. It reports whether others are left.
 func (l *retiredListeners) close(indexes map[int]bool, most int) (more bool) {
-	l.list = slices.DeleteFunc(l.list, func(d *listener) bool {
-		if !indexes[d.index] {
+	l.list = slices.DeleteFunc(l.list, func(one *listener) bool {
+		if !indexes[one.index] {
 			return false
 		}
 		if most--; most < 0 {
 			more = true
 			return false
 		}
-		d.socket.Close()
+		one.socket.Close()
 		return true
 	})
 	return more
@@ -218,42 +218,42 @@ type route struct {
 func (r *route) mostTries() int { return min(len(r.pool.Servers()), 4) }
 
 // sniff finds the protocol of a first datagram, or returns nil.
-func (d *listener) sniff(datagram []byte) *protocolEntry {
-	for i := range d.entries {
-		if d.entries[i].protocol.Sniff(datagram) {
-			return &d.entries[i]
+func (l *listener) sniff(datagram []byte) *protocolEntry {
+	for i := range l.entries {
+		if l.entries[i].protocol.Sniff(datagram) {
+			return &l.entries[i]
 		}
 	}
-	if d.route.Mode == ModeRelay {
-		return d.opaque(datagram)
+	if l.route.Mode == ModeRelay {
+		return l.opaque(datagram)
 	}
 	return nil
 }
 
 // opaque finds the protocol of a first datagram whose client compresses, or returns nil.
-func (d *listener) opaque(datagram []byte) *protocolEntry {
-	for i := range d.entries {
-		if p, ok := d.entries[i].protocol.(codec.Opaque); ok && p.SniffOpaque(datagram) {
-			return &d.entries[i]
+func (l *listener) opaque(datagram []byte) *protocolEntry {
+	for i := range l.entries {
+		if p, ok := l.entries[i].protocol.(codec.Opaque); ok && p.SniffOpaque(datagram) {
+			return &l.entries[i]
 		}
 	}
 	return nil
 }
 
 // mayAnswer takes an answer from the budget for answers that can amplify an attack.
-func (d *listener) mayAnswer(now time.Time, from netip.AddrPort) bool {
-	return d.answers == nil || d.answers.Allow(now, from.Addr())
+func (l *listener) mayAnswer(now time.Time, from netip.AddrPort) bool {
+	return l.answers == nil || l.answers.Allow(now, from.Addr())
 }
 
 // via returns the trusted proxy that a session uses from now on. so is the one until now. Nil means none.
-func (d *listener) via(so *trustedProxy) *trustedProxy {
-	if d.proxies == nil || !d.proxies.at.addr.IsValid() {
+func (l *listener) via(so *trustedProxy) *trustedProxy {
+	if l.proxies == nil || !l.proxies.at.addr.IsValid() {
 		return so
 	}
-	if so != nil && *so == d.proxies.at {
+	if so != nil && *so == l.proxies.at {
 		return so
 	}
-	at := d.proxies.at
+	at := l.proxies.at
 	return &at
 }
 

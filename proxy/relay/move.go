@@ -20,9 +20,9 @@ const (
 // quiesce says goodbye to the old server once it has acknowledged and answered all messages. A game answers in its
 // next tick, which is later than the acknowledgement of its library.
 func (r *Relay) quiesce(now time.Time, e *Entry) {
-	p := &e.Value
-	l := &p.hold.departure
-	stats := p.upstream.Conn.Stats()
+	s := &e.Value
+	l := &s.hold.departure
+	stats := s.upstream.Conn.Stats()
 	leaveAt := l.limit
 	if stats.Queued == 0 {
 		if l.acked.IsZero() {
@@ -35,11 +35,11 @@ func (r *Relay) quiesce(now time.Time, e *Entry) {
 		leaveAt = codec.Earliest(leaveAt.Add(stats.RTT+tickTime), l.limit)
 	}
 	if now.Before(leaveAt) {
-		p.hold.next = leaveAt
+		s.hold.next = leaveAt
 		return
 	}
-	p.upstream.Conn.Close(now, codec.Goodbye{Reason: codec.Closed})
-	p.hold.next = now.Add(stats.RTT + closeTime)
+	s.upstream.Conn.Close(now, codec.Goodbye{Reason: codec.Closed})
+	s.hold.next = now.Add(stats.RTT + closeTime)
 	r.enter(now, e, leaving)
 	r.settle(now, e)
 }
@@ -47,9 +47,9 @@ func (r *Relay) quiesce(now time.Time, e *Entry) {
 // depart makes a session that has left its server seek another. The client gets the old server's messages until
 // another server has taken the session.
 func (r *Relay) depart(now time.Time, e *Entry) {
-	p := &e.Value
+	s := &e.Value
 	r.closing.add(now, e, r)
-	r.leaveServer(now, p)
+	r.leaveServer(now, s)
 	r.enter(now, e, seeking)
 	r.waiting.seek(now, e)
 }

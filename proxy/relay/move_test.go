@@ -141,11 +141,11 @@ func TestPartingsAreBounded(t *testing.T) {
 	ps := &s.proxy.relay.closing
 	ps.list = make([]*closingConn, maxClosing)
 	e := s.entry()
-	p := &e.Value
-	socket := p.socket.(*simSocket)
-	p.upstream.Conn.Close(s.Now(), codec.Goodbye{Reason: codec.Closed})
+	session := &e.Value
+	socket := session.socket.(*simSocket)
+	session.upstream.Conn.Close(s.Now(), codec.Goodbye{Reason: codec.Closed})
 	ps.add(s.Now(), e, s.proxy.relay)
-	if len(ps.list) != maxClosing || p.socket != nil || !socket.closed || len(s.proxy.out) == 0 {
+	if len(ps.list) != maxClosing || session.socket != nil || !socket.closed || len(s.proxy.out) == 0 {
 		t.Errorf("%d partings, %d datagrams", len(ps.list), len(s.proxy.out))
 	}
 	ps.list = nil

@@ -14,16 +14,16 @@ import (
 
 // newcomer handles a datagram from an address without a session. It closes a stream that gets no session, unless the
 // client may ask again.
-func (r *Relay) newcomer(now time.Time, d *listener, s netio.Socket, from netip.AddrPort, datagram []byte) {
-	w := r.guard.recognise(now, d, from, datagram)
+func (r *Relay) newcomer(now time.Time, l *listener, s netio.Socket, from netip.AddrPort, datagram []byte) {
+	entry := r.guard.recognise(now, l, from, datagram)
 	switch {
-	case w != nil && d.route.Mode == ModeRelay:
-		if !r.sockets.answerList(now, d, w, s, from, datagram) {
-			r.openRelayed(now, d, w, s, from, datagram)
+	case entry != nil && l.route.Mode == ModeRelay:
+		if !r.sockets.answerList(now, l, entry, s, from, datagram) {
+			r.openRelayed(now, l, entry, s, from, datagram)
 		}
 		return
-	case w != nil:
-		switch r.greet(now, d, w, s, from, datagram) {
+	case entry != nil:
+		switch r.greet(now, l, entry, s, from, datagram) {
 		case taken:
 			return
 		case mayRepeat:
@@ -33,22 +33,22 @@ func (r *Relay) newcomer(now time.Time, d *listener, s netio.Socket, from netip.
 			}
 		}
 	}
-	if d.stream {
+	if l.stream {
 		s.Close()
 	}
 }
 
 // recognise finds the protocol of a new client's datagram, or drops the datagram.
-func (g *guard) recognise(now time.Time, d *listener, from netip.AddrPort, datagram []byte) *protocolEntry {
-	if !g.mayEnter(now, d, from, datagram) {
+func (g *guard) recognise(now time.Time, l *listener, from netip.AddrPort, datagram []byte) *protocolEntry {
+	if !g.mayEnter(now, l, from, datagram) {
 		return nil
 	}
-	w := d.sniff(datagram)
-	if w == nil {
-		why, cause := strangeness(d, datagram)
-		g.drops.add(now, dropped{why, d, from, len(datagram), cause})
+	entry := l.sniff(datagram)
+	if entry == nil {
+		why, cause := strangeness(l, datagram)
+		g.drops.add(now, dropped{why, l, from, len(datagram), cause})
 	}
-	return w
+	return entry
 }
 
 // Causes of drops that an operator can remedy.
@@ -58,10 +58,10 @@ var (
 )
 
 // strangeness returns the reason to drop a datagram that no protocol of a listener knows, and what it looks like.
-func strangeness(d *listener, datagram []byte) (stats.Drop, error) {
+func strangeness(l *listener, datagram []byte) (stats.Drop, error) {
 	const handshakeAt, clientHello = 13, 1
 	switch n := len(datagram); {
-	case d.opaque(datagram) != nil:
+	case l.opaque(datagram) != nil:
 		return stats.DropCompressed, codec.ErrCompressed
 	case n > handshakeAt && string(datagram[:2]) == "\x16\xfe" && datagram[handshakeAt] == clientHello:
 		return stats.DropEncrypted, errDTLS
@@ -95,43 +95,43 @@ func questionOf(datagram []byte) error {
 }
 
 // greet handles the first datagram from an address in a terminated protocol.
-func (r *Relay) greet(now time.Time, d *listener, w *protocolEntry, s netio.Socket, from netip.AddrPort,
+func (r *Relay) greet(now time.Time, l *listener, entry *protocolEntry, s netio.Socket, from netip.AddrPort,
 	datagram []byte) outcome {
 	// Where Accept gives proof, it also shows which client asks for a session. Elsewhere every datagram counts as a
 	// request.
-	proved := w.proof == codec.ProvedAccept
+	proved := entry.proof == codec.ProvedAccept
 	full := r.table.room(now, from, proved)
-	closed := r.draining || d.retired
-	if !proved && (r.guard.mustWait(now, r.draining, d, from, len(datagram), full) ||
-		!r.guard.mayAsk(now, d, from, len(datagram), false)) {
+	closed := r.draining || l.retired
+	if !proved && (r.guard.mustWait(now, r.draining, l, from, len(datagram), full) ||
+		!r.guard.mayAsk(now, l, from, len(datagram), false)) {
 		return mayRepeat
 	}
 	if full != nil || closed {
-		if refused, out := r.refuse(now, d, w, s, from, datagram, full); refused {
+		if refused, out := r.refuse(now, l, entry, s, from, datagram, full); refused {
 			return out
 		}
 	}
-	conn, reply, err := w.protocol.Accept(now, from, datagram, r.sockets.Buffer())
+	conn, reply, err := entry.protocol.Accept(now, from, datagram, r.sockets.Buffer())
 	if len(reply) > 0 {
-		r.sockets.answer(now, d, s, from, datagram, reply)
+		r.sockets.answer(now, l, s, from, datagram, reply)
 	}
 	switch {
 	case err != nil:
-		r.drops.add(now, dropped{stats.DropOf(err), d, from, len(datagram), err})
-	case conn != nil && r.isPresent(now, d, w, from, conn):
-		if w.proof == codec.ProvedAccept &&
-			(r.presence.mayReturn(now, d, from.Addr(), conn, r.shard) || mayHaveLeft(now, r, d, from, conn)) {
-			r.drops.add(now, dropped{stats.DropKnown, d, from, len(datagram), nil})
+		r.drops.add(now, dropped{stats.DropOf(err), l, from, len(datagram), err})
+	case conn != nil && r.isPresent(now, l, entry, from, conn):
+		if entry.proof == codec.ProvedAccept &&
+			(r.presence.mayReturn(now, l, from.Addr(), conn, r.shard) || mayHaveLeft(now, r, l, from, conn)) {
+			r.drops.add(now, dropped{stats.DropKnown, l, from, len(datagram), nil})
 			return mayRepeat
 		}
-		r.sockets.refusePresent(now, d, w, s, from, datagram)
+		r.sockets.refusePresent(now, l, entry, s, from, datagram)
 	case conn == nil:
 	case full != nil || closed: // the protocol has no refusal
-		_, why := d.whyFull(r.draining, full)
-		r.drops.add(now, dropped{why, d, from, len(datagram), full})
-	case proved && !r.guard.mayAsk(now, d, from, len(datagram), true):
+		_, why := l.whyFull(r.draining, full)
+		r.drops.add(now, dropped{why, l, from, len(datagram), full})
+	case proved && !r.guard.mayAsk(now, l, from, len(datagram), true):
 		return mayRepeat
-	case r.open(now, d, w, s, from, len(datagram), conn):
+	case r.open(now, l, entry, s, from, len(datagram), conn):
 		return taken
 	}
 	return turnedAway
@@ -139,44 +139,44 @@ func (r *Relay) greet(now time.Time, d *listener, w *protocolEntry, s netio.Sock
 
 // answerList answers a server list that asks through a relay. It reports whether the datagram is such a question. It
 // makes no session, and asks no server: strangers' questions cost the servers nothing.
-func (o *outlet) answerList(now time.Time, d *listener, w *protocolEntry, s netio.Socket, from netip.AddrPort,
+func (o *outlet) answerList(now time.Time, l *listener, entry *protocolEntry, s netio.Socket, from netip.AddrPort,
 	datagram []byte) bool {
-	protocol, ok := w.protocol.(codec.Pinger)
+	protocol, ok := entry.protocol.(codec.Pinger)
 	if !ok || !protocol.IsPing(datagram) {
 		return false
 	}
 	var reply []byte
-	if d.pong != nil {
-		reply = d.pong.answer(o.Buffer(), datagram, protocol)
+	if l.pong != nil {
+		reply = l.pong.answer(o.Buffer(), datagram, protocol)
 	} else {
 		_, reply, _ = protocol.Accept(now, from, datagram, o.Buffer())
 	}
 	if len(reply) == 0 {
-		o.drops.add(now, dropped{stats.DropUnanswered, d, from, len(datagram), nil})
+		o.drops.add(now, dropped{stats.DropUnanswered, l, from, len(datagram), nil})
 		return true
 	}
-	o.answer(now, d, s, from, datagram, reply)
+	o.answer(now, l, s, from, datagram, reply)
 	return true
 }
 
 // open makes a session for a new client. If necessary, a half-open session makes room.
-func (r *Relay) open(now time.Time, d *listener, w *protocolEntry, s netio.Socket, from netip.AddrPort, size int,
+func (r *Relay) open(now time.Time, l *listener, entry *protocolEntry, s netio.Socket, from netip.AddrPort, size int,
 	conn codec.Conn) bool {
-	e, err := r.add(now, d, w, s, from, &terminated{
-		bridge:  w.bridge,
+	e, err := r.add(now, l, entry, s, from, &terminated{
+		bridge:  entry.bridge,
 		client:  side{Sender: bridge.Sender{Conn: conn}},
-		trust:   trust{proof: w.proof, guessed: w.guessed, unbound: r.settings.Unproved.trusts(from.Addr())},
+		trust:   trust{proof: entry.proof, guessed: entry.guessed, unbound: r.settings.Unproved.trusts(from.Addr())},
 		expires: now.Add(r.settings.HandshakeTimeout),
 	})
 	if err != nil { // another loop has taken the last place of the address
-		_, why := d.whyFull(false, err)
-		r.drops.add(now, dropped{why, d, from, size, err})
+		_, why := l.whyFull(false, err)
+		r.drops.add(now, dropped{why, l, from, size, err})
 		return false
 	}
 	r.drops.has(stats.FateTaken)
 	r.presence.add(&e.Value, from)
 	e.Value.trust.owe(from, size)
-	if w.asksFirst {
+	if entry.asksFirst {
 		r.askFirst(now, e)
 	}
 	r.settle(now, e)
@@ -186,13 +186,14 @@ func (r *Relay) open(now time.Time, d *listener, w *protocolEntry, s netio.Socke
 
 // isPresent reports whether a new client already plays from another address. A goodbye of that session is believed if
 // the client has proved that it comes from the same host.
-func (r *Relay) isPresent(now time.Time, d *listener, w *protocolEntry, from netip.AddrPort, conn codec.Conn) bool {
-	known, ok := r.presence.find(d, conn)
+func (r *Relay) isPresent(now time.Time, l *listener, entry *protocolEntry, from netip.AddrPort, conn codec.Conn) bool {
+	known, ok := r.presence.find(l, conn)
 	if !ok {
 		return false
 	}
-	e := r.table.Get(now, sessions.Key{Listener: d.index, Client: known.from})
-	if e == nil || e.Value.serial != known.session || known.from.Addr() != from.Addr() || w.proof != codec.ProvedAccept {
+	e := r.table.Get(now, sessions.Key{Listener: l.index, Client: known.from})
+	if e == nil || e.Value.serial != known.session || known.from.Addr() != from.Addr() ||
+		entry.proof != codec.ProvedAccept {
 		return true
 	}
 	old, ok := e.Value.client.Conn.(codec.Leaver)
@@ -212,9 +213,9 @@ const (
 
 // mayHaveLeft reports whether the session of a client's name and host may be over. Its client is asked, and the new
 // client asks again meanwhile. A live client answers. So a thief of its name ends nothing.
-func mayHaveLeft(now time.Time, r *Relay, d *listener, from netip.AddrPort, conn codec.Conn) bool {
-	known, ok := r.presence.find(d, conn)
-	e := r.table.Get(now, sessions.Key{Listener: d.index, Client: known.from})
+func mayHaveLeft(now time.Time, r *Relay, l *listener, from netip.AddrPort, conn codec.Conn) bool {
+	known, ok := r.presence.find(l, conn)
+	e := r.table.Get(now, sessions.Key{Listener: l.index, Client: known.from})
 	if !ok || e == nil || e.Value.serial != known.session || known.from.Addr() != from.Addr() {
 		return false
 	}
@@ -230,10 +231,10 @@ func mayHaveLeft(now time.Time, r *Relay, d *listener, from netip.AddrPort, conn
 }
 
 // refusePresent tells a client that it is already connected.
-func (o *outlet) refusePresent(now time.Time, d *listener, w *protocolEntry, s netio.Socket,
+func (o *outlet) refusePresent(now time.Time, l *listener, entry *protocolEntry, s netio.Socket,
 	from netip.AddrPort, datagram []byte) {
-	o.drops.add(now, dropped{stats.DropKnown, d, from, len(datagram), nil})
-	if reply := w.protocol.Refuse(datagram, o.Buffer(), codec.AlreadyConnected); len(reply) > 0 {
-		o.answer(now, d, s, from, datagram, reply)
+	o.drops.add(now, dropped{stats.DropKnown, l, from, len(datagram), nil})
+	if reply := entry.protocol.Refuse(datagram, o.Buffer(), codec.AlreadyConnected); len(reply) > 0 {
+		o.answer(now, l, s, from, datagram, reply)
 	}
 }

@@ -60,78 +60,78 @@ func (r *Relay) EndCapture(s *Spool) {
 
 // transmit writes the datagrams of the touched sides of a session.
 func (o *outlet) transmit(now time.Time, e *Entry, touched sides) {
-	p := &e.Value
+	s := &e.Value
 	for touched.has(clientSide) {
-		b, ok := p.client.Conn.Transmit(now, p.via.begin(o.Buffer()))
+		b, ok := s.client.Conn.Transmit(now, s.via.begin(o.Buffer()))
 		if !ok {
 			break
 		}
 		o.sendToClient(now, e, b)
 	}
-	if touched.has(clientSide) && p.mayStray() {
-		p.resent = p.client.Conn.Stats().Resent
+	if touched.has(clientSide) && s.mayStray() {
+		s.resent = s.client.Conn.Stats().Resent
 	}
-	if touched.has(serverSide) && p.upstream.Conn != nil && p.socket != nil {
+	if touched.has(serverSide) && s.upstream.Conn != nil && s.socket != nil {
 		o.sendUp(now, e)
 	}
 }
 
 // sendToClient sends a datagram to a session's client, within the bounds of trust.
 func (o *outlet) sendToClient(now time.Time, e *Entry, datagram []byte) {
-	p, client := &e.Value, e.Key.Client
-	size := len(datagram) - p.via.headerLen()
-	if !p.trust.spend(client, size) && !p.spendMore(now, o.allowance, o.unproved, client, size) {
-		o.drops.count(now, dropped{stats.DropUnproved, p.listener, client, len(datagram), nil})
+	s, client := &e.Value, e.Key.Client
+	size := len(datagram) - s.via.headerLen()
+	if !s.trust.spend(client, size) && !s.spendMore(now, o.allowance, o.unproved, client, size) {
+		o.drops.count(now, dropped{stats.DropUnproved, s.listener, client, len(datagram), nil})
 		return
 	}
 	o.counters.Clients.Out.Count(datagram)
-	if p.repeats() {
-		o.seek(p, client, datagram)
+	if s.repeats() {
+		o.seek(s, client, datagram)
 	}
-	if far, ok := p.face.(*farFace); ok {
-		o.answerFar(far, p.listener, client, datagram)
+	if far, ok := s.face.(*farFace); ok {
+		o.answerFar(far, s.listener, client, datagram)
 		return
 	}
-	o.Send(p.face, p.via.to(client), datagram)
+	o.Send(s.face, s.via.to(client), datagram)
 }
 
 // spendMore reports whether a datagram may go to a client beyond its credit. A client that may never prove its
 // address plays within an allowance. Riptide repeats a lost Welcome. This repetition counts as an answer to a
 // stranger, like a pong. The client waits for it in silence, and so earns no credit.
-func (p *session) spendMore(now time.Time, a *Allowance, bound *Unproved, client netip.AddrPort, size int) bool {
+func (s *session) spendMore(now time.Time, a *Allowance, bound *Unproved, client netip.AddrPort, size int) bool {
 	switch {
-	case p.trust.mayBeSilent(), p.trust.guessed && p.trust.answered:
-		return a.spend(now, bound, &p.trust, client, size)
-	case p.trust.proof == codec.ProvedClientID:
-		return p.listener.mayAnswer(now, client)
+	case s.trust.mayBeSilent(), s.trust.guessed && s.trust.answered:
+		return a.spend(now, bound, &s.trust, client, size)
+	case s.trust.proof == codec.ProvedClientID:
+		return s.listener.mayAnswer(now, client)
 	}
 	return false
 }
 
 // answer sends a stateless reply. A larger reply than the question can amplify an attack. A smaller one still takes
 // time. Each kind has a budget.
-func (o *outlet) answer(now time.Time, d *listener, s netio.Socket, from netip.AddrPort, datagram, reply []byte) {
+func (o *outlet) answer(now time.Time, l *listener, s netio.Socket, from netip.AddrPort, datagram, reply []byte) {
 	switch {
-	case d.stream:
-	case len(reply) > len(datagram) && !d.mayAnswer(now, from):
-		o.drops.add(now, dropped{stats.DropPingBudget, d, from, len(datagram), nil})
+	case l.stream:
+	case len(reply) > len(datagram) && !l.mayAnswer(now, from):
+		o.drops.add(now, dropped{stats.DropPingBudget, l, from, len(datagram), nil})
 		return
 	case len(reply) <= len(datagram) && !o.replies.Allow(now, from.Addr()):
-		o.drops.add(now, dropped{stats.DropReplyBudget, d, from, len(datagram), nil})
+		o.drops.add(now, dropped{stats.DropReplyBudget, l, from, len(datagram), nil})
 		return
 	}
 	o.drops.has(stats.FateAnswered)
 	o.counters.Clients.Out.Count(reply)
-	o.sendAnswer(d, s, from, reply)
+	o.sendAnswer(l, s, from, reply)
 }
 
 // sendAnswer sends a stranger an answer, through the trusted proxy of the present datagram if there is one.
-func (o *outlet) sendAnswer(d *listener, s netio.Socket, client netip.AddrPort, answer []byte) {
-	if d.proxies == nil {
+func (o *outlet) sendAnswer(l *listener, s netio.Socket, client netip.AddrPort, answer []byte) {
+	if l.proxies == nil {
 		o.Send(s, client, answer)
 		return
 	}
-	via := &d.proxies.at
+	via := &l.proxies.at
 	if via.simple() {
 		o.scratch = append(via.begin(o.scratch[:0]), answer...)
 		answer = o.scratch
@@ -141,42 +141,42 @@ func (o *outlet) sendAnswer(d *listener, s netio.Socket, client netip.AddrPort, 
 
 // sendUp sends the datagrams of a session's upstream side, as far as its path allows now.
 func (o *outlet) sendUp(now time.Time, e *Entry) {
-	p := &e.Value
-	way := p.path
-	for way == nil || !p.waits && !way.blocked && way.free(now) {
-		b, ok := p.upstream.Conn.Transmit(now, p.preamble.begin(o.Buffer()))
+	s := &e.Value
+	way := s.path
+	for way == nil || !s.waits && !way.blocked && way.free(now) {
+		b, ok := s.upstream.Conn.Transmit(now, s.preamble.begin(o.Buffer()))
 		if !ok {
 			return
 		}
-		o.sendToServer(now, p, b)
+		o.sendToServer(now, s, b)
 	}
-	if !p.waits {
-		p.waits = true
+	if !s.waits {
+		s.waits = true
 		way.line.push(e)
 		o.paths.block(way)
 	}
 }
 
 // sendToServer sends a datagram on a session's path.
-func (o *outlet) sendToServer(now time.Time, p *session, b []byte) {
-	if p.path != nil {
-		o.paths.count(now, p.path)
+func (o *outlet) sendToServer(now time.Time, s *session, b []byte) {
+	if s.path != nil {
+		o.paths.count(now, s.path)
 	}
 	o.counters.Upstreams.Out.Count(b)
-	p.preamble.sent()
-	o.Send(p.socket, p.server.Addr, b)
+	s.preamble.sent()
+	o.Send(s.socket, s.server.Addr, b)
 }
 
 // forwardUp forwards a client's datagram to its server, or parks it until its path is free.
 func (o *outlet) forwardUp(now time.Time, e *Entry, datagram []byte) {
-	p := &e.Value
-	way := p.path
+	s := &e.Value
+	way := s.path
 	switch {
 	case way == nil:
 	case !way.blocked && way.free(now):
 		o.paths.count(now, way)
 	case way.parked.len() == maxParked:
-		o.drops.add(now, dropped{stats.DropPaced, p.listener, e.Key.Client, len(datagram), nil})
+		o.drops.add(now, dropped{stats.DropPaced, s.listener, e.Key.Client, len(datagram), nil})
 		return
 	default:
 		way.park(e, datagram)
@@ -188,15 +188,15 @@ func (o *outlet) forwardUp(now time.Time, e *Entry, datagram []byte) {
 
 // toServer sends a client's datagram to its server. lent says that it lies in the sockets' own memory.
 func (o *outlet) toServer(now time.Time, e *Entry, datagram []byte, lent bool) {
-	p := &e.Value
+	s := &e.Value
 	switch {
-	case p.preamble != nil:
-		o.sendHeaded(now, e, p.socket, p.server.Addr, p.preamble.begin(o.Buffer()), datagram)
-		p.preamble.sent()
+	case s.preamble != nil:
+		o.sendHeaded(now, e, s.socket, s.server.Addr, s.preamble.begin(o.Buffer()), datagram)
+		s.preamble.sent()
 	case lent:
-		o.Forward(p.socket, p.server.Addr, datagram)
+		o.Forward(s.socket, s.server.Addr, datagram)
 	default:
-		o.Send(p.socket, p.server.Addr, datagram)
+		o.Send(s.socket, s.server.Addr, datagram)
 	}
 }
 
@@ -237,15 +237,15 @@ func (o *outlet) sendWaiting(now time.Time, way *path) bool {
 	if e == nil {
 		return false
 	}
-	p := &e.Value
-	if p.path != way || !p.waits {
+	s := &e.Value
+	if s.path != way || !s.waits {
 		return true // the session has left
 	}
 	o.dirty.mark(e)
-	b, ok := p.upstream.Conn.Transmit(now, p.preamble.begin(o.Buffer()))
-	if p.waits = ok; ok {
+	b, ok := s.upstream.Conn.Transmit(now, s.preamble.begin(o.Buffer()))
+	if s.waits = ok; ok {
 		o.counters.Paced++
-		o.sendToServer(now, p, b)
+		o.sendToServer(now, s, b)
 		way.line.push(e)
 	}
 	return true
@@ -255,13 +255,13 @@ func (o *outlet) sendWaiting(now time.Time, way *path) bool {
 // connection has given all datagrams.
 func (o *outlet) parkLine(now time.Time, way *path) {
 	for e := way.line.pop(); e != nil; e = way.line.pop() {
-		p := &e.Value
-		if p.path != way || !p.waits {
+		s := &e.Value
+		if s.path != way || !s.waits {
 			continue // the session has left
 		}
-		p.waits = false
+		s.waits = false
 		for {
-			b, ok := p.upstream.Conn.Transmit(now, o.Buffer())
+			b, ok := s.upstream.Conn.Transmit(now, o.Buffer())
 			if !ok {
 				break
 			}
@@ -277,10 +277,10 @@ func (o *outlet) sendParked(now time.Time, way *path) bool {
 	if d == nil {
 		return false
 	}
-	if p := &d.of.Value; p.path == way && p.socket != nil {
+	if s := &d.of.Value; s.path == way && s.socket != nil {
 		o.paths.count(now, way)
 		o.counters.Paced++
-		if !p.isRelayed() {
+		if !s.isRelayed() {
 			o.counters.Upstreams.Out.Count(d.bytes)
 		}
 		o.toServer(now, d.of, d.bytes, false)

@@ -206,11 +206,11 @@ func (ps *paths) blockedUntil() (next time.Time) {
 
 // patience delays a waiting session's deadline until its turn may come. Its codec has datagrams to send, and might
 // ask to be called at once.
-func (p *session) patience(at time.Time) time.Time {
-	if !p.waits || p.path.window == nil {
+func (s *session) patience(at time.Time) time.Time {
+	if !s.waits || s.path.window == nil {
 		return at
 	}
-	if turn := p.path.window.Next(); at.Before(turn) {
+	if turn := s.path.window.Next(); at.Before(turn) {
 		return turn
 	}
 	return at

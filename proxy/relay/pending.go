@@ -29,37 +29,37 @@ func (p *pending) cost() int {
 }
 
 // isPending reports whether a part of the session is not restored yet.
-func (p *session) isPending() bool { return p.terminated != nil && p.pending != nil }
+func (s *session) isPending() bool { return s.terminated != nil && s.pending != nil }
 
 // complete restores the pending part of a session. It reports whether the session is whole then. A record that cannot
 // be used ends its session.
 func complete(r *Relay, now time.Time, e *Entry) bool {
-	p := &e.Value
-	if !p.isPending() {
+	s := &e.Value
+	if !s.isPending() {
 		return true
 	}
-	t := p.pending.restored
+	t := s.pending.restored
 	if t == nil {
 		var err error
-		if t, err = restoreCalm(r, p.pending.at, p, p.pending.body); err != nil {
+		if t, err = restoreCalm(r, s.pending.at, s, s.pending.body); err != nil {
 			discard(r, now, e, err)
 			return false
 		}
 	}
 	t.pending = nil
-	if t.id = p.id; p.origin == ownID {
+	if t.id = s.id; s.origin == ownID {
 		t.origin = ownID
 	}
-	*p.terminated = *t
-	r.samples.add(p)
+	*s.terminated = *t
+	r.samples.add(s)
 	r.dirty.mark(e)
 	return true
 }
 
 // restoreCalm restores the second part of a session with nothing else under way.
-func restoreCalm(r *Relay, at time.Time, p *session, body []byte) (*terminated, error) {
-	t, _, err := restoreTerminated(r, at, p, body)
-	if err == nil && !(p.life == joined && t.isCalm()) {
+func restoreCalm(r *Relay, at time.Time, s *session, body []byte) (*terminated, error) {
+	t, _, err := restoreTerminated(r, at, s, body)
+	if err == nil && !(s.life == joined && t.isCalm()) {
 		err = unusable("state", "not established")
 	}
 	return t, err

@@ -56,13 +56,13 @@ func newPingers(now time.Time, routes []*route, listeners []*listener, ids ident
 		}
 		protocol, _ := route.Upstream.Protocol.(codec.Pinger)
 		var showing []*listener
-		for _, d := range listeners {
-			if d.route != route || d.pong == nil {
+		for _, l := range listeners {
+			if l.route != route || l.pong == nil {
 				continue
 			}
-			showing = append(showing, d)
+			showing = append(showing, l)
 			if protocol == nil && route.Mode == ModeRelay {
-				protocol = d.pinger() // the servers speak it too
+				protocol = l.pinger() // the servers speak it too
 			}
 		}
 		if protocol != nil && len(showing) > 0 {
@@ -181,11 +181,11 @@ func (p *pinger) publish() {
 			pong = s.pong
 		}
 	}
-	for _, d := range p.listeners {
+	for _, l := range p.listeners {
 		p.joined = p.joined[:0]
 		if len(p.texts) > 0 {
-			p.joined = p.protocol.JoinPongs(p.joined, p.texts, codec.Listing{Name: p.route.Pings.Name, Port: d.port})
+			p.joined = p.protocol.JoinPongs(p.joined, p.texts, codec.Listing{Name: p.route.Pings.Name, Port: l.port})
 		}
-		d.pong.set(p.joined, pong)
+		l.pong.set(p.joined, pong)
 	}
 }

@@ -54,15 +54,15 @@ func (t sessionTable) victim(now time.Time, full error, from netip.Addr, proved 
 
 // evict ends a half-open session at once. It says goodbye to both sides, and does not wait for answers.
 func (r *Relay) evict(now time.Time, e *Entry) {
-	p := &e.Value
+	s := &e.Value
 	r.counters.Evicted++
-	if p.isRelayed() {
+	if s.isRelayed() {
 		r.endRelayed(now, e, stats.ByProxy, codec.ServerFull)
 		return
 	}
 	r.end(now, e, stats.ByProxy, codec.Goodbye{Reason: codec.ServerFull})
 	r.sockets.transmit(now, e, bothSides)
-	p.client.Down, p.upstream.Down = true, true
+	s.client.Down, s.upstream.Down = true, true
 	r.forget(now, e)
 }
 
@@ -77,22 +77,23 @@ const (
 
 // add adds a session to the table. If necessary, a half-open session makes room. A session without a terminated part
 // is relayed.
-func (r *Relay) add(now time.Time, d *listener, w *protocolEntry, s netio.Socket, from netip.AddrPort,
+func (r *Relay) add(now time.Time, l *listener, entry *protocolEntry, s netio.Socket, from netip.AddrPort,
 	t *terminated) (*Entry, error) {
-	proved := t != nil && w.proof == codec.ProvedAccept
+	proved := t != nil && entry.proof == codec.ProvedAccept
 	if e := r.table.victim(now, r.table.Room(from.Addr()), from.Addr(), proved); e != nil {
 		r.evict(now, e)
 	}
-	e, err := r.table.Add(sessions.Key{Listener: d.index, Client: from}, session{
-		listener: d, route: d.route, protocol: w.protocol, face: s, via: d.via(nil), serial: r.serials.next(), tally: w.tally,
+	e, err := r.table.Add(sessions.Key{Listener: l.index, Client: from}, session{
+		listener: l, route: l.route, protocol: entry.protocol, face: s, via: l.via(nil), serial: r.serials.next(),
+		tally:  entry.tally,
 		opened: now, heard: now, spared: r.stood, terminated: t,
 	})
 	if err != nil {
 		return nil, err
 	}
-	d.sessions++
+	l.sessions++
 	r.counters.Opened++
-	w.tally.Opened++
+	entry.tally.Opened++
 	r.guard.enroll(&e.Value.meter, from.Addr())
 	return e, nil
 }
@@ -100,16 +101,16 @@ func (r *Relay) add(now time.Time, d *listener, w *protocolEntry, s netio.Socket
 // mustWait drops the datagram of a new client without proof if there will be a place soon. It notes that the client
 // has asked. But the limits of handshakes do not count it: a request without a place must not keep the client out
 // later.
-func (g *guard) mustWait(now time.Time, draining bool, d *listener, from netip.AddrPort, size int, full error) bool {
+func (g *guard) mustWait(now time.Time, draining bool, l *listener, from netip.AddrPort, size int, full error) bool {
 	if full == nil {
 		return false
 	}
-	reason, why := d.whyFull(draining, full)
+	reason, why := l.whyFull(draining, full)
 	if reason != codec.ReasonNone {
 		return false
 	}
 	g.seen.Seen(g.sinceStart(now), from)
-	g.drops.add(now, dropped{why, d, from, size, full})
+	g.drops.add(now, dropped{why, l, from, size, full})
 	return true
 }
 
@@ -117,30 +118,30 @@ func (g *guard) mustWait(now time.Time, draining bool, d *listener, from netip.A
 // not ask for a session. Most clients take a refusal as final. So refuse sends none where only half-open places are
 // short. Such places are soon free again, and clients repeat themselves.
 func (r *Relay) refuse(
-	now time.Time, d *listener, w *protocolEntry, s netio.Socket, from netip.AddrPort, datagram []byte, full error,
+	now time.Time, l *listener, entry *protocolEntry, s netio.Socket, from netip.AddrPort, datagram []byte, full error,
 ) (refused bool, out outcome) {
-	reason, why := d.whyFull(r.draining, full)
+	reason, why := l.whyFull(r.draining, full)
 	said := reason
 	if said == codec.ReasonNone {
 		said = codec.ServerFull
 	}
-	reply := w.protocol.Refuse(datagram, r.sockets.Buffer(), said)
+	reply := entry.protocol.Refuse(datagram, r.sockets.Buffer(), said)
 	if len(reply) == 0 {
 		return false, turnedAway
 	}
-	r.drops.add(now, dropped{why, d, from, len(datagram), full})
+	r.drops.add(now, dropped{why, l, from, len(datagram), full})
 	if reason == codec.ReasonNone {
 		return true, mayRepeat
 	}
-	r.sockets.answer(now, d, s, from, datagram, reply)
+	r.sockets.answer(now, l, s, from, datagram, reply)
 	return true, turnedAway
 }
 
 // whyFull returns the refusal of a new client without a place in the table, and the reason to drop its datagram.
 // ReasonNone means that there will be a place soon, and no refusal.
-func (d *listener) whyFull(draining bool, full error) (codec.Reason, stats.Drop) {
+func (l *listener) whyFull(draining bool, full error) (codec.Reason, stats.Drop) {
 	switch {
-	case draining, d.retired:
+	case draining, l.retired:
 		return codec.ServerStopped, stats.DropClosing
 	case full == sessions.ErrHalfOpen:
 		return codec.ReasonNone, stats.DropHalfOpen

@@ -180,37 +180,37 @@ func (w *ways) face(home netio.Socket, node string) netio.Socket {
 }
 
 // Home returns the session's own socket to its client.
-func (p *session) home() netio.Socket {
-	if f, ok := p.face.(*farFace); ok {
+func (s *session) home() netio.Socket {
+	if f, ok := s.face.(*farFace); ok {
 		return f.Socket
 	}
-	return p.face
+	return s.face
 }
 
 // isFar reports whether the client's datagrams arrive at another node.
-func (p *session) isFar() bool {
-	_, ok := p.face.(*farFace)
+func (s *session) isFar() bool {
+	_, ok := s.face.(*farFace)
 	return ok
 }
 
 // mayStray reports whether the client's datagrams, or those of other clients of its listener, arrive at another node.
-func (p *session) mayStray() bool { return p.isFar() || p.listener.arriving != "" }
+func (s *session) mayStray() bool { return s.isFar() || s.listener.arriving != "" }
 
 // repeats reports whether the client's connection sends a message again, and the client may not be where its last
 // datagram has arrived. A silent client does not show that.
-func (p *session) repeats() bool {
-	return p.mayStray() && p.client.Conn.Stats().Resent != p.resent
+func (s *session) repeats() bool {
+	return s.mayStray() && s.client.Conn.Stats().Resent != s.resent
 }
 
 // seek also sends a datagram on other ways than the client's last one: from here, and by the node where the last
 // datagram of any client of the listener has arrived. A floating address leads all clients to the same node.
-func (o *outlet) seek(p *session, client netip.AddrPort, datagram []byte) {
-	far, ok := p.face.(*farFace)
+func (o *outlet) seek(s *session, client netip.AddrPort, datagram []byte) {
+	far, ok := s.face.(*farFace)
 	if ok {
 		o.Send(far.Socket, client, datagram)
 	}
-	if at := p.listener.arriving; at != "" && (!ok || far.node != at) {
-		o.answerFar(&farFace{p.home(), at}, p.listener, client, datagram)
+	if at := s.listener.arriving; at != "" && (!ok || far.node != at) {
+		o.answerFar(&farFace{s.home(), at}, s.listener, client, datagram)
 	}
 }
 
@@ -220,12 +220,12 @@ const settled = 10 * time.Millisecond
 
 // hasMoved reports whether a client has been silent since the datagrams of its listener's other clients have moved to
 // another node, as with a floating address.
-func (p *session) hasMoved(now time.Time) bool {
-	d, at := p.listener, ""
-	if far, ok := p.face.(*farFace); ok {
+func (s *session) hasMoved(now time.Time) bool {
+	l, at := s.listener, ""
+	if far, ok := s.face.(*farFace); ok {
 		at = far.node
 	}
-	return at != d.arriving && p.heard.Before(d.movedAt) && now.Sub(d.movedAt) >= settled
+	return at != l.arriving && s.heard.Before(l.movedAt) && now.Sub(l.movedAt) >= settled
 }
 
 // pathTime is the silence of a client after which its path may have changed, so that answers do not reach it.
@@ -233,9 +233,9 @@ const pathTime = 200 * time.Millisecond
 
 // excuse tells a silent client's connection to ignore losses, if the fleet follows players. Answers go where the
 // client's last datagram arrived, until its next one. A heartbeat may come after a second only.
-func (w *ways) excuse(now time.Time, p *session) {
-	if w.players.on() && now.Sub(p.heard) > pathTime {
-		if e, ok := p.client.Conn.(codec.LossTolerant); ok {
+func (w *ways) excuse(now time.Time, s *session) {
+	if w.players.on() && now.Sub(s.heard) > pathTime {
+		if e, ok := s.client.Conn.(codec.LossTolerant); ok {
 			e.TolerateLoss(now.Add(lossyFor))
 		}
 	}
@@ -243,32 +243,32 @@ func (w *ways) excuse(now time.Time, p *session) {
 
 // follow sends a session's further answers where its client's last accepted datagram has arrived.
 func (r *Relay) follow(e *Entry) {
-	p := &e.Value
-	if d := p.listener; d.arriving != r.ways.at {
-		d.arriving, d.movedAt = r.ways.at, p.heard
+	s := &e.Value
+	if l := s.listener; l.arriving != r.ways.at {
+		l.arriving, l.movedAt = r.ways.at, s.heard
 	}
-	if r.ways.at == "" && !p.isFar() {
+	if r.ways.at == "" && !s.isFar() {
 		return
 	}
-	if face := r.ways.face(p.home(), r.ways.at); face != p.face {
+	if face := r.ways.face(s.home(), r.ways.at); face != s.face {
 		switch {
-		case p.isRelayed():
+		case s.isRelayed():
 			r.offload.recall(e) // the kernel would answer from here
-		case !p.isPending():
-			p.resent = p.client.Conn.Stats().Resent
+		case !s.isPending():
+			s.resent = s.client.Conn.Stats().Resent
 		}
-		p.face = face
+		s.face = face
 	}
 }
 
 // answerFar sends a datagram to a client by another node.
-func (o *outlet) answerFar(f *farFace, d *listener, client netip.AddrPort, datagram []byte) {
+func (o *outlet) answerFar(f *farFace, l *listener, client netip.AddrPort, datagram []byte) {
 	carrier := o.players.carrier.Load()
 	if carrier == nil {
 		return
 	}
-	answer := stray.Datagram{Listener: d.id, Client: client, Bytes: datagram}
-	if f.Socket != d.socket {
+	answer := stray.Datagram{Listener: l.id, Client: client, Bytes: datagram}
+	if f.Socket != l.socket {
 		answer.Local = f.Addr().Addr()
 	}
 	(*carrier).Answer(f.node, &answer)
@@ -276,34 +276,34 @@ func (o *outlet) answerFar(f *farFace, d *listener, client netip.AddrPort, datag
 
 // listenerWith returns the listener of a fleet's datagram, or nil.
 func listenerWith(id uint64, all []*listener) *listener {
-	for _, d := range all {
-		if d.id == id && !d.stream && d.proxies == nil {
-			return d
+	for _, l := range all {
+		if l.id == id && !l.stream && l.proxies == nil {
+			return l
 		}
 	}
 	return nil
 }
 
 // faceAt returns a listener's socket for an address of this machine.
-func (d *listener) faceAt(local netip.Addr) netio.Socket {
-	if at, ok := d.socket.(netio.LocalSockets); ok && local.IsValid() {
+func (l *listener) faceAt(local netip.Addr) netio.Socket {
+	if at, ok := l.socket.(netio.LocalSockets); ok && local.IsValid() {
 		return at.LocalSocket(local)
 	}
-	return d.socket
+	return l.socket
 }
 
 // FromFleet handles a client's datagram that arrived at another node. The session checks it as it checks a datagram
 // that arrives here: its sender may be forged.
 func (r *Relay) FromFleet(now time.Time, node string, key stray.Key, in *stray.Datagram) {
-	d := listenerWith(in.Listener, r.listeners)
-	if d == nil {
+	l := listenerWith(in.Listener, r.listeners)
+	if l == nil {
 		return
 	}
 	r.drops.fate = stats.FateStray
-	home := d.faceAt(in.Local)
-	e := r.table.Get(now, sessions.Key{Listener: d.index, Client: in.Client})
+	home := l.faceAt(in.Local)
+	e := r.table.Get(now, sessions.Key{Listener: l.index, Client: in.Client})
 	if e == nil {
-		e = r.arrived(now, d, home, in.Client)
+		e = r.arrived(now, l, home, in.Client)
 	}
 	r.ways.at = node
 	switch {
@@ -313,7 +313,7 @@ func (r *Relay) FromFleet(now time.Time, node string, key stray.Key, in *stray.D
 		}
 	case !e.Value.isRelayed():
 		r.fromTerminated(now, e, home, in.Bytes)
-	case r.guard.mayRelay(now, d, &e.Value.meter, in.Client, len(in.Bytes)):
+	case r.guard.mayRelay(now, l, &e.Value.meter, in.Client, len(in.Bytes)):
 		r.passUp(now, e, in.Bytes)
 	}
 	r.ways.at = ""
@@ -329,8 +329,8 @@ func (w *ways) passAgain(key stray.Key, d *stray.Datagram) bool {
 
 // TellPlayer is a visit that makes a client known which was here before the fleet.
 func TellPlayer(r *Relay, _ time.Time, e *Entry) int {
-	if d := e.Value.listener; e.Value.isKnown() && !d.stream && d.proxies == nil {
-		r.ways.players.opened(d.id, e.Key.Client, r.shard.index)
+	if l := e.Value.listener; e.Value.isKnown() && !l.stream && l.proxies == nil {
+		r.ways.players.opened(l.id, e.Key.Client, r.shard.index)
 	}
 	return copied
 }

@@ -305,9 +305,10 @@ func TestCopyWithAnotherSocket(t *testing.T) {
 		}
 		i.end()
 		for e := range r.table.All {
-			p := &e.Value
-			if p.socket != right[p.serial] || p.socket.Owner() != any(e) {
-				t.Errorf("%v: session %v has the socket %v, or that has another session", mode, p.serial, p.socket.Addr())
+			session := &e.Value
+			if session.socket != right[session.serial] || session.socket.Owner() != any(e) {
+				t.Errorf("%v: session %v has the socket %v, or that has another session", mode, session.serial,
+					session.socket.Addr())
 			}
 		}
 		for id, wrong := range copies.sockets {

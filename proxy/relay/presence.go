@@ -33,14 +33,14 @@ const (
 
 // mayReturn reports whether a new client of a proved address may be the player of a session on another loop that has
 // just left. That loop believes the goodbye within a moment. Until then the client hears nothing, so it asks again.
-func (here *Presence) mayReturn(now time.Time, d *listener, from netip.Addr, conn codec.Conn, asking shard) bool {
-	known, ok := here.find(d, conn)
-	return ok && known.session.Shard(asking.of) != asking.index && known.from.Addr() == from && here.mayEnd(now, d, conn)
+func (here *Presence) mayReturn(now time.Time, l *listener, from netip.Addr, conn codec.Conn, asking shard) bool {
+	known, ok := here.find(l, conn)
+	return ok && known.session.Shard(asking.of) != asking.index && known.from.Addr() == from && here.mayEnd(now, l, conn)
 }
 
 // mayEnd reports whether the session of a client's name may end soon, since its client may have left.
-func (here *Presence) mayEnd(now time.Time, d *listener, conn codec.Conn) bool {
-	key, _ := d.keyOf(conn)
+func (here *Presence) mayEnd(now time.Time, l *listener, conn codec.Conn) bool {
+	key, _ := l.keyOf(conn)
 	here.mu.Lock()
 	defer here.mu.Unlock()
 	p, ok := here.sessions[key]
@@ -60,17 +60,17 @@ type presenceKey struct {
 }
 
 // keyOf returns a client's key. It returns false if the client does not name itself.
-func (d *listener) keyOf(conn codec.Conn) (k presenceKey, ok bool) {
+func (l *listener) keyOf(conn codec.Conn) (k presenceKey, ok bool) {
 	c, ok := conn.(codec.Identity)
 	if !ok || c.Identity() == 0 {
 		return k, false
 	}
-	return presenceKey{d.name, c.Identity()}, true
+	return presenceKey{l.name, c.Identity()}, true
 }
 
 // find returns the session that a new client's identity has. A session whose client has left does not count.
-func (here *Presence) find(d *listener, conn codec.Conn) (p present, ok bool) {
-	key, ok := d.keyOf(conn)
+func (here *Presence) find(l *listener, conn codec.Conn) (p present, ok bool) {
+	key, ok := l.keyOf(conn)
 	if !ok {
 		return p, false
 	}
@@ -81,12 +81,12 @@ func (here *Presence) find(d *listener, conn codec.Conn) (p present, ok bool) {
 }
 
 // add records the session of a client that names itself.
-func (here *Presence) add(p *session, from netip.AddrPort) {
-	key, ok := p.listener.keyOf(p.client.Conn)
+func (here *Presence) add(s *session, from netip.AddrPort) {
+	key, ok := s.listener.keyOf(s.client.Conn)
 	if !ok {
 		return
 	}
-	here.record(key, present{session: p.serial, from: from})
+	here.record(key, present{session: s.serial, from: from})
 }
 
 func (here *Presence) record(key presenceKey, p present) {
@@ -99,14 +99,14 @@ func (here *Presence) record(key presenceKey, p present) {
 }
 
 // has reports whether a session is the one of its client's name.
-func (here *Presence) has(p *session) bool {
-	key, ok := p.listener.keyOf(p.client.Conn)
+func (here *Presence) has(s *session) bool {
+	key, ok := s.listener.keyOf(s.client.Conn)
 	if !ok {
 		return false
 	}
 	here.mu.Lock()
 	defer here.mu.Unlock()
-	return here.sessions[key].session == p.serial
+	return here.sessions[key].session == s.serial
 }
 
 // Len returns the number of clients that have named themselves.
@@ -118,9 +118,9 @@ func (here *Presence) Len() int {
 
 // remove forgets a session whose client has left, unless another session has taken its place. A second call does
 // nothing.
-func (here *Presence) remove(p *session) {
-	if key, ok := p.listener.keyOf(p.client.Conn); ok {
-		here.drop(key, p.serial)
+func (here *Presence) remove(s *session) {
+	if key, ok := s.listener.keyOf(s.client.Conn); ok {
+		here.drop(key, s.serial)
 	}
 }
 

@@ -17,28 +17,28 @@ const (
 
 // press sets the pressure on each side of a session whose other side was touched. It returns the sides with another
 // pressure than before.
-func (p *session) press(now time.Time, touched sides) (pressed sides) {
-	limit, ends := float64(p.route.Bridge.Queue), p.isEnding()
-	if p.upstream.up && touched != 0 && p.upstream.press(now, p.client.fill(limit)+p.upstream.waiting(limit), ends) {
+func (s *session) press(now time.Time, touched sides) (pressed sides) {
+	limit, ends := float64(s.route.Bridge.Queue), s.isEnding()
+	if s.upstream.up && touched != 0 && s.upstream.press(now, s.client.fill(limit)+s.upstream.waiting(limit), ends) {
 		pressed |= serverSide
 	}
 	// The client is pressed also while the session has no server.
-	if p.client.up && touched != 0 && p.client.press(now, p.upstream.fill(limit)+p.client.waiting(limit), ends) {
+	if s.client.up && touched != 0 && s.client.press(now, s.upstream.fill(limit)+s.client.waiting(limit), ends) {
 		pressed |= clientSide
 	}
-	return pressed | p.reflect(now)
+	return pressed | s.reflect(now)
 }
 
 // reflect shows each side the silence of the other one, where both protocols can. So the players and the servers decide
 // how long they wait for each other. A server whose loss the Relay hides from its clients is not shown. It returns the
 // sides with something to send.
-func (p *session) reflect(now time.Time) (released sides) {
-	client, ok := p.client.Conn.(codec.Reflector)
-	server, both := p.upstream.Conn.(codec.Reflector)
-	switch hides := p.route.Failover.Hold > 0; {
+func (s *session) reflect(now time.Time) (released sides) {
+	client, ok := s.client.Conn.(codec.Reflector)
+	server, both := s.upstream.Conn.(codec.Reflector)
+	switch hides := s.route.Failover.Hold > 0; {
 	case !ok:
 		return 0
-	case !both || !p.isSteady():
+	case !both || !s.isSteady():
 		if client.Reflect(false, false) {
 			released |= clientSide
 		}

@@ -114,40 +114,40 @@ func (q TopQuery) Ranking(list *Ranks) Visit {
 
 // appendWords appends the words by which a search finds a session.
 func appendWords(b []byte, e *Entry) []byte {
-	p := &e.Value
-	b = append(append(b, p.serial.String()...), ' ')
+	s := &e.Value
+	b = append(append(b, s.serial.String()...), ' ')
 	b = append(e.Key.Client.AppendTo(b), ' ')
-	if p.server != nil {
-		b = append(p.server.Addr.AppendTo(b), ' ')
+	if s.server != nil {
+		b = append(s.server.Addr.AppendTo(b), ' ')
 	}
-	b = append(append(b, p.listener.name...), ' ')
-	b = append(append(b, p.route.Name...), ' ')
-	return append(b, p.protocol.Spec().Name...)
+	b = append(append(b, s.listener.name...), ' ')
+	b = append(append(b, s.route.Name...), ' ')
+	return append(b, s.protocol.Spec().Name...)
 }
 
 func (k SortKey) rank(e *Entry) ranked {
-	p := &e.Value
-	one := ranked{id: p.serial}
+	s := &e.Value
+	one := ranked{id: s.serial}
 	switch k {
 	case ByAge:
-		one.key = -float64(p.opened.UnixMicro()) // the loops' clocks differ a little
+		one.key = -float64(s.opened.UnixMicro()) // the loops' clocks differ a little
 		return one
 	case ByMessages:
-		one.key = float64(p.fromClient.Messages + p.fromServer.Messages)
+		one.key = float64(s.fromClient.Messages + s.fromServer.Messages)
 		return one
 	case ByClient:
 		one.addr = e.Key.Client
 		return one
 	case ByServer:
-		if p.server != nil {
-			one.addr = p.server.Addr
+		if s.server != nil {
+			one.addr = s.server.Addr
 		}
 		return one
 	}
-	if p.isRelayed() {
+	if s.isRelayed() {
 		return one
 	}
-	client, server := p.stats()
+	client, server := s.stats()
 	switch k {
 	case ByClientRTT:
 		one.key = client.RTT.Seconds()

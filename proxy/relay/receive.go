@@ -42,74 +42,74 @@ func (r *Relay) Receive(now time.Time, s netio.Socket, from netip.AddrPort, data
 	side.Receive(datagram, r.drops.fate)
 }
 
-func (r *Relay) fromClient(now time.Time, d *listener, s netio.Socket, from netip.AddrPort, datagram []byte) {
+func (r *Relay) fromClient(now time.Time, l *listener, s netio.Socket, from netip.AddrPort, datagram []byte) {
 	r.backlog.count(now)
-	if d.proxies != nil {
-		client, rest, fault := d.proxies.unwrap(from, datagram)
+	if l.proxies != nil {
+		client, rest, fault := l.proxies.unwrap(from, datagram)
 		if fault.drops {
-			r.drops.add(now, dropped{fault.why, d, from, len(datagram), fault.err})
+			r.drops.add(now, dropped{fault.why, l, from, len(datagram), fault.err})
 			return
 		}
 		from, datagram = client, rest
 	}
 	switch {
 	case len(datagram) == 0:
-		r.drops.add(now, dropped{stats.DropEmpty, d, from, 0, nil})
+		r.drops.add(now, dropped{stats.DropEmpty, l, from, 0, nil})
 		return
 	case from.Port() == 0:
-		r.drops.add(now, dropped{stats.DropSourcePort, d, from, len(datagram), nil})
+		r.drops.add(now, dropped{stats.DropSourcePort, l, from, len(datagram), nil})
 		return
 	}
-	sheds := !d.stream && r.backlog.sheds()  // a client does not repeat a frame of a stream
-	if sheds && d.first.Opens(datagram[0]) { // it counts as a stranger's, also from a client's address
-		r.drops.shed(now, &r.backlog, d, from, len(datagram))
+	sheds := !l.stream && r.backlog.sheds()  // a client does not repeat a frame of a stream
+	if sheds && l.first.Opens(datagram[0]) { // it counts as a stranger's, also from a client's address
+		r.drops.shed(now, &r.backlog, l, from, len(datagram))
 		return
 	}
-	e := r.table.Get(now, sessions.Key{Listener: d.index, Client: from})
-	if e == nil && !d.stream {
-		e = r.arrived(now, d, s, from)
+	e := r.table.Get(now, sessions.Key{Listener: l.index, Client: from})
+	if e == nil && !l.stream {
+		e = r.arrived(now, l, s, from)
 	}
 	switch {
 	case e == nil && sheds:
-		r.drops.shed(now, &r.backlog, d, from, len(datagram))
-	case e == nil && r.ways.players.passOn(d, s, from, r.shard.index, datagram):
+		r.drops.shed(now, &r.backlog, l, from, len(datagram))
+	case e == nil && r.ways.players.passOn(l, s, from, r.shard.index, datagram):
 		r.drops.has(stats.FateTaken)
 	case e == nil:
-		r.newcomer(now, d, s, from, datagram)
+		r.newcomer(now, l, s, from, datagram)
 	case !e.Value.isRelayed():
 		r.fromTerminated(now, e, s, datagram)
-	case r.guard.mayRelay(now, d, &e.Value.meter, from, len(datagram)):
+	case r.guard.mayRelay(now, l, &e.Value.meter, from, len(datagram)):
 		r.passUp(now, e, datagram)
 	}
 }
 
 // fromTerminated handles a datagram of a terminated session's client.
 func (r *Relay) fromTerminated(now time.Time, e *Entry, s netio.Socket, datagram []byte) {
-	p, d, from := &e.Value, e.Value.listener, e.Key.Client
-	if d.stream && p.face != s {
+	session, l, from := &e.Value, e.Value.listener, e.Key.Client
+	if l.stream && session.face != s {
 		// The client's last session is still saying goodbye to the upstream. The client may connect again.
-		r.drops.add(now, dropped{stats.DropClosing, d, from, len(datagram), nil})
+		r.drops.add(now, dropped{stats.DropClosing, l, from, len(datagram), nil})
 		s.Close()
 		return
 	}
-	if p.client.Down { // the session is ending
-		r.drops.add(now, dropped{stats.DropUnexpected, d, from, len(datagram), codec.ErrClosed})
+	if session.client.Down { // the session is ending
+		r.drops.add(now, dropped{stats.DropUnexpected, l, from, len(datagram), codec.ErrClosed})
 		return
 	}
-	if !r.guard.mayPass(now, d, &p.meter, from, len(datagram)) {
+	if !r.guard.mayPass(now, l, &session.meter, from, len(datagram)) {
 		return
 	}
-	p.via = d.via(p.via)
-	p.trust.owe(from, len(datagram))
-	connected := p.client.up
-	r.backlog.excuse(now, p.client.Conn)
-	err := p.client.Conn.Receive(now, datagram)
+	session.via = l.via(session.via)
+	session.trust.owe(from, len(datagram))
+	connected := session.client.up
+	r.backlog.excuse(now, session.client.Conn)
+	err := session.client.Conn.Receive(now, datagram)
 	if err == nil {
-		p.heard = now // a refused datagram may be forged, and is no sign of life
+		session.heard = now // a refused datagram may be forged, and is no sign of life
 		r.follow(e)
 		r.drops.has(stats.FateTaken)
 	} else {
-		r.drops.add(now, dropped{stats.DropOf(err), d, from, len(datagram), err})
+		r.drops.add(now, dropped{stats.DropOf(err), l, from, len(datagram), err})
 	}
 	r.settleSides(now, e, clientSide)
 	if err == nil {
@@ -121,25 +121,25 @@ func (r *Relay) fromTerminated(now time.Time, e *Entry, s netio.Socket, datagram
 }
 
 func (r *Relay) fromUpstream(now time.Time, e *Entry, datagram []byte) {
-	p := &e.Value
-	p.refused = 0
-	datagram = p.preamble.heard(datagram)
-	if !p.upstream.Live() {
-		r.drops.add(now, dropped{stats.DropUnexpected, p.listener, p.server.Addr, len(datagram), codec.ErrClosed})
+	s := &e.Value
+	s.refused = 0
+	datagram = s.preamble.heard(datagram)
+	if !s.upstream.Live() {
+		r.drops.add(now, dropped{stats.DropUnexpected, s.listener, s.server.Addr, len(datagram), codec.ErrClosed})
 		return
 	}
 	var err error
 	drop := stats.DropEmpty
 	if len(datagram) > 0 {
-		err = p.upstream.Conn.Receive(now, datagram)
+		err = s.upstream.Conn.Receive(now, datagram)
 		drop = stats.DropOf(err)
 	}
 	if err != nil || len(datagram) == 0 {
-		r.drops.add(now, dropped{drop, p.listener, p.server.Addr, len(datagram), err})
+		r.drops.add(now, dropped{drop, s.listener, s.server.Addr, len(datagram), err})
 	} else {
 		r.drops.has(stats.FateTaken)
-		if p.upstream.up {
-			p.server.Heard(now)
+		if s.upstream.up {
+			s.server.Heard(now)
 		}
 	}
 	r.settleSides(now, e, serverSide)

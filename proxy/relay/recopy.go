@@ -44,7 +44,7 @@ func (c *precopy) stop() {
 }
 
 // has reports whether the present round has copied the session, and the session is unchanged.
-func (c *precopy) has(p *session) bool { return p.copied != 0 && p.copied == c.round }
+func (c *precopy) has(s *session) bool { return s.copied != 0 && s.copied == c.round }
 
 // piece writes the next piece of a pass, or the first one of a new pass. It is valid until the next pass.
 func (c *precopy) piece(r *Relay, now time.Time) []byte {
@@ -69,11 +69,11 @@ func (c *precopy) end() {
 
 // copyCalm is a visit that adds a calm session to the batch, unless the batches have it.
 func copyCalm(r *Relay, now time.Time, e *Entry) int {
-	p, c := &e.Value, &r.precopy
+	s, c := &e.Value, &r.precopy
 	switch {
 	case c.round == 0:
 		return enough
-	case c.has(p), !r.table.IsEstablished(e), p.path != nil && p.path.parked.len() > 0, !p.mayBeCopied():
+	case c.has(s), !r.table.IsEstablished(e), s.path != nil && s.path.parked.len() > 0, !s.mayBeCopied():
 		return looked
 	}
 	x := Exporter{relay: r, now: now, naming: c.naming}
@@ -82,25 +82,25 @@ func copyCalm(r *Relay, now time.Time, e *Entry) int {
 	c.room = x.session(e, c.room[:0])
 	c.batch = appendPiece(c.batch, c.room)
 	c.count++
-	p.copied = c.round
+	s.copied = c.round
 	return copying
 }
 
 // mayBeCopied reports whether the session is likely to stay as it is. One on the list for the next Flush is about to
 // change, and the kernel counts the datagrams of a shortcut.
-func (p *session) mayBeCopied() bool {
-	if p.isRelayed() {
-		return p.shortcut == nil
+func (s *session) mayBeCopied() bool {
+	if s.isRelayed() {
+		return s.shortcut == nil
 	}
-	return !p.isPending() && !p.dirty && !p.waits && p.life == joined && p.isCalm() && p.client.up && p.upstream.up
+	return !s.isPending() && !s.dirty && !s.waits && s.life == joined && s.isCalm() && s.client.up && s.upstream.up
 }
 
 // keeps reports whether the present round has copied the session, and its record would be the same now. The place of a
 // session in a server's line changes with the sessions before it.
 func (x *Exporter) keeps(e *Entry) bool {
-	p := &e.Value
-	return x.copied && x.relay.precopy.has(p) && len(x.closing[e]) == 0 && x.places[e] == 0 &&
-		(p.path == nil || p.path.parked.len() == 0)
+	s := &e.Value
+	return x.copied && x.relay.precopy.has(s) && len(x.closing[e]) == 0 && x.places[e] == 0 &&
+		(s.path == nil || s.path.parked.len() == 0)
 }
 
 // BeginCopies begins a pre-copy of the sessions for a successor that gets the sockets.

@@ -24,24 +24,24 @@ const (
 // believes notes that a session's server cannot be reached, and reports whether the server counts as lost. A missing
 // route is no sign: it is often back in a moment. Silence decides then, as it does for a client without a proxy. age is
 // the time since the Relay's start.
-func (p *session) believes(age time.Duration, err error) bool {
+func (s *session) believes(age time.Duration, err error) bool {
 	if errors.Is(err, netio.ErrUnreachable) {
 		return false
 	}
-	p.copied = 0
-	if p.refused == 0 {
-		p.refusedFrom = age
+	s.copied = 0
+	if s.refused == 0 {
+		s.refusedFrom = age
 	}
-	p.refused = min(p.refused+1, refusals)
-	return p.refused == refusals && age-p.refusedFrom >= refusedTime
+	s.refused = min(s.refused+1, refusals)
+	return s.refused == refusals && age-s.refusedFrom >= refusedTime
 }
 
 // doubtedUntil returns when a session gives up a server that has refused datagrams and is silent since; zero: never.
-func doubtedUntil(r *Relay, p *session) time.Time {
-	if p.refused < refusals || !p.upstream.up || !p.upstream.Live() || p.isEnding() {
+func doubtedUntil(r *Relay, s *session) time.Time {
+	if s.refused < refusals || !s.upstream.up || !s.upstream.Live() || s.isEnding() {
 		return time.Time{}
 	}
-	return r.born.Add(p.refusedFrom + doubtTime)
+	return r.born.Add(s.refusedFrom + doubtTime)
 }
 
 // abandonDoubted gives up a server that has refused datagrams and is silent since.
@@ -54,36 +54,36 @@ func abandonDoubted(now time.Time, r *Relay, e *Entry) {
 // refused handles the news that the server of a terminated session cannot be reached. A client that joins is sent to
 // another server. If there is none, the connection goes on asking, as a client without a proxy does.
 func refused(now time.Time, r *Relay, e *Entry, err error) {
-	p := &e.Value
-	if !p.upstream.Live() {
+	s := &e.Value
+	if !s.upstream.Live() {
 		return
 	}
-	believed, stream := p.believes(now.Sub(r.born), err), p.route.Upstream.Transport.Stream
+	believed, stream := s.believes(now.Sub(r.born), err), s.route.Upstream.Transport.Stream
 	switch {
-	case p.upstream.up:
+	case s.upstream.up:
 		believed = believed || stream
-	case p.life.isHeld() || p.isEnding() || p.mayTry():
+	case s.life.isHeld() || s.isEnding() || s.mayTry():
 		believed = true
 	default:
-		p.route.pool.Failed(p.server, now, r.born.Add(p.askedAt), codec.TransportError.String())
+		s.route.pool.Failed(s.server, now, r.born.Add(s.askedAt), codec.TransportError.String())
 		if stream {
 			postpone(now, r, e)
 		}
 	}
 	if believed {
 		r.abandonUpstream(now, e)
-	} else if p.refused == refusals {
+	} else if s.refused == refusals {
 		r.dirty.mark(e) // doubtedUntil is a deadline now
 	}
 }
 
 // postpone leaves a server that refuses a joining client's stream. The session asks again in a moment.
 func postpone(now time.Time, r *Relay, e *Entry) {
-	p := &e.Value
-	r.samples.refused(p, codec.TransportError)
-	r.samples.lastOfServer(p)
-	p.hangUp()
-	p.upstream = side{Sender: bridge.Sender{Keeps: p.upstream.Keeps}}
-	p.dialBy = now.Add(seekEvery)
+	s := &e.Value
+	r.samples.refused(s, codec.TransportError)
+	r.samples.lastOfServer(s)
+	s.hangUp()
+	s.upstream = side{Sender: bridge.Sender{Keeps: s.upstream.Keeps}}
+	s.dialBy = now.Add(seekEvery)
 	r.dirty.mark(e)
 }

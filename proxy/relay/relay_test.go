@@ -244,7 +244,8 @@ func TestNoSocketTowardsTheUpstream(t *testing.T) {
 
 func TestFullTable(t *testing.T) {
 	w := riptideWorld(t, nil)
-	w.proxy.relay.table = sessionTable{Table: sessions.NewTable[session](sessions.Limits{Sessions: 2, HalfOpen: 2}, w.Now())}
+	limits := sessions.Limits{Sessions: 2, HalfOpen: 2}
+	w.proxy.relay.table = sessionTable{Table: sessions.NewTable[session](limits, w.Now())}
 	w.proxy.relay.guard.table = w.proxy.relay.table
 	first := w.connect(codec.Hello{})
 	w.connect(codec.Hello{})

@@ -27,19 +27,19 @@ const moveTime = 10 * time.Second
 var ErrNotMovable = errors.New("session cannot be moved")
 
 // staysBecause returns why a session cannot be moved to a server, or nothing.
-func (p *session) staysBecause(to netip.AddrPort) string {
+func (s *session) staysBecause(to netip.AddrPort) string {
 	switch {
-	case p.isRelayed():
+	case s.isRelayed():
 		return "it is relayed, and only its server knows its state"
-	case p.isEnding() || p.life.hasJoined() && !p.client.Live():
+	case s.isEnding() || s.life.hasJoined() && !s.client.Live():
 		return "it is ending"
-	case p.life.isJoining():
+	case s.life.isJoining():
 		return "it is not established yet"
-	case p.life.isHeld():
+	case s.life.isHeld():
 		return "it is between two servers already"
-	case !p.upstream.up:
+	case !s.upstream.up:
 		return "its server has not accepted it yet"
-	case p.server != nil && p.server.Addr == to:
+	case s.server != nil && s.server.Addr == to:
 		return "it is at that server already"
 	}
 	return ""
@@ -48,8 +48,8 @@ func (p *session) staysBecause(to netip.AddrPort) string {
 // Moving returns a visit that moves the sessions of a server, and counts them.
 func Moving(pool *upstream.Pool, from netip.AddrPort, moved *int) Visit {
 	return func(r *Relay, now time.Time, e *Entry) int {
-		p := &e.Value
-		if p.server == nil || p.server.Addr != from || p.route.pool != pool {
+		s := &e.Value
+		if s.server == nil || s.server.Addr != from || s.route.pool != pool {
 			return looked
 		}
 		if r.Move(now, e, netip.AddrPort{}) == nil {
@@ -61,22 +61,22 @@ func Moving(pool *upstream.Pool, from netip.AddrPort, moved *int) Visit {
 
 // Move begins to move a session to a server. The zero address means any server.
 func (r *Relay) Move(now time.Time, e *Entry, to netip.AddrPort) error {
-	p := &e.Value
-	if cause := p.staysBecause(to); cause != "" {
+	s := &e.Value
+	if cause := s.staysBecause(to); cause != "" {
 		return fmt.Errorf("%w: %s", ErrNotMovable, cause)
 	}
 	if to.IsValid() {
-		server := p.route.pool.Take(to)
+		server := s.route.pool.Take(to)
 		if server == nil {
 			return upstream.ErrUnknown
 		}
-		p.route.pool.Release(server)
+		s.route.pool.Release(server)
 	}
-	r.carrier.SendJoined(now, &p.upstream.Sender)
+	r.carrier.SendJoined(now, &s.upstream.Sender)
 	r.carried(now, e)
 	r.counters.Moved++
 	r.hold(now, e, moving, hold{
-		until: now.Add(max(p.route.Failover.Hold, moveTime)), to: to, departure: departure{limit: now.Add(quiesceTime)},
+		until: now.Add(max(s.route.Failover.Hold, moveTime)), to: to, departure: departure{limit: now.Add(quiesceTime)},
 	})
 	r.settle(now, e)
 	return nil

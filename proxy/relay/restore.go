@@ -11,16 +11,16 @@ import (
 
 // restoreTerminated restores the second part of a session whose first part is whole. at stands for the moment of
 // saving.
-func restoreTerminated(r *Relay, at time.Time, p *session, body []byte) (*terminated, *savedTerminated, error) {
+func restoreTerminated(r *Relay, at time.Time, s *session, body []byte) (*terminated, *savedTerminated, error) {
 	v := new(savedTerminated)
 	if err := record.Read(body, v); err != nil {
 		return nil, nil, err
 	}
-	if err := v.check(p); err != nil {
+	if err := v.check(s); err != nil {
 		return nil, nil, err
 	}
 	t := &terminated{
-		bridge: bridgeOf(p), dialBy: v.DialBy.Time(at), expires: v.Expires.Time(at),
+		bridge: bridgeOf(s), dialBy: v.DialBy.Time(at), expires: v.Expires.Time(at),
 		hello:        codec.Hello{Data: v.Hello.Data, Pad: v.Hello.Pad, Identity: v.Hello.Identity, Version: v.Hello.Version},
 		knownClients: v.KnownClients, rates: r.guard.filters.set.Remember(at, timesOf(at, v.Rates)),
 		trust: trust{
@@ -41,20 +41,20 @@ func restoreTerminated(r *Relay, at time.Time, p *session, body []byte) (*termin
 		}
 	}
 	var err error
-	if t.client, err = v.Client.restore(at, p.protocol, nil); err != nil {
+	if t.client, err = v.Client.restore(at, s.protocol, nil); err != nil {
 		return nil, nil, err
 	}
 	var from codec.Addresser
-	if p.socket != nil {
-		from = p.socket
+	if s.socket != nil {
+		from = s.socket
 	}
-	if t.upstream, err = v.Upstream.restore(at, p.route.speaks, from); err != nil {
+	if t.upstream, err = v.Upstream.restore(at, s.route.speaks, from); err != nil {
 		return nil, nil, err
 	}
 	if v.Admitted {
 		t.origin = serversID // unless the first part says that it is the Relay's
 	}
-	p.life = v.life(p)
+	s.life = v.life(s)
 	if err := t.checkConns(v.Ahead); err != nil {
 		return nil, nil, err
 	}
@@ -62,11 +62,11 @@ func restoreTerminated(r *Relay, at time.Time, p *session, body []byte) (*termin
 }
 
 // check holds a record to the bounds of a session. p is its first part.
-func (v *savedTerminated) check(p *session) error {
+func (v *savedTerminated) check(s *session) error {
 	switch {
 	case len(v.Client.Conn) == 0:
 		return unusable("client's connection", "missing")
-	case v.Earlier != nil && p.socket == nil:
+	case v.Earlier != nil && s.socket == nil:
 		return unusable("socket to the server", "missing")
 	case int(v.Why) >= codec.ReasonCount || v.Blame >= stats.Parties:
 		return unusable("reason", v.Why)
@@ -81,20 +81,20 @@ func (v *savedTerminated) check(p *session) error {
 	if h == nil {
 		return nil
 	}
-	if h.Phase > uint8(leaving-seeking) || h.Phase != 0 && (len(v.Upstream.Conn) == 0 || p.socket == nil) {
+	if h.Phase > uint8(leaving-seeking) || h.Phase != 0 && (len(v.Upstream.Conn) == 0 || s.socket == nil) {
 		return unusable("phase of a move", h.Phase)
 	}
 	return nil
 }
 
 // life returns the state of a session by its record. The first part has said whether it has joined.
-func (v *savedTerminated) life(p *session) life {
+func (v *savedTerminated) life(s *session) life {
 	switch {
 	case v.Ending:
-		return p.life.ended()
+		return s.life.ended()
 	case v.Hold != nil:
 		return seeking + life(v.Hold.Phase)
-	case p.life == joined:
+	case s.life == joined:
 		return joined
 	case v.Ahead:
 		return asking
@@ -130,15 +130,15 @@ func (v *savedSide) restore(at time.Time, protocol codec.Protocol, from codec.Ad
 }
 
 // bridgeOf returns the bridge of a session: its listener's, if the listener still has the session's route.
-func bridgeOf(p *session) *bridge.Bridge {
-	if p.listener.route == p.route {
-		for i := range p.listener.entries {
-			if w := &p.listener.entries[i]; w.protocol == p.protocol {
-				return w.bridge
+func bridgeOf(s *session) *bridge.Bridge {
+	if s.listener.route == s.route {
+		for i := range s.listener.entries {
+			if entry := &s.listener.entries[i]; entry.protocol == s.protocol {
+				return entry.bridge
 			}
 		}
 	}
-	return bridge.New(p.protocol, p.route.Upstream.Protocol, &p.route.Bridge)
+	return bridge.New(s.protocol, s.route.Upstream.Protocol, &s.route.Bridge)
 }
 
 func timesOf(at time.Time, moments []record.Moment) []time.Time {

@@ -17,11 +17,11 @@ type samples struct {
 }
 
 // serverTally returns the tally of a session's server. It returns nil while no server is chosen.
-func (s *samples) serverTally(p *session) *stats.ServerTally {
-	if p.server == nil {
+func (s *samples) serverTally(session *session) *stats.ServerTally {
+	if session.server == nil {
 		return nil
 	}
-	return s.of(p.route.Upstream, p.server)
+	return s.of(session.route.Upstream, session.server)
 }
 
 // of returns the tally of a server. Servers that discovery has found share one, because their addresses change without
@@ -34,58 +34,58 @@ func (s *samples) of(u *Upstream, server *upstream.Server) *stats.ServerTally {
 }
 
 // accepted counts that a server has accepted a new connection.
-func (s *samples) accepted(p *session) {
-	if t := s.serverTally(p); t != nil {
+func (s *samples) accepted(session *session) {
+	if t := s.serverTally(session); t != nil {
 		t.Joined++
 	}
 }
 
 // refused counts that a server has not accepted a new connection. A connection that was accepted before, or that the
 // session has closed itself, does not count.
-func (s *samples) refused(p *session, why codec.Reason) {
-	if !p.isRelayed() && (p.upstream.up || p.isEnding()) {
+func (s *samples) refused(session *session, why codec.Reason) {
+	if !session.isRelayed() && (session.upstream.up || session.isEnding()) {
 		return
 	}
-	if t := s.serverTally(p); t != nil {
+	if t := s.serverTally(session); t != nil {
 		t.Refused[why]++
 	}
 }
 
 // add adds the share of an imported session.
-func (s *samples) add(p *session) {
-	s.toClients.Queued += int(p.client.sampled.Queued)
-	s.toUpstreams.Queued += int(p.upstream.sampled.Queued)
+func (s *samples) add(session *session) {
+	s.toClients.Queued += int(session.client.sampled.Queued)
+	s.toUpstreams.Queued += int(session.upstream.sampled.Queued)
 }
 
 // take samples a session whose time has come.
-func (s *samples) take(now time.Time, p *session) {
+func (s *samples) take(now time.Time, session *session) {
 	life := now.Sub(s.born)
-	if life < p.sampleDue {
+	if life < session.sampleDue {
 		return
 	}
-	p.sampleDue = life + stats.SampleEvery
-	client, server := s.serverTally(p).Legs()
-	if c := &p.client; c.Conn != nil {
+	session.sampleDue = life + stats.SampleEvery
+	client, server := s.serverTally(session).Legs()
+	if c := &session.client; c.Conn != nil {
 		s.toClients.Observe(&c.sampled, c.Conn.Stats(), client)
 	}
-	if u := &p.upstream; u.Conn != nil {
+	if u := &session.upstream; u.Conn != nil {
 		s.toUpstreams.Observe(&u.sampled, u.Conn.Stats(), server)
 	}
-	p.endSearch()
+	session.endSearch()
 }
 
 // lastOfClient adds the last statistics of the client's side, which has ended.
-func (s *samples) lastOfClient(p *session) {
-	if c := &p.client; c.Conn != nil {
-		leg, _ := s.serverTally(p).Legs()
+func (s *samples) lastOfClient(session *session) {
+	if c := &session.client; c.Conn != nil {
+		leg, _ := s.serverTally(session).Legs()
 		s.toClients.Leave(&c.sampled, c.Conn.Stats(), leg)
 	}
 }
 
 // lastOfServer adds the last statistics of the server's side, which has ended. The session still has the server.
-func (s *samples) lastOfServer(p *session) {
-	if u := &p.upstream; u.Conn != nil {
-		_, leg := s.serverTally(p).Legs()
+func (s *samples) lastOfServer(session *session) {
+	if u := &session.upstream; u.Conn != nil {
+		_, leg := s.serverTally(session).Legs()
 		s.toUpstreams.Leave(&u.sampled, u.Conn.Stats(), leg)
 	}
 }
@@ -93,9 +93,9 @@ func (s *samples) lastOfServer(p *session) {
 // endSearch lets routers fragment datagrams to the server again, once the search for the path's MTU is over. A
 // lasting session is soon sampled, and so reaches this call. A short session may end without it. Then the path is
 // unchanged, and the socket suits the next session's search.
-func (p *session) endSearch() {
-	if p.searches && p.upstream.up {
-		p.route.Upstream.Transport.probed(p.socket)
-		p.searches = false
+func (s *session) endSearch() {
+	if s.searches && s.upstream.up {
+		s.route.Upstream.Transport.probed(s.socket)
+		s.searches = false
 	}
 }

@@ -106,16 +106,16 @@ func (x *Exporter) shared(b []byte) []byte {
 	}
 	listeners, routes := slices.Concat(r.listeners, r.retired.list), []*Route(nil)
 	for e := range r.table.All {
-		if d := e.Value.listener; !slices.Contains(listeners, d) { // retired, and for streams
-			listeners = append(listeners, d)
+		if l := e.Value.listener; !slices.Contains(listeners, l) { // retired, and for streams
+			listeners = append(listeners, l)
 		}
 		if route := e.Value.route.Route; !slices.Contains(routes, route) {
 			routes = append(routes, route)
 			v.Routes = append(v.Routes, saveRoute(route))
 		}
 	}
-	for _, d := range listeners {
-		v.Listeners = append(v.Listeners, saveListener(d))
+	for _, l := range listeners {
+		v.Listeners = append(v.Listeners, saveListener(l))
 	}
 	for _, c := range r.guard.ruleCounts() {
 		v.Rules = append(v.Rules, savedRule(c))
@@ -128,18 +128,18 @@ func (x *Exporter) shared(b []byte) []byte {
 	return record.Append(b, &v)
 }
 
-func saveListener(d *listener) savedListener {
-	v := savedListener{Addr: d.addr, Stream: d.stream, Name: d.name}
-	if d.proxies != nil {
-		v.Trusted = d.proxies.trusted
-		for _, headers := range []map[netip.AddrPort]proxyproto.Header{d.proxies.older, d.proxies.recent} {
+func saveListener(listener *listener) savedListener {
+	v := savedListener{Addr: listener.addr, Stream: listener.stream, Name: listener.name}
+	if listener.proxies != nil {
+		v.Trusted = listener.proxies.trusted
+		for _, headers := range []map[netip.AddrPort]proxyproto.Header{listener.proxies.older, listener.proxies.recent} {
 			for from, h := range headers {
 				v.Headers = append(v.Headers, *saveProxy(&trustedProxy{from, h}))
 			}
 		}
 	}
-	if d.pong != nil {
-		if l := d.pong.listing.Load(); l != nil {
+	if listener.pong != nil {
+		if l := listener.pong.listing.Load(); l != nil {
 			v.Text, v.Pong = l.text, l.pong
 		}
 	}

@@ -142,8 +142,8 @@ func accountOf(r *Relay) map[string]int {
 		"known": r.known.count, "sessions": r.guard.all.sessions, "causes": len(r.journal.causes),
 		"addresses": len(r.guard.addresses), "networks": len(r.guard.networks),
 	}
-	for _, d := range r.listeners {
-		account["listener "+d.name] += d.sessions
+	for _, l := range r.listeners {
+		account["listener "+l.name] += l.sessions
 	}
 	for _, route := range r.routes {
 		account["IDs of "+route.Name] += route.ids.count

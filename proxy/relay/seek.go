@@ -79,14 +79,14 @@ func (r *Relay) muster(now time.Time, pool *upstream.Pool) {
 
 // visit holds a session of the lost server.
 func (m *mustering) visit(r *Relay, now time.Time, e *Entry) int {
-	p := &e.Value
+	s := &e.Value
 	switch {
 	case m.lost == nil:
 		return enough
-	case p.isRelayed() || p.server != m.lost || !p.keepsID() || p.life == seeking || !p.mayHold():
+	case s.isRelayed() || s.server != m.lost || !s.keepsID() || s.life == seeking || !s.mayHold():
 		return looked
 	}
-	p.upstream.Down = true
+	s.upstream.Down = true
 	r.upstreamGone(now, e, codec.Goodbye{Reason: codec.TimedOut})
 	r.settle(now, e)
 	return acted
@@ -146,20 +146,20 @@ func (r *Relay) serveHeld(now time.Time, s *seekers) {
 
 // ask asks a server to take a held session. If there is no socket, the session has no server afterwards.
 func (r *Relay) ask(now time.Time, e *Entry, server *upstream.Server) {
-	p := &e.Value
-	p.server = server
-	p.spare(r.stood)
+	s := &e.Value
+	s.server = server
+	s.spare(r.stood)
 	if r.reach(now, e) {
-		p.hold.next = now.Add(turnTime)
+		s.hold.next = now.Add(turnTime)
 		switch {
-		case p.route.Upstream.Transport.Stream:
-			p.dialBy = now.Add(streamTime)
-		case p.hold.ticket != nil:
+		case s.route.Upstream.Transport.Stream:
+			s.dialBy = now.Add(streamTime)
+		case s.hold.ticket != nil:
 			// The connection repeats its attempt as long as its protocol does. A server that is starting reads all attempts
 			// later. Attempts from several ports would look like several clients.
-			p.dialBy = time.Time{}
+			s.dialBy = time.Time{}
 		default:
-			p.dialBy = now.Add(askTime)
+			s.dialBy = now.Add(askTime)
 		}
 	}
 	r.dirty.mark(e)
@@ -178,22 +178,22 @@ func (r *Relay) serveNew(now time.Time, s *seekers) {
 
 // holdDue runs due work of a held session.
 func (r *Relay) holdDue(now time.Time, e *Entry) {
-	p := &e.Value
-	h := p.hold
+	s := &e.Value
+	h := s.hold
 	if h == nil || h.next.IsZero() || now.Before(h.next) {
 		return
 	}
 	h.next = time.Time{}
 	switch {
-	case p.life == moving:
+	case s.life == moving:
 		r.quiesce(now, e)
-	case p.life == leaving:
+	case s.life == leaving:
 		r.depart(now, e)
-	case p.server == nil:
+	case s.server == nil:
 		r.waiting.seek(now, e)
-	case h.ticket == nil || !p.upstream.Live():
-	case p.upstream.Conn.Stats().Received > 0:
-		p.route.pool.Yield(h.ticket)
+	case h.ticket == nil || !s.upstream.Live():
+	case s.upstream.Conn.Stats().Received > 0:
+		s.route.pool.Yield(h.ticket)
 	default:
 		h.next = now.Add(turnTime)
 	}

@@ -119,17 +119,17 @@ type relayed struct {
 }
 
 // isRelayed reports whether the session's datagrams pass unchanged.
-func (p *session) isRelayed() bool { return p.terminated == nil }
+func (s *session) isRelayed() bool { return s.terminated == nil }
 
 // isEnding reports whether the session is saying goodbye.
-func (p *session) isEnding() bool { return p.life.isEnding() }
+func (s *session) isEnding() bool { return s.life.isEnding() }
 
 // isKnown reports whether the client has answered, so that it is not a stranger.
-func (p *session) isKnown() bool {
-	if p.isRelayed() {
-		return p.life == joined
+func (s *session) isKnown() bool {
+	if s.isRelayed() {
+		return s.life == joined
 	}
-	return p.trust.answered
+	return s.trust.answered
 }
 
 // side is one of a terminated session's two connections.

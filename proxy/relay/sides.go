@@ -15,20 +15,20 @@ const (
 func (s sides) has(o sides) bool { return s&o != 0 }
 
 // isSteady reports whether only inputs of its peers and of time change a session's connections.
-func (p *session) isSteady() bool {
-	return p.client.up && p.upstream.up && p.life == joined && !p.waits && !p.upstream.HasLost()
+func (s *session) isSteady() bool {
+	return s.client.up && s.upstream.up && s.life == joined && !s.waits && !s.upstream.HasLost()
 }
 
 // dueSides returns the sides with an input, or whose timeout has come.
-func (p *session) dueSides(now time.Time) sides {
-	if !p.isSteady() {
+func (s *session) dueSides(now time.Time) sides {
+	if !s.isSteady() {
 		return bothSides
 	}
-	due := p.touched
-	if p.client.isDue(now) {
+	due := s.touched
+	if s.client.isDue(now) {
 		due |= clientSide
 	}
-	if p.upstream.isDue(now) {
+	if s.upstream.isDue(now) {
 		due |= serverSide
 	}
 	return due

@@ -58,8 +58,8 @@ func (p *performance) watchRelayed(n *relayNode, s netio.Socket, from netip.Addr
 		if up+down == 0 {
 			return
 		}
-		if d, ok := s.Owner().(*listener); ok {
-			e = r.table.peek(sessions.Key{Listener: d.index, Client: from})
+		if l, ok := s.Owner().(*listener); ok {
+			e = r.table.peek(sessions.Key{Listener: l.index, Client: from})
 		}
 		if e == nil || !e.Value.isRelayed() || up+down != 1 || down == 1 != isDown {
 			p.judge.Errorf("one datagram from %v was relayed %d times up and %d times down", from, up, down)

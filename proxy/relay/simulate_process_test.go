@@ -76,9 +76,9 @@ func (p *process) begin(seed uint64, born time.Time) {
 }
 
 func (n *relayNode) listenerAt(addr netip.AddrPort) *listener {
-	for _, d := range n.relay.listeners {
-		if d.addr == addr {
-			return d
+	for _, l := range n.relay.listeners {
+		if l.addr == addr {
+			return l
 		}
 	}
 	return nil
@@ -96,11 +96,11 @@ func (p *process) node(peer, own netip.AddrPort) *relayNode {
 // entryOf returns the session of a client at a listener, or nil.
 func (p *process) entryOf(client, at netip.AddrPort) *Entry {
 	n := p.node(client, at)
-	d := n.listenerAt(at)
-	if d == nil {
+	l := n.listenerAt(at)
+	if l == nil {
 		return nil
 	}
-	return n.relay.table.peek(sessions.Key{Listener: d.index, Client: client})
+	return n.relay.table.peek(sessions.Key{Listener: l.index, Client: client})
 }
 
 // all calls f with each session.

@@ -21,24 +21,24 @@ func clearAway(r *Relay, now time.Time, e *Entry) bool {
 // succeed gives the place of an ended session to a new client at its address, if there is one. The server gets the
 // goodbye of the old one without the session.
 func succeed(r *Relay, now time.Time, e *Entry) bool {
-	p := &e.Value
-	if !p.client.Down {
+	s := &e.Value
+	if !s.client.Down {
 		return false
 	}
-	old, ok := p.client.Conn.(codec.Succeeder)
+	old, ok := s.client.Conn.(codec.Succeeder)
 	if !ok {
 		return false
 	}
-	conn, w := old.Successor(), p.listener.entryOf(p.protocol)
-	if conn == nil || w == nil || r.draining || p.listener.retired {
+	conn, entry := old.Successor(), s.listener.entryOf(s.protocol)
+	if conn == nil || entry == nil || r.draining || s.listener.retired {
 		return false
 	}
-	if p.upstream.Live() && p.socket != nil {
+	if s.upstream.Live() && s.socket != nil {
 		r.closing.add(now, e, r)
 	}
-	p.upstream.Down = true
-	d, from := p.listener, e.Key.Client
+	s.upstream.Down = true
+	l, from := s.listener, e.Key.Client
 	r.forget(now, e)
-	r.open(now, d, w, d.socket, from, 0, conn)
+	r.open(now, l, entry, l.socket, from, 0, conn)
 	return true
 }

@@ -130,18 +130,18 @@ func topicOf(r *route, client netip.AddrPort, id SessionID) topic {
 }
 
 // topicAt returns the topic of a datagram between a client and a listener, with or without a session.
-func (t *tap) topicAt(d *listener, client netip.AddrPort) topic {
-	r, id := d.route, SessionID(0)
-	if e := t.table.peek(sessions.Key{Listener: d.index, Client: client}); e != nil {
+func (t *tap) topicAt(l *listener, client netip.AddrPort) topic {
+	r, id := l.route, SessionID(0)
+	if e := t.table.peek(sessions.Key{Listener: l.index, Client: client}); e != nil {
 		r, id = e.Value.route, e.Value.serial
 	}
-	return topic{transport: d.transport, client: client, session: id, route: r.Name, pool: r.Upstream.Name}
+	return topic{transport: l.transport, client: client, session: id, route: r.Name, pool: r.Upstream.Name}
 }
 
 // clientOf returns the client of a datagram between a listener and a peer. If the peer is a trusted proxy, its
 // present or last header names the client.
-func (d *listener) clientOf(peer netip.AddrPort, datagram []byte, sent bool) netip.AddrPort {
-	f := d.proxies
+func (l *listener) clientOf(peer netip.AddrPort, datagram []byte, sent bool) netip.AddrPort {
+	f := l.proxies
 	if f == nil || !f.trusts(peer.Addr()) {
 		return peer
 	}

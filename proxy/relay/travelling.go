@@ -25,17 +25,17 @@ func (m *Movers) Visit(r *Relay, now time.Time, e *Entry) int {
 	if len(m.Found) == m.Most {
 		return enough
 	}
-	p := &e.Value
-	d := p.listener
-	if d.stream || d.proxies != nil || !p.isKnown() {
+	s := &e.Value
+	l := s.listener
+	if l.stream || l.proxies != nil || !s.isKnown() {
 		return looked
 	}
-	key := r.known.players.keyOf(d.id, e.Key.Client)
+	key := r.known.players.keyOf(l.id, e.Key.Client)
 	if !m.Choose(key) {
 		return looked
 	}
 	one := stray.Session{Client: key}
-	if f, ok := p.face.(*farFace); ok {
+	if f, ok := s.face.(*farFace); ok {
 		one.At = f.node
 	}
 	var err error
@@ -147,12 +147,12 @@ func DescribeRecord(b []byte) (map[string]any, error) {
 // WriteDown returns the record of a session.
 func (r *Relay) WriteDown(now time.Time, e *Entry) ([]byte, error) {
 	r.Flush(now) // only a connection that has sent all datagrams can be saved
-	p := &e.Value
-	if p.life == gone {
+	s := &e.Value
+	if s.life == gone {
 		return nil, ErrNoSession
 	}
-	if p.path != nil {
-		r.sockets.parkLine(now, p.path)
+	if s.path != nil {
+		r.sockets.parkLine(now, s.path)
 	}
 	x := &Exporter{relay: r, now: now}
 	return x.session(e, nil), nil
@@ -160,12 +160,12 @@ func (r *Relay) WriteDown(now time.Time, e *Entry) ([]byte, error) {
 
 // staysHere returns why a session cannot travel, or nothing.
 func staysHere(r *Relay, e *Entry) string {
-	p := &e.Value
-	if p.listener.stream || p.route.Upstream.Transport.Stream {
+	s := &e.Value
+	if s.listener.stream || s.route.Upstream.Transport.Stream {
 		return "a TCP connection belongs to its machine"
 	}
-	if p.isRelayed() {
-		if p.life != joined {
+	if s.isRelayed() {
+		if s.life != joined {
 			return "it is not established yet"
 		}
 		return ""
@@ -178,10 +178,10 @@ func staysHere(r *Relay, e *Entry) string {
 			return "it still says goodbye to another server"
 		}
 	}
-	if p.earlier != nil {
+	if s.earlier != nil {
 		return "it has just reached its server"
 	}
-	return p.staysBecause(netip.AddrPort{})
+	return s.staysBecause(netip.AddrPort{})
 }
 
 // TakeOut removes a session, and returns it for another Server.
@@ -199,17 +199,17 @@ func travelling(r *Relay, now time.Time, e *Entry) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &e.Value
+	s := &e.Value
 	if cause := staysHere(r, e); cause != "" {
 		return nil, fmt.Errorf("%w: %s", ErrNotMovable, cause)
 	}
 	v := savedTravel{
 		Head:     record.Head{Kind: travelKind, Version: travelVersion},
-		Listener: p.listener.name, Route: saveRoute(p.route.Route), Session: session,
+		Listener: s.listener.name, Route: saveRoute(s.route.Route), Session: session,
 		At: now.UnixNano(), Client: e.Key.Client,
 	}
-	if p.socket != nil {
-		v.Source = p.socket.Addr()
+	if s.socket != nil {
+		v.Source = s.socket.Addr()
 	}
 	b := record.Append(nil, &v)
 	if len(b) > maxTravel {
@@ -278,19 +278,19 @@ func (a *Arrival) fits(now time.Time, r *Relay) error {
 	if r.draining && !r.leaving {
 		return ErrEnded
 	}
-	for _, d := range r.listeners {
-		if d.name != a.Listener || d.stream {
+	for _, l := range r.listeners {
+		if l.name != a.Listener || l.stream {
 			continue
 		}
 		i := BeginImport(r, now)
 		i.routes = []savedRoute{a.Route}
 		route := i.route(&a.session)
 		switch {
-		case r.table.peek(sessions.Key{Listener: d.index, Client: a.Client}) != nil:
+		case r.table.peek(sessions.Key{Listener: l.index, Client: a.Client}) != nil:
 			return fmt.Errorf("%w: client %v has a session here", ErrTravel, a.Client)
 		case route == nil || (route.Mode == ModeRelay) != (a.session.Body == nil):
 			return fmt.Errorf("%w: unknown route %q", ErrTravel, a.Route.Name)
-		case d.protocolNamed(a.session.Protocol) == nil && r.settings.protocolNamed(a.session.Protocol) == nil:
+		case l.protocolNamed(a.session.Protocol) == nil && r.settings.protocolNamed(a.session.Protocol) == nil:
 			return fmt.Errorf("%w: unknown protocol %q", ErrTravel, a.session.Protocol)
 		}
 		return nil

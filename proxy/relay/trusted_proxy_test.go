@@ -113,18 +113,18 @@ func TestSimpleHeadersComeBack(t *testing.T) {
 // however many there are.
 func TestBoundedMemoryOfProxies(t *testing.T) {
 	p := trusting(t)
-	d := p.relay.listeners[0]
+	l := p.relay.listeners[0]
 	h := proxyproto.Header{Client: playerAddr(1), Proxy: listenerAddr}
 	p.send(balancer(0), listenerAddr, headed(h, "keep"))
-	for i := range 10 * d.proxies.most {
+	for i := range 10 * l.proxies.most {
 		local := proxyproto.Header{Local: true}
 		p.Receive(p.now, balancer(1+i), listenerAddr, headed(local, ""))
 		if i%100 == 0 {
 			p.send(balancer(0), listenerAddr, []byte("still here"))
 		}
 	}
-	if n := len(d.proxies.recent) + len(d.proxies.older); n > 2*d.proxies.most {
-		t.Errorf("%d are remembered, want at most %d", n, 2*d.proxies.most)
+	if n := len(l.proxies.recent) + len(l.proxies.older); n > 2*l.proxies.most {
+		t.Errorf("%d are remembered, want at most %d", n, 2*l.proxies.most)
 	}
 	p.swallow(balancer(1), listenerAddr, []byte("whose?"), stats.DropUntold)
 }

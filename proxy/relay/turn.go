@@ -27,23 +27,23 @@ func (r *Relay) Advance(now time.Time) {
 		if e == nil {
 			break
 		}
-		p := &e.Value
-		p.spare(r.stood)
-		if p.isRelayed() {
+		s := &e.Value
+		s.spare(r.stood)
+		if s.isRelayed() {
 			r.expireRelayed(now, e)
 			continue
 		}
-		due := p.dueSides(now)
-		if due.has(clientSide) && p.client.Live() {
-			r.backlog.excuse(now, p.client.Conn)
-			r.ways.excuse(now, p)
-			p.client.Conn.Advance(now)
+		due := s.dueSides(now)
+		if due.has(clientSide) && s.client.Live() {
+			r.backlog.excuse(now, s.client.Conn)
+			r.ways.excuse(now, s)
+			s.client.Conn.Advance(now)
 		}
-		if due.has(serverSide) && p.upstream.Live() {
-			if t, ok := p.upstream.Conn.(codec.Relayer); ok && p.client.Live() {
-				t.FarRTT(p.client.Conn.Stats().RTT)
+		if due.has(serverSide) && s.upstream.Live() {
+			if t, ok := s.upstream.Conn.(codec.Relayer); ok && s.client.Live() {
+				t.FarRTT(s.client.Conn.Stats().RTT)
 			}
-			p.upstream.Conn.Advance(now)
+			s.upstream.Conn.Advance(now)
 		}
 		r.settleSides(now, e, due)
 		r.redial(now, e)
@@ -90,14 +90,14 @@ func (r *Relay) Refused() int { return r.drops.turn }
 func (r *Relay) Behind() bool { return r.backlog.behind() }
 
 // nextTimeout returns the earliest of a session's deadlines. It asks the connections of the touched sides.
-func nextTimeout(p *session, settings *Settings, touched sides) time.Time {
-	next := codec.Earliest(p.expiry(settings), p.dialBy)
-	if p.hold != nil {
-		next = codec.Earliest(next, p.hold.next)
+func nextTimeout(s *session, settings *Settings, touched sides) time.Time {
+	next := codec.Earliest(s.expiry(settings), s.dialBy)
+	if s.hold != nil {
+		next = codec.Earliest(next, s.hold.next)
 	}
-	p.client.plan(touched.has(clientSide))
-	p.upstream.plan(touched.has(serverSide))
-	return codec.Earliest(codec.Earliest(next, p.client.due), p.upstream.due)
+	s.client.plan(touched.has(clientSide))
+	s.upstream.plan(touched.has(serverSide))
+	return codec.Earliest(codec.Earliest(next, s.client.due), s.upstream.due)
 }
 
 // Flush writes the datagrams that the sessions have to send since the last Flush.
@@ -135,15 +135,15 @@ func (r *Relay) Flush(now time.Time) {
 
 // expire ends a session whose time is over: first with goodbyes, then at once.
 func (r *Relay) expire(now time.Time, e *Entry) {
-	p := &e.Value
-	if now.Before(p.expiry(r.settings)) {
+	s := &e.Value
+	if now.Before(s.expiry(r.settings)) {
 		return
 	}
-	if p.isEnding() {
-		p.client.Down, p.upstream.Down = true, true
+	if s.isEnding() {
+		s.client.Down, s.upstream.Down = true, true
 		return
 	}
-	if p.life.isHeld() {
+	if s.life.isHeld() {
 		r.end(now, e, stats.ByUpstream, codec.Goodbye{Reason: codec.ServerStopped})
 	} else {
 		r.end(now, e, stats.ByProxy, codec.Goodbye{Reason: codec.TimedOut})

@@ -44,10 +44,10 @@ func TestLostServerTakesSomeTurns(t *testing.T) {
 	})
 	of := func() (there, held int) {
 		for e := range m.relay.table.All {
-			switch p := &e.Value; {
-			case p.hold != nil:
+			switch session := &e.Value; {
+			case session.hold != nil:
 				held++
-			case p.server.Addr == serverAddr:
+			case session.server.Addr == serverAddr:
 				there++
 			}
 		}

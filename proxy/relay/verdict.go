@@ -11,9 +11,9 @@ import (
 
 // weigh counts the memory of a session, and applies its limits.
 func (r *Relay) weigh(now time.Time, e *Entry, touched sides) {
-	p := &e.Value
-	held, queued := p.memory(touched)
-	if before := int(p.holding.bytes); held != before {
+	s := &e.Value
+	held, queued := s.memory(touched)
+	if before := int(s.holding.bytes); held != before {
 		r.held.set(e, held)
 		if held > before {
 			r.relieve(now, e)
@@ -25,10 +25,10 @@ func (r *Relay) weigh(now time.Time, e *Entry, touched sides) {
 // relieve ends sessions until no bound on held memory is exceeded.
 func (r *Relay) relieve(now time.Time, e *Entry) {
 	for victim, why := r.held.excess(e); victim != nil; victim, why = r.held.excess(e) {
-		p := &victim.Value
-		r.drops.count(now, dropped{stats.DropHeldBytes, p.listener, victim.Key.Client, int(p.holding.bytes), why})
-		p.hello.Data = nil
-		for _, s := range [...]*side{&p.client, &p.upstream} {
+		session := &victim.Value
+		r.drops.count(now, dropped{stats.DropHeldBytes, session.listener, victim.Key.Client, int(session.holding.bytes), why})
+		session.hello.Data = nil
+		for _, s := range [...]*side{&session.client, &session.upstream} {
 			if h, ok := s.Conn.(codec.Holder); ok {
 				h.Release()
 			}
@@ -45,22 +45,22 @@ func (r *Relay) judgeQueue(now time.Time, e *Entry, queued int) {
 	if len(rules) == 0 {
 		return
 	}
-	p := &e.Value
-	r.guard.count(&p.meter, queued-p.meter.own.queued)
-	p.choked = false
-	if queued == 0 || p.isEnding() {
+	s := &e.Value
+	r.guard.count(&s.meter, queued-s.meter.own.queued)
+	s.choked = false
+	if queued == 0 || s.isEnding() {
 		return
 	}
 	for _, l := range rules {
-		n := r.guard.at(&p.meter, l.Per)
+		n := r.guard.at(&s.meter, l.Per)
 		if n.queued <= l.Rate.PerSecond || queued*n.sessions <= l.Rate.PerSecond || !r.guard.breaks(l) {
 			continue
 		}
 		if l.Verdict == ratelimit.Drop {
-			p.choked = true
+			s.choked = true
 			continue
 		}
-		r.drops.count(now, dropped{stats.DropQueueFull, p.listener, e.Key.Client, queued, l.why})
+		r.drops.count(now, dropped{stats.DropQueueFull, s.listener, e.Key.Client, queued, l.why})
 		if l.Verdict == ratelimit.BanSource {
 			r.banSource(now, e, l.String())
 		} else {
@@ -84,13 +84,13 @@ func (r *Relay) accepted(now time.Time, e *Entry, size int) {
 // mayCross judges a message from one side of a session, before it goes to the other side. The bytes of head begin it
 // on the wire.
 func (r *Relay) mayCross(now time.Time, e *Entry, from filter.Direction, m *codec.Message, head []byte) bool {
-	p := &e.Value
+	s := &e.Value
 	if !r.maySay(now, e, from, m, head) {
 		return false
 	}
-	if p.choked {
-		r.drops.count(now, dropped{stats.DropQueueFull, p.listener, e.Key.Client, len(m.Payload), nil})
-		if m.Mode.IsReliable() && !p.route.Bridge.AllowLossy {
+	if s.choked {
+		r.drops.count(now, dropped{stats.DropQueueFull, s.listener, e.Key.Client, len(m.Payload), nil})
+		if m.Mode.IsReliable() && !s.route.Bridge.AllowLossy {
 			r.end(now, e, stats.ByProxy, codec.Goodbye{Reason: codec.Overflow})
 		}
 		return false
@@ -98,12 +98,12 @@ func (r *Relay) mayCross(now time.Time, e *Entry, from filter.Direction, m *code
 	if from != filter.FromClient || !m.Mode.IsReliable() {
 		return true
 	}
-	l := r.guard.exceeded(now, r.guard.limits.messages, &p.meter, len(m.Payload))
+	l := r.guard.exceeded(now, r.guard.limits.messages, &s.meter, len(m.Payload))
 	if l == nil {
 		r.guard.spentBy(e, r.guard.limits.messages, len(m.Payload))
 		return true
 	}
-	r.drops.count(now, dropped{stats.DropRate, p.listener, e.Key.Client, len(m.Payload), l.why})
+	r.drops.count(now, dropped{stats.DropRate, s.listener, e.Key.Client, len(m.Payload), l.why})
 	return r.applyVerdict(now, e, l.Verdict, l.String())
 }
 
@@ -113,18 +113,18 @@ func (r *Relay) maySay(now time.Time, e *Entry, from filter.Direction, m *codec.
 	if !f.set.Judges(from) {
 		return true
 	}
-	p := &e.Value
-	speaks := p.protocol
+	s := &e.Value
+	speaks := s.protocol
 	if from == filter.FromUpstream {
-		speaks = p.route.Upstream.Protocol
+		speaks = s.route.Upstream.Protocol
 	}
-	said := filter.Said{From: from, Listener: p.listener.name, Protocol: speaks.Spec().Name, Message: m, Head: head}
-	match := f.set.Message(now, &said, &p.rates)
+	said := filter.Said{From: from, Listener: s.listener.name, Protocol: speaks.Spec().Name, Message: m, Head: head}
+	match := f.set.Message(now, &said, &s.rates)
 	fault := f.messages.note(match)
 	if match.Verdict < ratelimit.Drop {
 		return true
 	}
-	r.drops.count(now, dropped{stats.DropMessageRule, p.listener, e.Key.Client, len(m.Payload), fault})
+	r.drops.count(now, dropped{stats.DropMessageRule, s.listener, e.Key.Client, len(m.Payload), fault})
 	return r.applyVerdict(now, e, match.Verdict, fault.Error())
 }
 
@@ -143,10 +143,10 @@ func (r *Relay) applyVerdict(now time.Time, e *Entry, v ratelimit.Verdict, why s
 // banSource ends a session. It bans the address only if the client has proved it. Otherwise an attacker could get a
 // forged address banned.
 func (r *Relay) banSource(now time.Time, e *Entry, why string) {
-	p := &e.Value
+	s := &e.Value
 	reason := codec.Kicked
 	r.journal.because(e, why)
-	if p.proved() && p.client.up && p.upstream.up {
+	if s.proved() && s.client.up && s.upstream.up {
 		ban := r.guard.bans.Offend(now, e.Key.Client.Addr(), why)
 		r.journal.banned(now, e, &ban)
 		reason = codec.Banned

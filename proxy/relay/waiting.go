@@ -55,12 +55,12 @@ func (w *waiting) len() int {
 
 // seek makes a session that has left its server wait for another.
 func (w *waiting) seek(now time.Time, e *Entry) {
-	p := &e.Value
-	p.hold.next = time.Time{}
-	if p.hold.ticket != nil {
-		p.route.pool.Ready(p.hold.ticket)
+	s := &e.Value
+	s.hold.next = time.Time{}
+	if s.hold.ticket != nil {
+		s.route.pool.Ready(s.hold.ticket)
 	} else {
-		w.of(p.route.pool).held.push(e)
+		w.of(s.route.pool).held.push(e)
 	}
 	w.at = now
 	w.dirty.mark(e)
@@ -75,28 +75,28 @@ func (w *waiting) await(now time.Time, e *Entry) {
 
 // queue gives a session that must keep its client ID a place in the line of its server.
 func (w *waiting) queue(e *Entry) {
-	p := &e.Value
-	if !p.keepsID() {
+	s := &e.Value
+	if !s.keepsID() {
 		return
 	}
-	p.hold.ticket = w.ticket(e)
-	p.route.pool.Enqueue(p.hold.ticket, p.server)
+	s.hold.ticket = w.ticket(e)
+	s.route.pool.Enqueue(s.hold.ticket, s.server)
 	w.inLine++
 }
 
 // ticket returns a ticket for a held session.
 func (w *waiting) ticket(e *Entry) *upstream.Ticket {
-	p := &e.Value
-	return &upstream.Ticket{Client: p.id, Addr: e.Key.Client.Addr(), To: p.hold.to, Shard: w.shard.index, Owner: e}
+	s := &e.Value
+	return &upstream.Ticket{Client: s.id, Addr: e.Key.Client.Addr(), To: s.hold.to, Shard: w.shard.index, Owner: e}
 }
 
 // endHold ends the search for a server: the session has one, or has ended.
-func (w *waiting) endHold(p *session) {
-	if p.hold != nil && p.hold.ticket != nil {
-		p.route.pool.Dequeue(p.hold.ticket)
+func (w *waiting) endHold(s *session) {
+	if s.hold != nil && s.hold.ticket != nil {
+		s.route.pool.Dequeue(s.hold.ticket)
 		w.inLine--
 	}
-	p.hold, p.upstream.Away = nil, false
+	s.hold, s.upstream.Away = nil, false
 }
 
 // attendBy makes attend due at a time, or earlier.
@@ -124,17 +124,17 @@ func (s *seekers) choose(now time.Time, e *Entry) (server *upstream.Server) {
 }
 
 // keepsID reports whether the session must keep the client ID that its server gave it.
-func (p *session) keepsID() bool {
-	return p.route.keepsClientIDs(p.protocol) && p.protocol.Spec().IDs == codec.IDBeside && !p.route.Failover.NewIDs
+func (s *session) keepsID() bool {
+	return s.route.keepsClientIDs(s.protocol) && s.protocol.Spec().IDs == codec.IDBeside && !s.route.Failover.NewIDs
 }
 
 // isHeld reports whether a session still waits in a seekers' line.
-func isHeld(p *session) bool {
-	return p.life == seeking && p.hold.next.IsZero() && p.server == nil
+func isHeld(s *session) bool {
+	return s.life == seeking && s.hold.next.IsZero() && s.server == nil
 }
 
 // needsServer reports whether a session that is not held has asked no server yet, or none that it could reach. Such a
 // session may wait in a seekers' line.
-func (p *session) needsServer() bool {
-	return (p.life.isJoining() || p.life == joined) && p.upstream.Conn == nil && p.client.Live()
+func (s *session) needsServer() bool {
+	return (s.life.isJoining() || s.life == joined) && s.upstream.Conn == nil && s.client.Live()
 }
