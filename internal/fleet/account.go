@@ -34,21 +34,21 @@ func newAccount() account {
 // take replaces a node's report. It reports whether the sum has changed.
 func (a *account) take(now time.Time, node string, r *report) (changed bool, err error) {
 	last := a.nodes[node]
-	cells := len(r.servers)
+	cells := len(r.Servers)
 	switch {
 	case !isName(node, maxNode):
 		return false, errNode
 	case last == nil && len(a.nodes) >= maxNodes:
 		return false, errRoom
-	case last != nil && last.instance == r.instance && r.number <= last.number:
+	case last != nil && last.Instance == r.Instance && r.Number <= last.Number:
 		return false, errOldNews
 	case last != nil:
-		cells -= len(last.servers)
+		cells -= len(last.Servers)
 	}
 	if a.cells+cells > maxCells {
 		return false, errRoom
 	}
-	if last != nil && slices.Equal(last.servers, r.servers) {
+	if last != nil && slices.Equal(last.Servers, r.Servers) {
 		a.nodes[node] = &heard{r, now}
 		return false, nil
 	}
@@ -62,8 +62,8 @@ func (a *account) take(now time.Time, node string, r *report) (changed bool, err
 
 // add adds a report to the sum, or takes it away.
 func (a *account) add(r *report, sign int) {
-	a.cells += sign * len(r.servers)
-	for _, s := range r.servers {
+	a.cells += sign * len(r.Servers)
+	for _, s := range r.Servers {
 		key := gameServer{s.Upstream, s.Addr}
 		if n := a.sum[key] + sign*s.Sessions; n != 0 {
 			a.sum[key] = n
@@ -110,7 +110,7 @@ func (a *account) list(now time.Time) []Node {
 	all := make([]Node, 0, len(a.nodes)+1)
 	for _, name := range slices.Sorted(maps.Keys(a.nodes)) {
 		h := a.nodes[name]
-		all = append(all, Node{name, now.Sub(h.at), h.servers, h.protocols})
+		all = append(all, Node{name, now.Sub(h.at), h.Servers, h.Protocols})
 	}
 	return all
 }

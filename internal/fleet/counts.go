@@ -37,7 +37,7 @@ type counts struct {
 
 func newCounts(self identity, every time.Duration, games GameServers) *counts {
 	c := &counts{
-		games: games, last: report{instance: rand.Text()}, unread: make(map[string][]byte), account: newAccount(),
+		games: games, last: report{Instance: rand.Text()}, unread: make(map[string][]byte), account: newAccount(),
 		own: Node{Name: self.node},
 	}
 	c.gossip = gossip{
@@ -86,12 +86,12 @@ func (c *counts) read() (rest time.Duration) {
 // take merges the report of a node. It reports whether the sum has changed.
 func (c *counts) take(now time.Time, node string, r *report, err error) (changed bool) {
 	if err == nil && node == c.node {
-		if r.instance != c.last.instance {
+		if r.Instance != c.last.Instance {
 			c.invalid(node, errTwin)
 		}
 		return false
 	}
-	known := err == nil && c.account.nodes[node] != nil && c.account.nodes[node].instance == r.instance
+	known := err == nil && c.account.nodes[node] != nil && c.account.nodes[node].Instance == r.Instance
 	if err == nil {
 		changed, err = c.account.take(now, node, r)
 	}
@@ -107,7 +107,7 @@ func (c *counts) take(now time.Time, node string, r *report, err error) (changed
 	}
 	c.status.Received++
 	if changed && known {
-		c.lag = lagOf(r.sent, now)
+		c.lag = lagOf(r.Sent, now)
 	}
 	if !known {
 		c.tellAt = time.Time{} // a new node hears this one soon
@@ -153,8 +153,8 @@ func (c *counts) tell(ctx context.Context, now time.Time) ([]byte, error) {
 		}
 	}
 	shared, beyond := shareable(servers)
-	c.last.number++
-	c.last.sent, c.last.servers, c.last.protocols = time.Now(), shared, protocols
+	c.last.Number++
+	c.last.Sent, c.last.Servers, c.last.Protocols = time.Now().UTC(), shared, protocols
 	c.mu.Lock()
 	c.own = Node{Name: c.node, Servers: servers, Protocols: protocols}
 	c.beyond = beyond

@@ -29,16 +29,17 @@ type GameServers interface {
 
 // ServerCount is a node's account of one game server.
 type ServerCount struct {
-	Upstream string
-	Addr     netip.AddrPort
-	Sessions int
-	State    string // by the node's own checks
+	Upstream string         `json:"u"`
+	Addr     netip.AddrPort `json:"s"`
+	Sessions int            `json:"n"`
+	State    string         `json:"state"` // by the node's own checks
 }
 
 // ProtocolCount is a node's account of the clients of one protocol.
 type ProtocolCount struct {
-	Protocol              string
-	Established, HalfOpen int
+	Protocol    string `json:"p"`
+	Established int    `json:"n"`
+	HalfOpen    int    `json:"half_open"`
 }
 
 // maxUpstream bounds an upstream's name, in bytes.

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/netip"
 	"time"
 )
 
@@ -23,109 +22,75 @@ var (
 )
 
 // report is what a node tells all others about its sessions. Each report is complete, so a lost one does no harm.
+// Readers ignore fields that they do not know.
 type report struct {
-	instance  string // of the node's process
-	number    uint64 // grows with each report of an instance
-	sent      time.Time
-	servers   []ServerCount
-	protocols []ProtocolCount
-}
-
-// reportWire is the form of a report. Readers ignore fields that they do not know.
-type reportWire struct {
-	Instance  string         `json:"instance"`
-	Number    uint64         `json:"number"`
-	Sent      time.Time      `json:"sent"`
-	Servers   []serverWire   `json:"servers"`
-	Protocols []protocolWire `json:"protocols"`
-}
-
-type serverWire struct {
-	Upstream string         `json:"u"`
-	Server   netip.AddrPort `json:"s"`
-	Sessions int            `json:"n"`
-	State    string         `json:"state"`
-}
-
-type protocolWire struct {
-	Protocol    string `json:"p"`
-	Established int    `json:"n"`
-	HalfOpen    int    `json:"half_open"`
+	Instance  string          `json:"instance"` // of the node's process
+	Number    uint64          `json:"number"`   // grows with each report of an instance
+	Sent      time.Time       `json:"sent"`
+	Servers   []ServerCount   `json:"servers"`
+	Protocols []ProtocolCount `json:"protocols"`
 }
 
 // format returns a report as other nodes read it. Its caller keeps the bounds.
-func (r *report) format() ([]byte, error) {
-	w := reportWire{
-		Instance: r.instance, Number: r.number, Sent: r.sent.UTC(),
-		Servers: make([]serverWire, len(r.servers)), Protocols: make([]protocolWire, len(r.protocols)),
-	}
-	for i, s := range r.servers {
-		w.Servers[i] = serverWire{s.Upstream, s.Addr, s.Sessions, s.State}
-	}
-	for i, p := range r.protocols {
-		w.Protocols[i] = protocolWire(p)
-	}
-	return json.Marshal(&w)
-}
+func (r *report) format() ([]byte, error) { return json.Marshal(r) }
 
 // parseReport reads a report. Its sender may be hostile: all parts are checked and bounded.
 func parseReport(value []byte) (*report, error) {
+	r := new(report)
 	if len(value) > maxReport {
 		return nil, errReportSize
 	}
-	var w reportWire
-	if err := json.Unmarshal(value, &w); err != nil {
+	if err := json.Unmarshal(value, r); err != nil {
 		return nil, err
 	}
-	if len(w.Servers) > maxServers || len(w.Protocols) > maxProtocols {
+	if len(r.Servers) > maxServers || len(r.Protocols) > maxProtocols {
 		return nil, errReportSize
 	}
-	if y := w.Sent.UTC().Year(); y < 1 || y > 9999 || w.Sent.IsZero() {
+	if r.Sent = r.Sent.UTC(); r.Sent.Year() < 1 || r.Sent.Year() > 9999 || r.Sent.IsZero() {
 		return nil, errTime
 	}
-	r := &report{instance: w.Instance, number: w.Number, sent: w.Sent.UTC()}
-	if !isWord(r.instance) {
+	if !isWord(r.Instance) {
 		return nil, errReport
 	}
-	if err := r.addServers(w.Servers); err != nil {
+	if err := r.checkServers(); err != nil {
 		return nil, err
 	}
-	return r, r.addProtocols(w.Protocols)
+	return r, r.checkProtocols()
 }
 
-func (r *report) addServers(all []serverWire) error {
-	r.servers = make([]ServerCount, len(all))
-	seen, names := make(map[gameServer]struct{}, len(all)), make(map[string]string)
-	intern := func(name string) string { // most servers share a few names
-		if _, ok := names[name]; !ok {
-			names[name] = name
+// checkServers checks the servers, and lets them share the few names that most of them have.
+func (r *report) checkServers() error {
+	seen, names := make(map[gameServer]struct{}, len(r.Servers)), make(map[string]string)
+	intern := func(name *string) {
+		if _, ok := names[*name]; !ok {
+			names[*name] = *name
 		}
-		return names[name]
+		*name = names[*name]
 	}
-	for i, s := range all {
-		one := gameServer{s.Upstream, s.Server}
+	for i := range r.Servers {
+		s := &r.Servers[i]
+		one := gameServer{s.Upstream, s.Addr}
 		if !one.valid() || !isCount(s.Sessions) || !isWord(s.State) {
 			return errReport
 		}
 		if seen[one] = struct{}{}; len(seen) != i+1 {
 			return errTwice
 		}
-		r.servers[i] = ServerCount{intern(s.Upstream), s.Server, s.Sessions, intern(s.State)}
+		intern(&s.Upstream)
+		intern(&s.State)
 	}
 	return nil
 }
 
-func (r *report) addProtocols(all []protocolWire) error {
-	r.protocols = make([]ProtocolCount, len(all))
-	seen := make(map[string]struct{}, len(all))
-	for i, p := range all {
+func (r *report) checkProtocols() error {
+	seen := make(map[string]struct{}, len(r.Protocols))
+	for i, p := range r.Protocols {
 		if !isWord(p.Protocol) || !isCount(p.Established) || !isCount(p.HalfOpen) {
 			return errReport
 		}
 		if seen[p.Protocol] = struct{}{}; len(seen) != i+1 {
 			return errTwice
 		}
-		r.protocols[i] = ProtocolCount(p)
 	}
 	return nil
 }

@@ -11,9 +11,9 @@ import (
 
 // reportOf returns a report about the first servers of the tests.
 func reportOf(instance string, number uint64, sessions ...int) *report {
-	r := &report{instance: instance, number: number, sent: now, servers: []ServerCount{}, protocols: []ProtocolCount{}}
+	r := &report{Instance: instance, Number: number, Sent: now, Servers: []ServerCount{}, Protocols: []ProtocolCount{}}
 	for i, n := range sessions {
-		r.servers = append(r.servers, ServerCount{"arena", gameAt(i).addr, n, "up"})
+		r.Servers = append(r.Servers, ServerCount{"arena", gameAt(i).addr, n, "up"})
 	}
 	return r
 }
@@ -21,16 +21,16 @@ func reportOf(instance string, number uint64, sessions ...int) *report {
 // TestReportsThereAndBack writes and reads reports, also the largest one.
 func TestReportsThereAndBack(t *testing.T) {
 	small := reportOf("a", 7, 1, 0, maxSessions)
-	small.protocols = []ProtocolCount{{"bedrock", 3, 1}, {"enet", 0, 0}}
+	small.Protocols = []ProtocolCount{{"bedrock", 3, 1}, {"enet", 0, 0}}
 	large := reportOf(strings.Repeat("i", maxWord), 1<<63)
 	name := strings.Repeat(`"`, maxUpstream) // in JSON, each byte takes two
 	for i := range maxServers {
 		addr := netip.MustParseAddr("2001:db8:1111:2222:3333:4444:5555:6666")
-		large.servers = append(large.servers, ServerCount{name, netip.AddrPortFrom(addr, uint16(i+1)), maxSessions, "up"})
+		large.Servers = append(large.Servers, ServerCount{name, netip.AddrPortFrom(addr, uint16(i+1)), maxSessions, "up"})
 	}
 	for i := range maxProtocols {
 		p := fmt.Sprintf("%0*d", maxWord, i)
-		large.protocols = append(large.protocols, ProtocolCount{p, maxSessions, maxSessions})
+		large.Protocols = append(large.Protocols, ProtocolCount{p, maxSessions, maxSessions})
 	}
 	for _, want := range []*report{small, large, reportOf("b", 0)} {
 		value, err := want.format()
