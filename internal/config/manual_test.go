@@ -135,7 +135,7 @@ func described(k ManualKey) (text, byDefault string) {
 
 var update = flag.Bool("update", false, "write the tables of docs/configuration")
 
-var marked = regexp.MustCompile(`(?s)(<!-- keys of ([a-z.]+) -->\n).*?(<!-- end of keys -->)`)
+var marked = regexp.MustCompile(`(?s)(<!--keys:([a-z.]+)-->\n).*?(<!--end-->)`)
 
 // TestReferenceIsWhole compares the tables of docs/configuration with the manual. "make reference" writes them.
 func TestReferenceIsWhole(t *testing.T) {
