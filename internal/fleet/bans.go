@@ -28,7 +28,7 @@ type Ban struct {
 func newBans(self identity, replicas int, table *ratelimit.Bans) *bans {
 	b := &bans{table: table, ledger: newBanLedger(self.node), imposed: table.Subscribe()}
 	b.bucketSync = bucketSync[netip.Prefix, *record]{
-		identity: self, content: content{"bans", replicas, 512 << 20, maxRecord},
+		identity: self, content: content{"bans", "bans", replicas, 512 << 20, maxRecord},
 		parseKey: parseKey, parse: parseBan, ledger: &b.ledger.ledger,
 		merge: b.merge, complete: func(time.Time) {},
 		survey: func(now time.Time) { b.ledger.survey(now, b.table) },

@@ -19,7 +19,8 @@ const batch = 256
 
 // content is the kind of the records of a bucket.
 type content struct {
-	name      string
+	what      string // for people
+	name      string // in that of the bucket
 	replicas  int
 	maxBucket int64 // bytes
 	maxRecord int32 // bytes

@@ -31,7 +31,7 @@ func newDrains(self identity, replicas int, games GameServers) *drains {
 	d := &drains{games: games}
 	d.ledger = newLedger(self.node, d.hasRoom, d.follow)
 	d.bucketSync = bucketSync[gameServer, *drainRecord]{
-		identity: self, content: content{"servers", replicas, 32 << 20, maxDrainRecord},
+		identity: self, content: content{"drains", "servers", replicas, 32 << 20, maxDrainRecord},
 		parseKey: parseServerKey, parse: parseDrain, ledger: &d.ledger,
 		merge: d.merge, survey: func(time.Time) {}, complete: d.complete,
 	}

@@ -98,7 +98,7 @@ func (s *bucketSync[K, R]) report(err error) {
 	s.status.current, s.status.err = false, err.Error()
 	s.mu.Unlock()
 	if err.Error() != last {
-		s.log.Warn().Err(err).Msg(s.name + " not shared with the fleet; those in force stay")
+		s.log.Warn().Err(err).Msg(s.what + " not shared with the fleet; those in force stay")
 	}
 }
 
@@ -161,7 +161,7 @@ func (s *bucketSync[K, R]) arrive(connection *nats.Conn) {
 		records = len(s.ledger.entries)
 	})
 	s.log.Info().Str("server", connection.ConnectedServerName()).Int("records", records).Int("waiting", s.waiting()).
-		Msg(s.name + " shared with the fleet")
+		Msg(s.what + " shared with the fleet")
 }
 
 func (s *bucketSync[K, R]) waiting() (n int) {
@@ -182,7 +182,7 @@ func (s *bucketSync[K, R]) receive(u *update, live bool) {
 	r, err := s.parse(u.key, u.value, now)
 	if err != nil {
 		s.status.invalid++
-		s.refuse("record of "+s.name, u.key, s.status.invalid, err)
+		s.refuse("record of "+s.what, u.key, s.status.invalid, err)
 		s.ledger.gone(now, k, u.revision) // this node's record replaces it
 		return
 	}
@@ -234,7 +234,7 @@ func (s *bucketSync[K, R]) sendLast(b *bucket) {
 	defer cancel()
 	s.do(func() { s.survey(time.Now()) })
 	if err := s.send(ctx, b); err != nil {
-		s.log.Warn().Err(err).Int("changes", s.waiting()).Msg("last changes of " + s.name + " not shared")
+		s.log.Warn().Err(err).Int("changes", s.waiting()).Msg("last changes of " + s.what + " not shared")
 	}
 }
 
