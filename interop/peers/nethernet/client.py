@@ -1,0 +1,116 @@
+"""A NetherNet client on aiortc: client.py URL. It joins, verifies the server's identity, and obeys lines on standard
+input: "echo N" and "close". It writes a line for each step."""
+import asyncio
+import base64
+import json
+import re
+import sys
+import time
+import urllib.request
+
+from aiortc import RTCConfiguration, RTCPeerConnection, RTCSessionDescription
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
+
+KEY = ec.generate_private_key(ec.SECP384R1())  # it signs its own token, as in tests without Mojang's service
+
+
+def b64u(data):
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def unb64u(text):
+    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+
+
+def sign(text):
+    r, s = decode_dss_signature(KEY.sign(text.encode(), ec.ECDSA(hashes.SHA384())))
+    return b64u(r.to_bytes(48, "big") + s.to_bytes(48, "big"))
+
+
+def signed(sdp):
+    lines = re.findall(r"^a=fingerprint:(\S+) (\S+)\r?$", sdp, re.M)
+    listed = [{"algorithm": algorithm, "digest": digest} for algorithm, digest in lines]
+    return b64u(json.dumps({"fingerprint": listed}, separators=(",", ":")).encode())
+
+
+def with_identity(sdp):
+    header, numbers, now = b64u(b'{"alg":"ES384"}'), KEY.public_key().public_numbers(), int(time.time())
+    x, y = (b64u(n.to_bytes(48, "big")) for n in (numbers.x, numbers.y))
+    claims = {"cpk": {"kty": "EC", "crv": "P-384", "x": x, "y": y}, "iat": now, "exp": now + 60}
+    text = header + "." + b64u(json.dumps(claims).encode())
+    assertion = {"token": text + "." + sign(text), "fingerprints": header + ".." + sign(header + "." + signed(sdp))}
+    identity = {"idp": {"domain": "", "protocol": "default"}, "assertion": json.dumps(assertion)}
+    line = "a=identity:" + base64.b64encode(json.dumps(identity).encode()).decode() + "\r\n"
+    return sdp.replace("m=application", line + "m=application", 1)
+
+
+def without_identity(sdp):
+    """Verifies the identity, and returns the description without it."""
+    line, text = re.search(r"^(a=identity:(\S+)\r\n)", sdp, re.M).groups()
+    assertion = json.loads(json.loads(base64.b64decode(text))["assertion"])
+    header, claims, own = assertion["token"].split(".")
+    cpk = json.loads(unb64u(claims))["cpk"]
+    x, y = (int.from_bytes(unb64u(cpk[n]), "big") for n in "xy")
+    key = ec.EllipticCurvePublicNumbers(x, y, ec.SECP384R1()).public_key()
+
+    def verify(what, signature):
+        raw = unb64u(signature)
+        r, s = int.from_bytes(raw[:48], "big"), int.from_bytes(raw[48:], "big")
+        key.verify(encode_dss_signature(r, s), what.encode(), ec.ECDSA(hashes.SHA384()))
+
+    verify(header + "." + claims, own)
+    header, signature = assertion["fingerprints"].split("..")
+    verify(header + "." + signed(sdp), signature)
+    return sdp.replace(line, "")
+
+
+def join(url, offer):
+    with urllib.request.urlopen(url + "/v1/join") as response:
+        response.read()
+    headers = {"Content-Type": "application/sdp"}
+    request = urllib.request.Request(url + "/v1/join/2", with_identity(offer).encode(), headers)
+    with urllib.request.urlopen(request) as response:
+        return without_identity(response.read().decode())
+
+
+async def main(url):
+    pc = RTCPeerConnection(RTCConfiguration(iceServers=[]))
+    channels = [
+        pc.createDataChannel("ReliableDataChannel"),
+        pc.createDataChannel("UnreliableDataChannel", ordered=False, maxRetransmits=0),
+    ]
+    reliable, opened, counts = channels[0], [], {"sent": 0, "got": 0}
+    for channel in channels:
+        event = asyncio.Event()
+        opened.append(event.wait())
+        channel.on("open", event.set)
+        if channel.readyState == "open":
+            event.set()
+
+    @reliable.on("message")
+    def received(data):
+        if data != b"\0message %d" % counts["got"]:
+            sys.exit("got %r, want %d" % (data, counts["got"]))
+        counts["got"] += 1
+        if counts["got"] == counts["sent"]:
+            print("echoed", flush=True)
+
+    await pc.setLocalDescription(await pc.createOffer())
+    answer = await asyncio.to_thread(join, url, pc.localDescription.sdp)
+    await pc.setRemoteDescription(RTCSessionDescription(answer, "answer"))
+    await asyncio.gather(*opened)
+    print("open", flush=True)
+    while line := await asyncio.to_thread(sys.stdin.readline):
+        order, *n = line.split()
+        if order != "echo":
+            break
+        first = counts["sent"]
+        counts["sent"] += int(n[0])
+        for i in range(first, counts["sent"]):
+            reliable.send(b"\0message %d" % i)
+    await pc.close()
+
+
+asyncio.run(main(sys.argv[1]))
