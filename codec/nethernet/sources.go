@@ -24,10 +24,10 @@ const (
 // An address without the password cannot take a living session. The zero value has no source.
 type Sources struct {
 	sources []source
-	active  uint8 // in sources
-	next    uint8 // in asked and askers
-	asked   [maxAsked]uint64
-	askers  [maxAsked]uint8 // the source of each request, counted from 1; 0: no request
+	active  uint8            // in sources
+	next    uint8            // in asked and askers
+	asked   [maxAsked]uint32 // parts of their IDs
+	askers  [maxAsked]uint8  // the source of each request, counted from 1; 0: no request
 }
 
 // gone is the asker of a request whose source has made room for another.
@@ -124,7 +124,7 @@ func RestoreSources(heard time.Time, all []netip.AddrPort) (s Sources) {
 }
 
 // part is enough of an ID to tell the requests of one client apart.
-func (id TransactionID) part() uint64 { return be.Uint64(id[:]) }
+func (id TransactionID) part() uint32 { return be.Uint32(id[:]) }
 
 // find returns where the request with an ID is, or -1.
 func (s *Sources) find(id TransactionID) int {

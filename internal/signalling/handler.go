@@ -178,7 +178,7 @@ func (s *Server) offer(w http.ResponseWriter, r *http.Request, t *Ticket) (offer
 	if err != nil {
 		return nil, http.StatusBadRequest
 	}
-	t.ClientUfrag, t.ClientPassword = d.Ufrag, d.Password
+	t.ClientUfrag = d.Ufrag
 	if offer, err = nethernet.Rewrite(text, nil); err != nil {
 		return nil, http.StatusBadRequest
 	}

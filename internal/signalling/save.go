@@ -19,14 +19,12 @@ type SavedTicket struct {
 	ServerUfrag    string `cbor:"6,keyasint"`
 	ServerPassword string `cbor:"7,keyasint" secret:"true"`
 	ClientUfrag    string `cbor:"8,keyasint"`
-	ClientPassword string `cbor:"9,keyasint" secret:"true"`
 
-	Asked    record.Moment  `cbor:"10,keyasint"`
-	Answered record.Moment  `cbor:"11,keyasint"`
-	Expires  record.Moment  `cbor:"12,keyasint"`
-	Admitted record.Moment  `cbor:"13,keyasint,omitempty"` // none: the player has not come
-	From     netip.AddrPort `cbor:"14,keyasint,omitempty"`
-	Owner    int            `cbor:"15,keyasint,omitempty"` // the loop
+	Asked    record.Moment  `cbor:"9,keyasint"`
+	Answered record.Moment  `cbor:"10,keyasint"`
+	Admitted record.Moment  `cbor:"11,keyasint,omitempty"` // none: the player has not come
+	From     netip.AddrPort `cbor:"12,keyasint,omitempty"`
+	Owner    uint16         `cbor:"13,keyasint,omitempty"` // the loop
 }
 
 // Save returns all joins with an answer.
@@ -36,11 +34,9 @@ func (k *Tickets) Save(now time.Time) (all []SavedTicket) {
 	for _, t := range k.answered {
 		all = append(all, SavedTicket{
 			ID: t.id, Route: t.Route, Client: t.Client, Server: t.Server, Target: t.Target,
-			ServerUfrag: t.ServerUfrag, ServerPassword: t.ServerPassword,
-			ClientUfrag: t.ClientUfrag, ClientPassword: t.ClientPassword,
-			Asked: record.MomentOf(now, t.join.Asked), Answered: record.MomentOf(now, t.join.Answered),
-			Expires: record.MomentOf(now, t.expires), Admitted: record.MomentOf(now, t.join.Admitted),
-			From: t.join.From, Owner: t.owner,
+			ServerUfrag: t.ServerUfrag, ServerPassword: t.ServerPassword, ClientUfrag: t.ClientUfrag,
+			Asked: record.MomentOf(now, t.asked), Answered: record.MomentOf(now, t.answered),
+			Admitted: record.MomentOf(now, t.admitted), From: t.from, Owner: t.owner,
 		})
 	}
 	return all
@@ -61,15 +57,11 @@ func (k *Tickets) Restore(now time.Time, all []SavedTicket) (lost int) {
 func (k *Tickets) restore(now time.Time, v *SavedTicket) bool {
 	t := &Ticket{
 		Route: v.Route, Client: v.Client, Server: v.Server, Target: v.Target,
-		ServerUfrag: v.ServerUfrag, ServerPassword: v.ServerPassword,
-		ClientUfrag: v.ClientUfrag, ClientPassword: v.ClientPassword,
-		id: v.ID, expires: v.Expires.Time(now), network: k.limits.Networks.Of(v.Client), owner: max(v.Owner, 0),
+		ServerUfrag: v.ServerUfrag, ServerPassword: v.ServerPassword, ClientUfrag: v.ClientUfrag,
+		id: v.ID, asked: v.Asked.Time(now), answered: v.Answered.Time(now), admitted: v.Admitted.Time(now),
+		from: v.From, owner: v.Owner, stage: Answered,
 	}
-	t.join = Join{
-		ID: v.ID, Route: v.Route, Client: v.Client, Server: v.Server, Target: v.Target, From: v.From, Stage: Answered,
-		Asked: v.Asked.Time(now), Answered: v.Answered.Time(now), Admitted: v.Admitted.Time(now),
-	}
-	comes := t.join.Admitted.IsZero()
+	comes := t.admitted.IsZero()
 	switch {
 	case !v.Client.IsValid() || !v.Target.IsValid(), v.ServerUfrag == "" || v.ServerPassword == "" || v.ClientUfrag == "",
 		k.answered[t.username()] != nil,
@@ -79,9 +71,9 @@ func (k *Tickets) restore(now time.Time, v *SavedTicket) bool {
 	case comes:
 		t.unproved.Store(true)
 		k.unfinished[t] = struct{}{}
-		k.networks[t.network]++
+		k.networks[k.limits.Networks.Of(t.Client)]++
 	default:
-		t.join.Stage = Admitted
+		t.stage = Admitted
 		k.sessions++
 	}
 	k.answered[t.username()] = t

@@ -18,7 +18,6 @@ type saved struct {
 func TestSavedTickets(t *testing.T) {
 	old := NewTickets(DefaultLimits, nil)
 	waiting, playing := answered(t, old, player, "1"), answered(t, old, player, "2")
-	waiting.ClientPassword = "secret"
 	old.Admit(start, playing, source, 3)
 	if _, err := old.Ask(start, "3", "arena", player, server); err != nil {
 		t.Fatal(err)
@@ -33,11 +32,11 @@ func TestSavedTickets(t *testing.T) {
 	if lost := k.Restore(later, read.Tickets); lost != 0 {
 		t.Errorf("%d are lost", lost)
 	}
-	if u, s := k.Sizes(); u != 1 || s != 1 || k.networks[waiting.network] != 1 {
+	if u, s := k.Sizes(); u != 1 || s != 1 || len(k.networks) != 1 {
 		t.Errorf("%d wait, %d play", u, s)
 	}
 	one, two := k.Find(later, []byte("srv1:cli1")), k.Find(later, []byte("srv2:cli2"))
-	if one == nil || two == nil || one.ClientPassword != "secret" || one.Target != target {
+	if one == nil || two == nil || one.ServerPassword != waiting.ServerPassword || one.Target != target {
 		t.Fatal(one, two)
 	}
 	if owner, ok := k.Admit(later, two, source, 5); owner != 3 || !ok {

@@ -10,6 +10,7 @@ package signalling
 import (
 	"errors"
 	"net/netip"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -48,17 +49,28 @@ type Ticket struct {
 	Target netip.AddrPort // of the server, for datagrams
 
 	ServerUfrag, ServerPassword string
-	ClientUfrag, ClientPassword string
+	ClientUfrag                 string
 
 	id       string
-	expires  time.Time // of the wait for a player
-	unproved atomic.Bool
+	answered time.Time
+	unproved atomic.Bool // answered, and its player has not come
 
 	// The table's lock guards the rest.
-	network netip.Prefix
-	join    Join
-	owner   int
+	asked, admitted time.Time
+	from            netip.AddrPort
+	owner           uint16
+	stage           Stage
 }
+
+// join returns what the log is told of the ticket. The caller has the table's lock.
+func (t *Ticket) join() Join {
+	return Join{
+		ID: t.id, Route: t.Route, Client: t.Client, Server: t.Server, Target: t.Target, From: t.from, Stage: t.stage,
+		Asked: t.asked, Answered: t.answered, Admitted: t.admitted,
+	}
+}
+
+func (t *Ticket) isOf(a netip.Addr) bool { return t.Client == a || t.from.Addr() == a }
 
 // username is what a client's requests carry.
 func (t *Ticket) username() string { return t.ServerUfrag + ":" + t.ClientUfrag }
@@ -90,24 +102,27 @@ func NewTickets(l Limits, ended func(Join)) *Tickets {
 // Ask begins a join, before its server hears of it. Exactly one of Answer, Fail and Refuse must follow. Errors are
 // ErrFull and ErrNetwork.
 func (k *Tickets) Ask(now time.Time, id, route string, client netip.Addr, server netip.AddrPort) (*Ticket, error) {
-	t := &Ticket{Route: route, Client: client, Server: server, id: id, network: k.limits.Networks.Of(client)}
-	t.join = Join{ID: id, Route: route, Client: client, Server: server, Stage: Asked, Asked: now}
+	t := &Ticket{Route: route, Client: client, Server: server, id: strings.Clone(id), asked: now}
+	network := k.limits.Networks.Of(client)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	switch {
 	case len(k.unfinished) >= k.limits.Unfinished || k.sessions >= k.limits.Sessions:
 		return nil, ErrFull
-	case k.networks[t.network] >= k.limits.Network:
+	case k.networks[network] >= k.limits.Network:
 		return nil, ErrNetwork
 	}
 	k.unfinished[t] = struct{}{}
-	k.networks[t.network]++
+	k.networks[network]++
 	return t, nil
 }
 
 // Answer puts a join whose names, passwords and target are set into the table. From then on Find finds it. After
 // ErrConflict, it is over.
 func (k *Tickets) Answer(now time.Time, t *Ticket) error {
+	for _, text := range []*string{&t.ServerUfrag, &t.ServerPassword, &t.ClientUfrag} {
+		*text = strings.Clone(*text) // it may be a part of a whole description
+	}
 	k.mu.Lock()
 	if k.answered[t.username()] != nil {
 		k.mu.Unlock()
@@ -115,9 +130,8 @@ func (k *Tickets) Answer(now time.Time, t *Ticket) error {
 		return ErrConflict
 	}
 	defer k.mu.Unlock()
-	t.expires = now.Add(k.limits.Patience)
+	t.answered, t.stage = now, Answered
 	t.unproved.Store(true)
-	t.join.Stage, t.join.Answered, t.join.Target = Answered, now, t.Target
 	k.answered[t.username()] = t
 	return nil
 }
@@ -137,10 +151,15 @@ func (k *Tickets) Find(now time.Time, username []byte) *Ticket {
 	k.mu.RLock()
 	t := k.answered[string(username)]
 	k.mu.RUnlock()
-	if t == nil || t.unproved.Load() && !now.Before(t.expires) {
+	if t == nil || t.unproved.Load() && k.isLate(now, t) {
 		return nil
 	}
 	return t
+}
+
+// isLate reports whether an answered join has waited long enough for its player.
+func (k *Tickets) isLate(now time.Time, t *Ticket) bool {
+	return now.Sub(t.answered) >= k.limits.Patience
 }
 
 // Admit notes that a verified request came from an address, at a loop. The first loop becomes the owner of the session,
@@ -151,16 +170,16 @@ func (k *Tickets) Admit(now time.Time, t *Ticket, from netip.AddrPort, loop int)
 	defer k.mu.Unlock()
 	_, waits := k.unfinished[t]
 	switch {
-	case k.answered[t.username()] != t || waits && !now.Before(t.expires):
+	case k.answered[t.username()] != t || waits && k.isLate(now, t):
 		return 0, false
 	case waits:
 		k.finish(t)
 		k.sessions++
-		t.owner = loop
+		t.owner = uint16(loop)
 		t.unproved.Store(false)
-		t.join.Stage, t.join.Admitted, t.join.From = Admitted, now, from
+		t.stage, t.admitted, t.from = Admitted, now, from
 	}
-	return t.owner, true
+	return int(t.owner), true
 }
 
 // Expire ends the joins whose players did not come. Call it about once a second.
@@ -168,7 +187,7 @@ func (k *Tickets) Expire(now time.Time) {
 	var over []*Ticket
 	k.mu.RLock()
 	for t := range k.unfinished {
-		if t.unproved.Load() && !now.Before(t.expires) {
+		if t.unproved.Load() && k.isLate(now, t) {
 			over = append(over, t)
 		}
 	}
@@ -195,9 +214,10 @@ func (k *Tickets) end(now time.Time, t *Ticket, stage Stage, reason string) {
 	} else {
 		k.sessions--
 	}
-	t.join.Stage, t.join.Over, t.join.Reason = stage, now, reason
-	k.recent.add(t.join)
-	join := t.join
+	t.stage = stage
+	join := t.join()
+	join.Over, join.Reason = now, reason
+	k.recent.add(join)
 	k.mu.Unlock()
 	k.ended(join)
 }
@@ -205,8 +225,9 @@ func (k *Tickets) end(now time.Time, t *Ticket, stage Stage, reason string) {
 // finish takes a join from the unfinished ones.
 func (k *Tickets) finish(t *Ticket) {
 	delete(k.unfinished, t)
-	if k.networks[t.network]--; k.networks[t.network] == 0 {
-		delete(k.networks, t.network)
+	network := k.limits.Networks.Of(t.Client)
+	if k.networks[network]--; k.networks[network] == 0 {
+		delete(k.networks, network)
 	}
 }
 
@@ -223,13 +244,13 @@ func (k *Tickets) Joins(of netip.Addr) (joins []Join) {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
 	for t := range k.unfinished {
-		if t.join.isOf(of) {
-			joins = append(joins, t.join)
+		if t.isOf(of) {
+			joins = append(joins, t.join())
 		}
 	}
 	for _, t := range k.answered {
-		if _, waits := k.unfinished[t]; !waits && t.join.isOf(of) {
-			joins = append(joins, t.join)
+		if _, waits := k.unfinished[t]; !waits && t.isOf(of) {
+			joins = append(joins, t.join())
 		}
 	}
 	return k.recent.appendOf(joins, of)
