@@ -32,7 +32,6 @@ type conn struct {
 	*door.Conn
 	reader        *bufio.Reader
 	client, local netip.AddrPort
-	trusted       bool // the peer is a proxy of ours
 }
 
 // greet reads the first bytes of a connection. It hands the connection to the HTTP server, or closes it.
@@ -41,7 +40,6 @@ func (s *Server) greet(ctx context.Context, place *door.Conn) {
 		Conn: place, reader: bufio.NewReaderSize(place, peekBuffer),
 		client: addrOf(place.RemoteAddr()), local: addrOf(place.LocalAddr()),
 	}
-	c.trusted = s.trusts(c.client.Addr())
 	_ = c.SetDeadline(time.Now().Add(s.o.Times.Header))
 	ready := s.open(c)
 	if ready == nil {
@@ -58,7 +56,7 @@ func (s *Server) greet(ctx context.Context, place *door.Conn) {
 
 // open returns the connection for the HTTP server, or nil if there is nothing to serve.
 func (s *Server) open(c *conn) net.Conn {
-	if c.trusted {
+	if s.trusts(c.client.Addr()) {
 		if err := c.readHeader(); err != nil {
 			s.counts.malformed.Add(1)
 			return nil

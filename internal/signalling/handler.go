@@ -25,7 +25,10 @@ const maxID = 64
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	now := s.o.Now()
 	client := s.clientOf(r)
-	s.expectWithin(w, s.o.Times.Body)
+	s.expectWithin(w)
+	if r.ContentLength != 0 { // also if it is not read: the HTTP server reads on then
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(s.o.Times.Body))
+	}
 	id, ok := joinID(r)
 	switch {
 	case !s.allows(client):
@@ -64,11 +67,7 @@ func joinID(r *http.Request) (id string, ok bool) {
 // clientOf returns the address of the client. A trusted proxy's X-Forwarded-For names it: the last address that is no
 // trusted proxy's.
 func (s *Server) clientOf(r *http.Request) netip.Addr {
-	c := connOf(r.Context())
-	client := c.client.Addr()
-	if !c.trusted {
-		return client
-	}
+	client := connOf(r.Context()).client.Addr()
 	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
 	for i := len(hops) - 1; i >= 0 && s.trusts(client); i-- {
 		a, err := netip.ParseAddr(strings.TrimSpace(hops[i]))
@@ -87,16 +86,9 @@ func (s *Server) spend(now time.Time, client netip.Addr) bool {
 	return s.budget.Allow(now, client)
 }
 
-// expectWithin bounds the time in which the client sends its request's body and takes the response.
-func (s *Server) expectWithin(w http.ResponseWriter, d time.Duration) {
-	to, at := http.NewResponseController(w), time.Now().Add(d)
-	_, _ = to.SetReadDeadline(at), to.SetWriteDeadline(at)
-}
-
-// await lets the client wait for the server.
-func (s *Server) await(w http.ResponseWriter) {
-	to := http.NewResponseController(w)
-	_, _ = to.SetReadDeadline(time.Time{}), to.SetWriteDeadline(time.Time{})
+// expectWithin bounds the time in which the client takes the response, from now on.
+func (s *Server) expectWithin(w http.ResponseWriter) {
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(s.o.Times.Body))
 }
 
 func (s *Server) limit(w http.ResponseWriter, status int, text string) {
@@ -116,7 +108,6 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, client netip.Addr)
 		s.limit(w, http.StatusServiceUnavailable, "no server")
 		return
 	}
-	s.await(w)
 	in, err := s.backends.ask(r.Context(), to, r, nil)
 	if err != nil {
 		s.fail(w, err)
@@ -151,7 +142,6 @@ func (s *Server) join(w http.ResponseWriter, r *http.Request, client netip.Addr,
 	place := connOf(r.Context())
 	place.Keep() // others must not take its place while the server thinks
 	defer place.Yield()
-	s.await(w)
 	s.counts.asked.Add(1)
 	in, err := s.backends.ask(r.Context(), to, r, offer)
 	if err != nil {
@@ -249,13 +239,13 @@ func (s *Server) fail(w http.ResponseWriter, err error) {
 }
 
 func (s *Server) reply(w http.ResponseWriter, status int, text string) {
-	s.expectWithin(w, s.o.Times.Body)
+	s.expectWithin(w)
 	http.Error(w, text, status)
 }
 
 // pass writes a server's response, with a body that may be another one.
 func (s *Server) pass(w http.ResponseWriter, in *response, body []byte) {
-	s.expectWithin(w, s.o.Times.Body)
+	s.expectWithin(w)
 	maps.Copy(w.Header(), in.header)
 	w.Header().Set("Content-Length", strconv.Itoa(len(body))) // or Go sends a long answer in chunks
 	w.WriteHeader(in.status)

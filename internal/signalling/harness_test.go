@@ -41,6 +41,7 @@ type bds struct {
 	joins  atomic.Int32
 	asked  chan heard   // of joins
 	answer atomic.Value // func(http.ResponseWriter, *http.Request, int)
+	slow   atomic.Int64 // the time.Duration that each answer takes
 }
 
 // heard is a request as it reached the server.
@@ -60,6 +61,7 @@ func startBDS(t *testing.T) *bds {
 		_, _ = fmt.Fprintf(w, answerText, b.addr.Addr(), n)
 	})
 	s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		<-time.After(time.Duration(b.slow.Load()))
 		if r.Method == http.MethodGet {
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = fmt.Fprintf(w, `{"name":"BDS","query":%q}`, r.URL.RawQuery)

@@ -2,14 +2,13 @@ package signalling
 
 import (
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/netip"
 	"strings"
 	"testing"
 	"time"
-
-	"tidegate/internal/testkit/await"
 )
 
 // TestJoin asks and joins on one connection, as a client does.
@@ -75,13 +74,14 @@ func TestOtherForms(t *testing.T) {
 		t.Errorf("after 100-continue: %+v", got)
 	}
 	spoof := strings.Replace(post("/v1/join/3", offerOf(3)), "\r\n\r\n",
-		"\r\nX-Forwarded-For: 192.0.2.1\r\nConnection: X-Hop\r\nX-Hop: 1\r\nX-End: 1\r\n\r\n", 1)
+		"\r\nX-Forwarded-For: 192.0.2.1\r\nConnection: X-Hop\r\nX-Hop: 1\r\nX-End: 1\r\nAccept-Encoding: gzip\r\n\r\n", 1)
 	if got := c.send(spoof); got.status != http.StatusOK {
 		t.Errorf("headers: %+v", got)
 	}
 	<-w.bds.asked
 	asked := <-w.bds.asked
-	if h := asked.header; h.Get("X-Forwarded-For") != "" || h.Get("X-Hop") != "" || h.Get("X-End") != "1" {
+	if h := asked.header; h.Get("X-Forwarded-For") != "" || h.Get("X-Hop") != "" || h.Get("X-End") != "1" ||
+		h.Get("Accept-Encoding") != "" {
 		t.Errorf("%v", h)
 	}
 	if joins := w.tickets.Joins(netip.MustParseAddr("127.0.0.1")); len(joins) != 3 {
@@ -170,6 +170,19 @@ func TestNamesOfALiveSession(t *testing.T) {
 	}
 }
 
+// TestSlowServer answers later than a client may take for its own part.
+func TestSlowServer(t *testing.T) {
+	const body = 20 * time.Millisecond
+	w := serve(t, func(o *Options) { o.Times.Body = body })
+	w.bds.slow.Store(int64(5 * body)) // it gathers its candidates
+	c := w.dial()
+	for _, text := range []string{get("/v1/join"), post("/v1/join/1", offerOf(1)), chunked("/v1/join/2", offerOf(2))} {
+		if got := c.send(text); got.status != http.StatusOK {
+			t.Errorf("%+v", got)
+		}
+	}
+}
+
 // TestServerIsDown answers at once.
 func TestServerIsDown(t *testing.T) {
 	down := listen(t)
@@ -223,14 +236,18 @@ func TestLastAnswers(t *testing.T) {
 	c, got := w.dial(), make(chan result, 1)
 	go func() { got <- c.send(post("/v1/join/1", offerOf(1))) }()
 	<-w.bds.asked
+	idle := w.dial()
+	if got := idle.send(get("/v1/join")); got.status != http.StatusOK {
+		t.Fatalf("%+v", got)
+	}
 	w.cancel()
-	await.Until(t, "the port is closed", func() bool {
-		c, err := net.Dial("tcp", w.at)
-		if err == nil {
-			_ = c.Close()
-		}
-		return err != nil
-	})
+	if _, err := idle.Read(make([]byte, 1)); err != io.EOF { // the connections without a request are closed
+		t.Error(err)
+	}
+	if c, err := net.Dial("tcp", w.at); err == nil {
+		_ = c.Close()
+		t.Error("the port is open")
+	}
 	close(goOn)
 	if r := <-got; r.status != http.StatusOK || !strings.HasPrefix(r.body, "v=0") {
 		t.Errorf("%+v", r)
