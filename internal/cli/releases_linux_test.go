@@ -30,8 +30,8 @@ var laterSources = map[string][2]string{
 	"internal/record/record.go": {
 		"type Head struct {\n", "type Head struct {\n\tLater [2]int `cbor:\"63,keyasint\"`\n",
 	},
-	"proxy/relay/save.go": {
-		"type savedTerminated struct {\n", "type savedTerminated struct {\n\tLater []string `cbor:\"62,keyasint\"`\n",
+	"proxy/relay/saved/session.go": {
+		"type Terminated struct {\n", "type Terminated struct {\n\tLater []string `cbor:\"62,keyasint\"`\n",
 	},
 	"codec/internal/prints/save.go": {
 		"type Saved struct {\n", "type Saved struct {\n\tLater map[string]int `cbor:\"62,keyasint\"`\n",

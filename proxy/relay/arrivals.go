@@ -11,6 +11,7 @@ import (
 	"tidegate/codec"
 	"tidegate/internal/netio"
 	"tidegate/internal/record"
+	"tidegate/proxy/relay/saved"
 	sessions "tidegate/session"
 )
 
@@ -40,8 +41,8 @@ type arrivalKey struct {
 
 // Arrival is a session that waits for its client.
 type Arrival struct {
-	savedTravel
-	session savedSession
+	saved.Travel
+	session saved.Session
 	size    int
 	age     time.Duration // since the session was saved, when it was read
 	read    time.Time
@@ -99,25 +100,20 @@ func (w *Arrivals) take(now time.Time, listener string, client netip.AddrPort) *
 	return a
 }
 
-// savedArrival is the record of a session that waits for its client.
-type savedArrival struct {
-	Session []byte        `cbor:"1,keyasint"` // a savedTravel
-	Age     time.Duration `cbor:"2,keyasint,omitempty"`
-	Read    record.Moment `cbor:"3,keyasint,omitempty"`
-}
-
 // save returns the records of the waiting sessions.
-func (w *Arrivals) save(now time.Time) (all []savedArrival) {
+func (w *Arrivals) save(now time.Time) (all []saved.Arrival) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, a := range w.waiting {
-		all = append(all, savedArrival{record.Append(nil, &a.savedTravel), a.age, record.MomentOf(now, a.read)})
+		all = append(all, saved.Arrival{
+			Session: record.Append(nil, &a.Travel), Age: a.age, Read: record.MomentOf(now, a.read),
+		})
 	}
 	return all
 }
 
 // restore makes sessions wait as they did at another process. A damaged record costs its session only.
-func (w *Arrivals) restore(now time.Time, all []savedArrival) (lost error) {
+func (w *Arrivals) restore(now time.Time, all []saved.Arrival) (lost error) {
 	for _, v := range all {
 		a, err := ReadArrival(now, v.Session)
 		if err == nil {
@@ -159,13 +155,13 @@ func (a *Arrival) enter(now time.Time, r *Relay, l *listener, s netio.Socket) (*
 // takeIn makes the session in a Relay, with an ID and sockets of its own.
 func (a *Arrival) takeIn(now time.Time, r *Relay, l *listener, s netio.Socket) (*Entry, error) {
 	i := BeginImport(r, now.Add(-a.age-now.Sub(a.read)))
-	i.routes = []savedRoute{a.Route}
+	i.routes = []saved.Route{a.Route}
 	v := a.session
 	route := i.route(&v)
 	if route == nil {
 		return nil, unusable("unknown route", v.Route)
 	}
-	v.Listener, v.Stream, v.Serial = l.addr, false, r.serials.next()
+	v.Listener, v.Stream, v.Serial = l.addr, false, uint64(r.serials.next())
 	v.OwnFace, v.Local = false, netip.Addr{}
 	if netio.ListenerOf(s) != s { // one of the listener's local sockets
 		v.Local = s.Addr().Addr()

@@ -8,6 +8,7 @@ import (
 
 	"tidegate/internal/netio"
 	"tidegate/internal/record"
+	"tidegate/proxy/relay/saved"
 )
 
 // sessionCopy is a session from a pre-copy.
@@ -45,17 +46,17 @@ func (i *Importer) TakeCopies(at time.Time, batch []byte, from netio.Handover) e
 // later, if the predecessor still has it.
 func (i *Importer) copied(b []byte, at time.Time, names []byte, sockets []netio.Socket, found bool) {
 	one := &sessionCopy{candidate: newCandidate(at, sockets), names: bytes.Clone(names)}
-	v := &one.savedSession
-	if record.Read(b, v) != nil || v.Is(sessionKind, savedVersion) != nil || v.Calm != (v.Body != nil) {
+	v := &one.Session
+	if record.Read(b, v) != nil || v.Is(saved.SessionKind, saved.Version) != nil || v.Calm != (v.Body != nil) {
 		return
 	}
 	if i.copies == nil {
 		i.copies = make(map[SessionID]*sessionCopy)
 	}
-	if last := i.copies[v.Serial]; last != nil {
+	if last := i.copies[SessionID(v.Serial)]; last != nil {
 		last.leave(i.relay)
 	}
-	i.copies[v.Serial] = one
+	i.copies[SessionID(v.Serial)] = one
 	if !found || one.check(i) != nil {
 		return
 	}
@@ -91,7 +92,7 @@ func (o *sessionCopy) leave(r *Relay) {
 		return
 	}
 	o.entered = false
-	s, v := o.session, &o.savedSession
+	s, v := o.session, &o.Session
 	if v.OwnsID {
 		s.route.ids.free(v.ID)
 	}
@@ -144,7 +145,7 @@ func (i *Importer) takeCopy(id SessionID) (*sessionCopy, error) {
 
 // isReady reports whether the session only has to enter. The copy came before the predecessor's routes.
 func (o *sessionCopy) isReady(i *Importer) bool {
-	return o.ready && i.route(&o.savedSession) == o.route
+	return o.ready && i.route(&o.Session) == o.route
 }
 
 // settle ends the import of an unchanged session. A name that was read before the standstill may have been another
@@ -158,8 +159,8 @@ func (o *sessionCopy) settle(i *Importer, sockets []netio.Socket) error {
 		return nil
 	}
 	o.leave(i.relay)
-	v := o.savedSession
+	v := o.Session
 	o.candidate = newCandidate(o.at, sockets)
-	o.savedSession = v
+	o.Session = v
 	return o.finish(i, o.check(i))
 }

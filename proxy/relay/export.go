@@ -7,6 +7,7 @@ import (
 	"tidegate/codec"
 	"tidegate/internal/netio"
 	"tidegate/internal/record"
+	"tidegate/proxy/relay/saved"
 	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
 )
@@ -88,10 +89,10 @@ func (x *Exporter) session(e *Entry, b []byte) []byte {
 	room := exportRooms.Get().(*exportRoom)
 	defer exportRooms.Put(room)
 	v := &room.session
-	*v = savedSession{
-		Head:     record.Head{Kind: sessionKind, Version: savedVersion},
+	*v = saved.Session{
+		Head:     record.Head{Kind: saved.SessionKind, Version: saved.Version},
 		Listener: s.listener.addr, Stream: s.listener.stream, Client: e.Key.Client, Route: s.route.Name,
-		Protocol: s.protocol.Spec().Name, Serial: s.serial,
+		Protocol: s.protocol.Spec().Name, Serial: uint64(s.serial),
 		OwnFace: s.isOwn(s.home()), HasSocket: s.socket != nil, Preamble: savePreamble(s.preamble),
 		Meter: x.meter(&s.meter), Opened: record.MomentOf(x.now, s.opened), Heard: record.MomentOf(x.now, s.heard),
 		Tries: s.tries, Refused: s.refused, Established: s.life.hasJoined(), Answered: s.answered,
@@ -130,20 +131,20 @@ func (x *Exporter) session(e *Entry, b []byte) []byte {
 // exportRoom is the memory for the records of a session, which the next session uses again: garbage would make the
 // collector work while players wait.
 type exportRoom struct {
-	session                savedSession
-	terminated             savedTerminated
+	session                saved.Session
+	terminated             saved.Terminated
 	client, upstream, body []byte
 }
 
 var exportRooms = sync.Pool{New: func() any { return new(exportRoom) }}
 
-func saveTraffic(t stats.Traffic) savedTraffic {
-	return savedTraffic{Messages: t.Messages, Bytes: t.Bytes}
+func saveTraffic(t stats.Traffic) saved.Traffic {
+	return saved.Traffic{Messages: t.Messages, Bytes: t.Bytes}
 }
 
-func (x *Exporter) path(e *Entry) *savedPath {
+func (x *Exporter) path(e *Entry) *saved.Path {
 	p := e.Value.path
-	v := &savedPath{Source: p.source}
+	v := &saved.Path{Source: p.source}
 	if p.server != e.Value.server.Addr && p.window != nil { // the session's own path has no key
 		v.Sent = x.sent(p)
 	}
@@ -163,8 +164,8 @@ func (x *Exporter) sent(p *path) (all []record.Moment) {
 	return all
 }
 
-func (x *Exporter) meter(m *meter) savedMeter {
-	v := savedMeter{Own: x.buckets(&m.own)}
+func (x *Exporter) meter(m *meter) saved.Meter {
+	v := saved.Meter{Own: x.buckets(&m.own)}
 	if m.address != nil {
 		v.Address, v.Network = x.buckets(m.address), x.buckets(m.network)
 	}
@@ -185,7 +186,7 @@ func (x *Exporter) buckets(n *node) (all []record.Moment) {
 }
 
 // facts adds the fields of a terminated session that its body does not have.
-func (x *Exporter) facts(e *Entry, v *savedSession) {
+func (x *Exporter) facts(e *Entry, v *saved.Session) {
 	s := &e.Value
 	v.ID, v.OwnsID = s.id, s.origin == ownID
 	if c, ok := s.client.Conn.(codec.Identity); ok && x.relay.presence.has(s) {
@@ -198,12 +199,12 @@ func (x *Exporter) facts(e *Entry, v *savedSession) {
 func (x *Exporter) body(e *Entry, room *exportRoom) {
 	s, now := &e.Value, x.now
 	v := &room.terminated
-	*v = savedTerminated{
+	*v = saved.Terminated{
 		Client: x.side(&s.client, &room.client), Upstream: x.side(&s.upstream, &room.upstream),
 		DialBy: record.MomentOf(now, s.dialBy), Expires: record.MomentOf(now, s.expires),
-		Hello:        savedHello{Data: s.hello.Data, Pad: s.hello.Pad, Identity: s.hello.Identity, Version: s.hello.Version},
+		Hello:        saved.Hello{Data: s.hello.Data, Pad: s.hello.Pad, Identity: s.hello.Identity, Version: s.hello.Version},
 		KnownClients: s.knownClients, Rates: x.rates(s),
-		Trust: savedTrust{
+		Trust: saved.Trust{
 			Proof: s.trust.proof, Answered: s.trust.answered, Guessed: s.trust.guessed, Unbound: s.trust.unbound,
 			Credit: s.trust.credit, Bucket: momentOfBucket(now, x.relay.sockets.allowance.born, s.trust.bucket),
 		},
@@ -214,12 +215,12 @@ func (x *Exporter) body(e *Entry, room *exportRoom) {
 		Why:      s.why, Blame: s.blame, Place: x.places[e],
 	}
 	if s.earlier != nil {
-		v.Earlier = &savedEarlier{
+		v.Earlier = &saved.Earlier{
 			Sockets: len(s.earlier.sockets), Preamble: savePreamble(s.earlier.preamble), Back: s.earlier.back,
 		}
 	}
 	if h := s.hold; h != nil {
-		v.Hold = &savedHold{
+		v.Hold = &saved.Hold{
 			Since: record.MomentOf(now, h.since), Until: record.MomentOf(now, h.until), Phase: uint8(s.life - seeking),
 			Next: record.MomentOf(now, h.next), To: h.to,
 			Limit: record.MomentOf(now, h.departure.limit), Acked: record.MomentOf(now, h.departure.acked),
@@ -231,7 +232,7 @@ func (x *Exporter) body(e *Entry, room *exportRoom) {
 		}
 	}
 	for _, c := range x.closing[e] {
-		v.Closing = append(v.Closing, savedClosing{
+		v.Closing = append(v.Closing, saved.Closing{
 			Conn: c.conn.Save(now, nil), Preamble: savePreamble(c.preamble), Until: record.MomentOf(now, c.until), Late: c.late,
 		})
 	}
@@ -240,8 +241,8 @@ func (x *Exporter) body(e *Entry, room *exportRoom) {
 }
 
 // side returns a side's part of a record. The connection's record is in room.
-func (x *Exporter) side(s *side, room *[]byte) savedSide {
-	v := savedSide{Up: s.up, Pressure: s.pressure, Sampled: s.sampled, Sender: s.Save()}
+func (x *Exporter) side(s *side, room *[]byte) saved.Side {
+	v := saved.Side{Up: s.up, Pressure: s.pressure, Sampled: s.sampled, Sender: s.Save()}
 	if s.Conn != nil {
 		*room = s.Conn.Save(x.now, (*room)[:0])
 		v.Conn = *room

@@ -10,6 +10,7 @@ import (
 	"tidegate/internal/netio"
 	"tidegate/internal/record"
 	"tidegate/internal/upstream"
+	"tidegate/proxy/relay/saved"
 	"tidegate/proxy/stats"
 	sessions "tidegate/session"
 )
@@ -27,7 +28,7 @@ type Importer struct {
 	now     time.Time // stands for the moment of saving
 	waiting []waiter
 	gone    []*listener // that the settings no longer have
-	routes  []savedRoute
+	routes  []saved.Route
 	made    map[string]*route // routes that the settings no longer have
 	copies  map[SessionID]*sessionCopy
 	room    candidate // memory for the session that is imported
@@ -47,7 +48,7 @@ func BeginImport(r *Relay, now time.Time) *Importer { return &Importer{relay: r,
 func (i *Importer) session(b []byte, sockets []netio.Socket) error {
 	c := &i.room
 	*c = newCandidate(i.now, sockets)
-	err := record.Read(b, &c.savedSession)
+	err := record.Read(b, &c.Session)
 	if err == nil {
 		err = c.check(i)
 	}
@@ -77,11 +78,11 @@ func (i *Importer) end() {
 
 // candidate is a session that is to be imported.
 type candidate struct {
-	savedSession
+	saved.Session
 	*session           // of entry
 	entry    *Entry    // not in the table yet
 	at       time.Time // stands for the moment of saving
-	late     savedTerminated
+	late     saved.Terminated
 	given    []netio.Socket // all sockets of the session
 	sockets  []netio.Socket // not assigned yet
 	closing  []*closingConn
@@ -117,8 +118,8 @@ func (c *candidate) key() sessions.Key {
 
 // check makes the session of a record. It changes nothing of the Relay.
 func (c *candidate) check(i *Importer) error {
-	v := &c.savedSession
-	if v.Kind != sessionKind || v.Version != savedVersion {
+	v := &c.Session
+	if v.Kind != saved.SessionKind || v.Version != saved.Version {
 		return unusable("version", v.Version)
 	}
 	c.spared = i.relay.stood
@@ -164,7 +165,7 @@ func (c *candidate) check(i *Importer) error {
 
 // refer finds what the record names.
 func (c *candidate) refer(i *Importer) error {
-	v, r := &c.savedSession, i.relay
+	v, r := &c.Session, i.relay
 	if c.listener = i.listenerOf(v); c.listener == nil {
 		return unusable("unknown listener", v.Listener)
 	}
@@ -184,7 +185,7 @@ func (c *candidate) refer(i *Importer) error {
 		return unusable("route of another mode", v.Route)
 	case !v.Client.IsValid():
 		return unusable("client", v.Client)
-	case v.Serial == 0 || v.Serial%r.serials.step != r.serials.last%r.serials.step:
+	case v.Serial == 0 || !r.serials.has(SessionID(v.Serial)):
 		return unusable("session ID", v.Serial)
 	case v.Path != nil && !v.Server.IsValid(), v.HasSocket && !v.Server.IsValid():
 		return unusable("server", v.Server)
@@ -193,21 +194,23 @@ func (c *candidate) refer(i *Importer) error {
 }
 
 // listenerOf returns the listener of a session, or nil.
-func (i *Importer) listenerOf(v *savedSession) *listener {
+func (i *Importer) listenerOf(v *saved.Session) *listener {
 	for _, all := range [][]*listener{i.relay.listeners, i.gone} {
-		if n := slices.IndexFunc(all, v.isAt); n >= 0 {
+		if n := slices.IndexFunc(all, wasAt(v)); n >= 0 {
 			return all[n]
 		}
 	}
 	return nil
 }
 
-// isAt reports whether a session was at the listener.
-func (v *savedSession) isAt(l *listener) bool { return l.addr == v.Listener && l.stream == v.Stream }
+// wasAt returns a function that reports whether a session was at a listener.
+func wasAt(v *saved.Session) func(*listener) bool {
+	return func(l *listener) bool { return l.addr == v.Listener && l.stream == v.Stream }
+}
 
 // take assigns the first sockets.
 func (c *candidate) take() error {
-	v := &c.savedSession
+	v := &c.Session
 	next := func() (s netio.Socket, err error) {
 		if len(c.sockets) == 0 {
 			return nil, unusable("number of sockets", 0)
@@ -232,10 +235,10 @@ func (c *candidate) take() error {
 
 // restoreFigures restores the plain fields of the first part.
 func (c *candidate) restoreFigures(now time.Time) {
-	v := &c.savedSession
-	c.via, c.preamble, c.serial = v.Via.restore(), v.Preamble.restore(), v.Serial
+	v := &c.Session
+	c.via, c.preamble, c.serial = restoreProxy(v.Via), restorePreamble(v.Preamble), SessionID(v.Serial)
 	c.opened, c.heard = v.Opened.Time(now), v.Heard.Time(now)
-	c.fromClient, c.fromServer = v.FromClient.restore(), v.FromServer.restore()
+	c.fromClient, c.fromServer = restoreTraffic(v.FromClient), restoreTraffic(v.FromServer)
 	c.tries, c.refused, c.answered = v.Tries, v.Refused, v.Answered
 	if v.Established {
 		c.life = joined // unless its second part says more
@@ -248,7 +251,7 @@ func (c *candidate) restoreFigures(now time.Time) {
 	}
 }
 
-func (v savedTraffic) restore() stats.Traffic {
+func restoreTraffic(v saved.Traffic) stats.Traffic {
 	return stats.Traffic{Messages: v.Messages, Bytes: v.Bytes}
 }
 
@@ -277,7 +280,7 @@ func (c *candidate) restoreWhole(i *Importer) error {
 			return err
 		}
 		c.closing = append(c.closing, &closingConn{
-			conn: conn, socket: c.sockets[0], preamble: v.Preamble.restore(), until: v.Until.Time(i.now), late: v.Late,
+			conn: conn, socket: c.sockets[0], preamble: restorePreamble(v.Preamble), until: v.Until.Time(i.now), late: v.Late,
 		})
 		c.sockets = c.sockets[1:]
 	}
@@ -286,7 +289,7 @@ func (c *candidate) restoreWhole(i *Importer) error {
 
 // enter adds the session to the Relay.
 func (c *candidate) enter(i *Importer) {
-	r, v := i.relay, &c.savedSession
+	r, v := i.relay, &c.Session
 	c.tally = r.samples.tallies.Of(c.listener.name, v.Protocol)
 	if v.Server.IsValid() {
 		c.server = c.route.pool.Rejoin(v.Server)
@@ -353,7 +356,7 @@ func (c *candidate) resume(i *Importer, e *Entry) {
 }
 
 // recall sets the buckets of a session, its address and its network to those of a record.
-func (g *guard) recall(now time.Time, m *meter, v *savedMeter) {
+func (g *guard) recall(now time.Time, m *meter, v *saved.Meter) {
 	m.own.recall(now, g.start, v.Own)
 	if m.address != nil {
 		m.address.recall(now, g.start, v.Address)
@@ -369,7 +372,7 @@ func (n *node) recall(now, start time.Time, all []record.Moment) {
 }
 
 // rejoin puts a session on its path again, with its parked datagrams.
-func (o *outlet) rejoin(now time.Time, e *Entry, v *savedPath) {
+func (o *outlet) rejoin(now time.Time, e *Entry, v *saved.Path) {
 	s := &e.Value
 	way := o.paths.rejoin(now, s.route.Upstream, s.server.Addr, v.Source)
 	if way == nil && len(v.Parked) > 0 {

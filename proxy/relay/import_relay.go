@@ -9,23 +9,25 @@ import (
 	"tidegate/internal/record"
 	"tidegate/internal/stray"
 	"tidegate/proxy/bridge"
+	"tidegate/proxy/relay/saved"
 )
 
 // shared restores the part of a Relay that belongs to no single session. It comes before the sessions. open opens the
 // UDP socket of a listener that the settings no longer have.
 func (i *Importer) shared(b []byte, open func(addr netip.AddrPort) (netio.Socket, error)) error {
 	r := i.relay
-	var v savedRelay
+	var v saved.Relay
 	if err := record.Read(b, &v); err != nil {
 		return err
 	}
-	if v.Kind != sharedKind || v.Version != savedVersion {
+	if v.Kind != saved.RelayKind || v.Version != saved.Version {
 		return unusable("version", v.Version)
 	}
-	if v.Last%r.serials.step != r.serials.last%r.serials.step {
+	last := SessionID(v.Last)
+	if !r.serials.has(last) {
 		return unusable("number of loops", "another one")
 	}
-	r.serials.last = max(r.serials.last, v.Last)
+	r.serials.last = max(r.serials.last, last)
 	r.counters.Restore(v.Counters)
 	r.samples.tallies.Restore(v.Tallies)
 	r.samples.toClients.Restore(v.Clients)
@@ -53,7 +55,7 @@ func (i *Importer) shared(b []byte, open func(addr netip.AddrPort) (netio.Socket
 }
 
 // window restores the use of a path, if the settings still have its upstream.
-func (i *Importer) window(v *savedWindow) {
+func (i *Importer) window(v *saved.Window) {
 	for _, route := range i.relay.routes {
 		if u := route.Upstream; u.Name == v.Upstream && u.Pace.Datagrams > 0 {
 			i.relay.paths.of(i.now, u, v.Server, v.Source).window.Recall(timesOf(i.now, v.Sent))
@@ -64,10 +66,10 @@ func (i *Importer) window(v *savedWindow) {
 
 // listener restores the state of a listener. A listener that the settings no longer have is retired, as after a
 // reload. If it cannot be opened, its sessions are lost.
-func (i *Importer) listener(v *savedListener, open func(netip.AddrPort) (netio.Socket, error)) {
+func (i *Importer) listener(v *saved.Listener, open func(netip.AddrPort) (netio.Socket, error)) {
 	r := i.relay
-	at := savedSession{Listener: v.Addr, Stream: v.Stream}
-	n := slices.IndexFunc(r.listeners, at.isAt)
+	at := saved.Session{Listener: v.Addr, Stream: v.Stream}
+	n := slices.IndexFunc(r.listeners, wasAt(&at))
 	var l *listener
 	if n >= 0 {
 		l = r.listeners[n]
@@ -94,7 +96,7 @@ func (i *Importer) listener(v *savedListener, open func(netip.AddrPort) (netio.S
 	}
 	if l.proxies != nil {
 		for _, h := range v.Headers {
-			from := h.restore()
+			from := restoreProxy(&h)
 			l.proxies.remember(from.addr, from.header)
 		}
 	}
@@ -105,11 +107,11 @@ func (i *Importer) listener(v *savedListener, open func(netip.AddrPort) (netio.S
 
 // route returns the route of a session. A route that the settings no longer have, or have with another mode or
 // protocol, is made again from the record, as far as its sessions need it.
-func (i *Importer) route(v *savedSession) *route {
+func (i *Importer) route(v *saved.Session) *route {
 	r := i.relay
-	n := slices.IndexFunc(i.routes, func(o savedRoute) bool { return o.Name == v.Route })
+	n := slices.IndexFunc(i.routes, func(o saved.Route) bool { return o.Name == v.Route })
 	for _, one := range r.routes {
-		if one.Name == v.Route && (n < 0 || i.routes[n].fits(one.Route)) {
+		if one.Name == v.Route && (n < 0 || fits(&i.routes[n], one.Route)) {
 			return one
 		}
 	}
@@ -120,25 +122,25 @@ func (i *Importer) route(v *savedSession) *route {
 		i.made = make(map[string]*route)
 	}
 	if i.made[v.Route] == nil {
-		i.made[v.Route] = i.routes[n].make(r)
+		i.made[v.Route] = remake(&i.routes[n], r)
 	}
 	return i.made[v.Route]
 }
 
-func (v *savedRoute) fits(r *Route) bool {
-	return v.Mode == r.Mode && v.Upstream == r.Upstream.Name && v.Protocol == r.Upstream.Protocol.Spec().Name &&
-		v.Admit == r.Admit && v.Stream == r.Upstream.Transport.Stream
+func fits(v *saved.Route, r *Route) bool {
+	return Mode(v.Mode) == r.Mode && v.Upstream == r.Upstream.Name && v.Protocol == r.Upstream.Protocol.Spec().Name &&
+		Admit(v.Admit) == r.Admit && v.Stream == r.Upstream.Transport.Stream
 }
 
-// make returns the route, or nil if the settings do not have its protocol.
-func (v *savedRoute) make(r *Relay) *route {
+// remake returns the route, or nil if the settings do not have its protocol.
+func remake(v *saved.Route, r *Relay) *route {
 	protocol := r.settings.protocolNamed(v.Protocol)
-	if protocol == nil || v.Mode > ModeRelay || v.Admit > AdmitAuto {
+	if protocol == nil || Mode(v.Mode) > ModeRelay || Admit(v.Admit) > AdmitAuto {
 		return nil
 	}
 	return &route{
 		Route: &Route{
-			Name: v.Name, Mode: v.Mode, Admit: v.Admit,
+			Name: v.Name, Mode: Mode(v.Mode), Admit: Admit(v.Admit),
 			Upstream: &Upstream{Name: v.Upstream, Protocol: protocol, Transport: Transport{Stream: v.Stream}},
 			Failover: Failover{Hold: v.Hold, Goodbyes: v.Goodbyes, NewIDs: v.NewIDs},
 			Bridge: bridge.Options{

@@ -11,7 +11,7 @@ import (
 // sessions at once would take longer than a player should wait. So the next datagram or visit restores a session, at
 // the latest the walk that the import begins.
 type pending struct {
-	body     []byte      // a savedTerminated
+	body     []byte      // a saved.Terminated
 	at       time.Time   // stands for the moment of saving
 	identity uint64      // of a client that is present
 	restored *terminated // from a pre-copy; nil: not yet

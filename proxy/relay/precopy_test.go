@@ -12,6 +12,7 @@ import (
 	"tidegate/codec/raknet"
 	"tidegate/internal/netio"
 	"tidegate/internal/record"
+	"tidegate/proxy/relay/saved"
 )
 
 // copiedPass is what a pass of a pre-copy gives the successor.
@@ -61,12 +62,12 @@ func takeCopies(t testing.TB, i *Importer, every SessionID, batches []copiedPass
 	t.Helper()
 	for _, b := range batches {
 		eachCopy(t, b.Batch, func(of []byte) {
-			var v savedSession
+			var v saved.Session
 			if err := record.Read(of, &v); err != nil {
 				t.Fatal(err)
 			}
-			if v.Serial%every == 0 {
-				i.copied(of, b.At, nil, b.sockets[v.Serial], true)
+			if SessionID(v.Serial)%every == 0 {
+				i.copied(of, b.At, nil, b.sockets[SessionID(v.Serial)], true)
 			} else {
 				i.copied(of, b.At, nil, nil, false)
 			}
@@ -91,16 +92,17 @@ func (w *world) checkCopies(r *Relay) {
 	w.t.Helper()
 	for _, b := range w.copies {
 		eachCopy(w.t, b.Batch, func(of []byte) {
-			var before savedSession
+			var before saved.Session
 			if err := record.Read(of, &before); err != nil {
 				w.t.Fatal(err)
 			}
 			for e := range r.table.All {
-				if e.Value.serial != before.Serial || !r.precopy.has(&e.Value) || !b.isLast(w.t, w.copies, e.Value.serial) {
+				if e.Value.serial != SessionID(before.Serial) || !r.precopy.has(&e.Value) ||
+					!b.isLast(w.t, w.copies, e.Value.serial) {
 					continue
 				}
 				x := Exporter{relay: r, now: b.At}
-				var now savedSession
+				var now saved.Session
 				if err := record.Read(x.session(e, nil), &now); err != nil {
 					w.t.Fatal(err)
 				}
@@ -120,8 +122,8 @@ func (b copiedPass) isLast(t testing.TB, of []copiedPass, id SessionID) bool {
 		if later.At.After(b.At) {
 			last := true
 			eachCopy(t, later.Batch, func(b []byte) {
-				var v savedSession
-				last = last && (record.Read(b, &v) != nil || v.Serial != id)
+				var v saved.Session
+				last = last && (record.Read(b, &v) != nil || SessionID(v.Serial) != id)
 			})
 			if !last {
 				return false
@@ -331,7 +333,7 @@ func TestCopiesAreForOneSuccessor(t *testing.T) {
 	copyPass(r, m.now)
 	has := func(what string, b []byte, err error) {
 		t.Helper()
-		var v savedSession
+		var v saved.Session
 		if err != nil || record.Read(b, &v) != nil || v.Body == nil {
 			t.Errorf("%s: %+v, %v", what, v, err)
 		}

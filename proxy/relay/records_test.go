@@ -15,6 +15,7 @@ import (
 	"tidegate/internal/record"
 	"tidegate/internal/testkit/oldrecords"
 	"tidegate/internal/testkit/simnet"
+	"tidegate/proxy/relay/saved"
 )
 
 // goldenMessages is the number of messages before a session is saved, and again afterwards.
@@ -188,7 +189,7 @@ func TestSecretsAreHidden(t *testing.T) {
 	for kind, of := range types {
 		hidden(t, kind, of, &n)
 	}
-	hidden(t, "session body", reflect.TypeFor[savedTerminated](), &n)
+	hidden(t, "session body", reflect.TypeFor[saved.Terminated](), &n)
 	if n < 10 {
 		t.Errorf("only %d fields are secrets", n)
 	}

@@ -6,17 +6,18 @@ import (
 	"tidegate/codec"
 	"tidegate/internal/record"
 	"tidegate/proxy/bridge"
+	"tidegate/proxy/relay/saved"
 	"tidegate/proxy/stats"
 )
 
 // restoreTerminated restores the second part of a session whose first part is whole. at stands for the moment of
 // saving.
-func restoreTerminated(r *Relay, at time.Time, s *session, body []byte) (*terminated, *savedTerminated, error) {
-	v := new(savedTerminated)
+func restoreTerminated(r *Relay, at time.Time, s *session, body []byte) (*terminated, *saved.Terminated, error) {
+	v := new(saved.Terminated)
 	if err := record.Read(body, v); err != nil {
 		return nil, nil, err
 	}
-	if err := v.check(s); err != nil {
+	if err := check(v, s); err != nil {
 		return nil, nil, err
 	}
 	t := &terminated{
@@ -32,7 +33,7 @@ func restoreTerminated(r *Relay, at time.Time, s *session, body []byte) (*termin
 		why: v.Why, blame: v.Blame,
 	}
 	if v.Earlier != nil {
-		t.earlier = &earlier{preamble: v.Earlier.Preamble.restore(), back: v.Earlier.Back}
+		t.earlier = &earlier{preamble: restorePreamble(v.Earlier.Preamble), back: v.Earlier.Back}
 	}
 	if h := v.Hold; h != nil {
 		t.hold = &hold{
@@ -41,20 +42,20 @@ func restoreTerminated(r *Relay, at time.Time, s *session, body []byte) (*termin
 		}
 	}
 	var err error
-	if t.client, err = v.Client.restore(at, s.protocol, nil); err != nil {
+	if t.client, err = restoreSide(at, &v.Client, s.protocol, nil); err != nil {
 		return nil, nil, err
 	}
 	var from codec.Addresser
 	if s.socket != nil {
 		from = s.socket
 	}
-	if t.upstream, err = v.Upstream.restore(at, s.route.speaks, from); err != nil {
+	if t.upstream, err = restoreSide(at, &v.Upstream, s.route.speaks, from); err != nil {
 		return nil, nil, err
 	}
 	if v.Admitted {
 		t.origin = serversID // unless the first part says that it is the Relay's
 	}
-	s.life = v.life(s)
+	s.life = lifeOf(v, s)
 	if err := t.checkConns(v.Ahead); err != nil {
 		return nil, nil, err
 	}
@@ -62,7 +63,7 @@ func restoreTerminated(r *Relay, at time.Time, s *session, body []byte) (*termin
 }
 
 // check holds a record to the bounds of a session. p is its first part.
-func (v *savedTerminated) check(s *session) error {
+func check(v *saved.Terminated, s *session) error {
 	switch {
 	case len(v.Client.Conn) == 0:
 		return unusable("client's connection", "missing")
@@ -87,8 +88,8 @@ func (v *savedTerminated) check(s *session) error {
 	return nil
 }
 
-// life returns the state of a session by its record. The first part has said whether it has joined.
-func (v *savedTerminated) life(s *session) life {
+// lifeOf returns the state of a session by its record. The first part has said whether it has joined.
+func lifeOf(v *saved.Terminated, s *session) life {
 	switch {
 	case v.Ending:
 		return s.life.ended()
@@ -117,7 +118,7 @@ func (t *terminated) checkConns(ahead bool) error {
 	return nil
 }
 
-func (v *savedSide) restore(at time.Time, protocol codec.Protocol, from codec.Addresser) (side, error) {
+func restoreSide(at time.Time, v *saved.Side, protocol codec.Protocol, from codec.Addresser) (side, error) {
 	sender, err := v.Sender.Restore()
 	if err != nil {
 		return side{}, err

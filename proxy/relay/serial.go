@@ -37,3 +37,6 @@ func (s *serials) next() SessionID {
 	s.last += s.step
 	return s.last
 }
+
+// has reports whether an ID is one of this Relay's, given or not.
+func (s *serials) has(id SessionID) bool { return id%s.step == s.last%s.step }

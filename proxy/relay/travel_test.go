@@ -12,6 +12,7 @@ import (
 	"tidegate/codec"
 	"tidegate/codec/raknet"
 	"tidegate/internal/testkit/simnet"
+	"tidegate/proxy/relay/saved"
 	"tidegate/ratelimit"
 	sessions "tidegate/session"
 )
@@ -159,7 +160,7 @@ func TestArrivalsAreBounded(t *testing.T) {
 	}
 	all.bytes = first.size
 	var next Arrivals
-	saved := append(all.save(now), savedArrival{Session: b[:len(b)-1]})
+	saved := append(all.save(now), saved.Arrival{Session: b[:len(b)-1]})
 	if err := next.restore(now, saved); !errors.Is(err, ErrTravel) || next.count.Load() != 1 {
 		t.Errorf("a damaged record: %v, and %d sessions wait", err, next.count.Load())
 	}

@@ -7,6 +7,7 @@ import (
 	"tidegate/codec"
 	"tidegate/internal/record"
 	"tidegate/internal/stray"
+	"tidegate/proxy/relay/saved"
 	"tidegate/proxy/stats"
 	sessions "tidegate/session"
 	"time"
@@ -102,9 +103,6 @@ func (p *Players) keyOf(listener uint64, client netip.AddrPort) stray.Key {
 }
 
 const (
-	travelKind    = "travelling session"
-	travelVersion = 1
-
 	// maxTravel bounds the size of a travelling session in bytes.
 	maxTravel = 512 << 10
 	// travelTime bounds the time between TakeOut and PutIn. After a longer time the peers have given up.
@@ -114,28 +112,16 @@ const (
 // ErrTravel reports bytes that are no session for this Server.
 var ErrTravel = errors.New("session cannot be taken in")
 
-var _ = record.Register[savedTravel](travelVersion, travelKind)
-
-// savedTravel is a travelling session.
-type savedTravel struct {
-	record.Head
-	Listener string         `cbor:"3,keyasint"` // its name: machines have different addresses
-	Route    savedRoute     `cbor:"4,keyasint"`
-	Session  []byte         `cbor:"5,keyasint"`           // a savedSession
-	Source   netip.AddrPort `cbor:"6,keyasint,omitempty"` // the client's address as the game server sees it
-	At       int64          `cbor:"7,keyasint"`           // time of TakeOut in Unix nanoseconds
-	Client   netip.AddrPort `cbor:"8,keyasint"`
-}
-
 // DescribeRecord returns the values of a session's record for JSON, without secrets and payloads.
 func DescribeRecord(b []byte) (map[string]any, error) {
-	var v savedSession
+	var v saved.Session
 	if err := record.Read(b, &v); err != nil {
 		return nil, err
 	}
 	state := record.DescribeStruct(v)
+	state["serial"] = SessionID(v.Serial).String()
 	if v.Body != nil {
-		var body savedTerminated
+		var body saved.Terminated
 		if err := record.Read(v.Body, &body); err != nil {
 			return nil, err
 		}
@@ -203,8 +189,8 @@ func travelling(r *Relay, now time.Time, e *Entry) ([]byte, error) {
 	if cause := staysHere(r, e); cause != "" {
 		return nil, fmt.Errorf("%w: %s", ErrNotMovable, cause)
 	}
-	v := savedTravel{
-		Head:     record.Head{Kind: travelKind, Version: travelVersion},
+	v := saved.Travel{
+		Head:     record.Head{Kind: saved.TravelKind, Version: saved.TravelVersion},
 		Listener: s.listener.name, Route: saveRoute(s.route.Route), Session: session,
 		At: now.UnixNano(), Client: e.Key.Client,
 	}
@@ -234,11 +220,11 @@ func ReadArrival(now time.Time, b []byte) (*Arrival, error) {
 	if len(b) > maxTravel {
 		return nil, fmt.Errorf("%w: %d bytes, more than %d", ErrTravel, len(b), maxTravel)
 	}
-	err := record.Open(b, travelKind, travelVersion, &a.savedTravel)
+	err := record.Open(b, saved.TravelKind, saved.TravelVersion, &a.Travel)
 	if err == nil {
 		err = record.Read(a.Session, &a.session)
 	}
-	if err == nil && (a.session.Kind != sessionKind || a.session.Version != savedVersion) {
+	if err == nil && (a.session.Kind != saved.SessionKind || a.session.Version != saved.Version) {
 		err = unusable("version", a.session.Version)
 	}
 	if err != nil {
@@ -283,7 +269,7 @@ func (a *Arrival) fits(now time.Time, r *Relay) error {
 			continue
 		}
 		i := BeginImport(r, now)
-		i.routes = []savedRoute{a.Route}
+		i.routes = []saved.Route{a.Route}
 		route := i.route(&a.session)
 		switch {
 		case r.table.peek(sessions.Key{Listener: l.index, Client: a.Client}) != nil:

@@ -1,0 +1,168 @@
+package saved
+
+import (
+	"net/netip"
+	"tidegate/codec"
+	"tidegate/internal/proxyproto"
+	"tidegate/internal/record"
+	"tidegate/internal/upstream"
+	"tidegate/proxy/bridge"
+	"tidegate/proxy/stats"
+	"time"
+)
+
+// Session is a session as a record. Listeners, routes, protocols and servers have their names and addresses.
+type Session struct {
+	record.Head
+	Listener netip.AddrPort `cbor:"3,keyasint"` // as in the settings
+	Stream   bool           `cbor:"4,keyasint,omitempty"`
+	Client   netip.AddrPort `cbor:"5,keyasint"`
+	Route    string         `cbor:"6,keyasint"`
+	Protocol string         `cbor:"7,keyasint"`
+	Serial   uint64         `cbor:"8,keyasint"`
+
+	OwnFace   bool           `cbor:"9,keyasint,omitempty"`  // the socket to the client is the session's own
+	Local     netip.Addr     `cbor:"10,keyasint,omitempty"` // of the socket to the client, at a wildcard listener
+	Via       *Proxy         `cbor:"11,keyasint,omitempty"`
+	Server    netip.AddrPort `cbor:"12,keyasint,omitempty"`
+	HasSocket bool           `cbor:"13,keyasint,omitempty"` // to the server
+	Path      *Path          `cbor:"14,keyasint,omitempty"`
+	Preamble  *Preamble      `cbor:"15,keyasint,omitempty"`
+
+	Meter      Meter         `cbor:"16,keyasint,omitempty"`
+	Opened     record.Moment `cbor:"17,keyasint"`
+	Heard      record.Moment `cbor:"18,keyasint"`
+	FromClient Traffic       `cbor:"19,keyasint"`
+	FromServer Traffic       `cbor:"20,keyasint"`
+
+	Tries       uint16 `cbor:"21,keyasint,omitempty"`
+	Refused     uint8  `cbor:"22,keyasint,omitempty"`
+	Established bool   `cbor:"23,keyasint,omitempty"`
+	Answered    bool   `cbor:"24,keyasint,omitempty"`
+	Full        bool   `cbor:"25,keyasint,omitempty"` // not half-open in the table
+	Known       bool   `cbor:"26,keyasint,omitempty"` // the client is not a stranger
+	Cause       string `cbor:"27,keyasint,omitempty"` // of its end, for its last line in the log
+
+	// The following fields are those of a terminated session that are needed before its connections.
+	Identity uint64 `cbor:"28,keyasint,omitempty" secret:"true"` // of the client, while it is present
+	ID       uint16 `cbor:"29,keyasint,omitempty"`
+	OwnsID   bool   `cbor:"30,keyasint,omitempty"`
+	Calm     bool   `cbor:"31,keyasint,omitempty"` // its connections may be restored later
+	Body     []byte `cbor:"32,keyasint,omitempty"` // a Terminated; none: relayed
+	// Age is the time since Body was written, if it was still pending.
+	Age time.Duration `cbor:"33,keyasint,omitempty"`
+	// Number 34 had another meaning.
+	Gate        *codec.Gate   `cbor:"35,keyasint,omitempty"` // of a relayed client; none: open
+	RefusedFrom record.Moment `cbor:"36,keyasint,omitempty"` // zero: no refusals
+}
+
+// Proxy is a trustedProxy.
+type Proxy struct {
+	_      struct{} `cbor:",toarray"`
+	Addr   netip.AddrPort
+	Format proxyproto.Format
+	Local  bool
+	Client netip.AddrPort
+	Proxy  netip.AddrPort
+}
+
+// Path is a session's place on its path.
+type Path struct {
+	Source netip.Addr      `cbor:"1,keyasint,omitempty"`
+	Sent   []record.Moment `cbor:"2,keyasint,omitempty"` // of the session's own path: times of the last datagrams
+	Parked [][]byte        `cbor:"3,keyasint,omitempty"`
+}
+
+type Preamble struct {
+	_      struct{} `cbor:",toarray"`
+	Header []byte
+	When   uint8
+}
+
+// Meter has the times until which the buckets of a session, its address and its network are used up.
+type Meter struct {
+	Own     []record.Moment `cbor:"1,keyasint,omitempty"` // by quantity
+	Address []record.Moment `cbor:"2,keyasint,omitempty"`
+	Network []record.Moment `cbor:"3,keyasint,omitempty"`
+}
+
+type Traffic struct {
+	_        struct{} `cbor:",toarray"`
+	Messages uint64
+	Bytes    uint64
+}
+
+// Terminated is the part of a terminated session that is restored later.
+type Terminated struct {
+	Client       Side            `cbor:"1,keyasint"`
+	Upstream     Side            `cbor:"2,keyasint"`
+	Earlier      *Earlier        `cbor:"3,keyasint,omitempty"`
+	DialBy       record.Moment   `cbor:"4,keyasint,omitempty"`
+	Hello        Hello           `cbor:"5,keyasint,omitempty"`
+	Hold         *Hold           `cbor:"6,keyasint,omitempty"`
+	KnownClients []uint16        `cbor:"7,keyasint,omitempty"`
+	Rates        []record.Moment `cbor:"8,keyasint,omitempty"` // by rank of the rule
+	Trust        Trust           `cbor:"9,keyasint,omitempty"`
+	Expires      record.Moment   `cbor:"10,keyasint,omitempty"`
+	SampleDue    record.Moment   `cbor:"11,keyasint,omitempty"`
+	AskedAt      record.Moment   `cbor:"12,keyasint,omitempty"`
+	Admitted     bool            `cbor:"13,keyasint,omitempty"`
+	Ending       bool            `cbor:"14,keyasint,omitempty"`
+	Choked       bool            `cbor:"15,keyasint,omitempty"`
+	Ahead        bool            `cbor:"16,keyasint,omitempty"`
+	Searches     bool            `cbor:"17,keyasint,omitempty"`
+	Why          codec.Reason    `cbor:"18,keyasint,omitempty"`
+	Blame        stats.Party     `cbor:"19,keyasint,omitempty"`
+	Closing      []Closing       `cbor:"20,keyasint,omitempty"`
+	Place        int             `cbor:"21,keyasint,omitempty"` // in the line of its upstream, from 1; 0: none
+}
+
+type Side struct {
+	Conn     []byte         `cbor:"1,keyasint,omitempty"` // its record; none: no connection
+	Up       bool           `cbor:"2,keyasint,omitempty"`
+	Pressure codec.Pressure `cbor:"3,keyasint,omitempty"`
+	Sampled  stats.Sampled  `cbor:"4,keyasint,omitempty"`
+	Sender   bridge.Saved   `cbor:"5,keyasint,omitempty"`
+}
+
+type Earlier struct {
+	Sockets  int       `cbor:"1,keyasint,omitempty"`
+	Preamble *Preamble `cbor:"2,keyasint,omitempty"`
+	Back     bool      `cbor:"3,keyasint,omitempty"`
+}
+
+type Hello struct {
+	Data     []byte `cbor:"1,keyasint,omitempty"`
+	Pad      uint8  `cbor:"2,keyasint,omitempty"`
+	Identity uint64 `cbor:"3,keyasint,omitempty" secret:"true"`
+	Version  uint8  `cbor:"4,keyasint,omitempty"`
+}
+
+type Hold struct {
+	Since  record.Moment         `cbor:"1,keyasint"`
+	Until  record.Moment         `cbor:"2,keyasint"`
+	Phase  uint8                 `cbor:"3,keyasint,omitempty"`
+	Next   record.Moment         `cbor:"4,keyasint,omitempty"`
+	To     netip.AddrPort        `cbor:"5,keyasint,omitempty"`
+	Ticket *upstream.SavedTicket `cbor:"6,keyasint,omitempty"` // in the line of a server, for its client ID
+	Limit  record.Moment         `cbor:"7,keyasint,omitempty"`
+	Acked  record.Moment         `cbor:"8,keyasint,omitempty"`
+	Heard  record.Moment         `cbor:"9,keyasint,omitempty"`
+}
+
+type Trust struct {
+	Proof    codec.Proof   `cbor:"1,keyasint,omitempty"`
+	Answered bool          `cbor:"2,keyasint,omitempty"`
+	Guessed  bool          `cbor:"3,keyasint,omitempty"`
+	Unbound  bool          `cbor:"4,keyasint,omitempty"`
+	Credit   int           `cbor:"5,keyasint,omitempty"`
+	Bucket   record.Moment `cbor:"6,keyasint,omitempty"`
+}
+
+// Closing is a closing connection, with a socket of its own.
+type Closing struct {
+	Conn     []byte        `cbor:"1,keyasint"`
+	Preamble *Preamble     `cbor:"2,keyasint,omitempty"`
+	Until    record.Moment `cbor:"3,keyasint"`
+	Late     int           `cbor:"4,keyasint,omitempty"`
+}
