@@ -9,6 +9,7 @@ import (
 
 	"tidegate/internal/admin"
 	"tidegate/proxy"
+	"tidegate/proxy/relay"
 )
 
 // sigUSR2 is SIGUSR2 of the BSDs and macOS. Windows has no such signal.
@@ -28,7 +29,7 @@ type predecessor struct{ handover }
 
 func inherit() (inheritance, error) { return activated() }
 
-func (*predecessor) takeOver(*proxy.Server, trace) (all proxy.Imported, err error) {
+func (*predecessor) takeOver(*proxy.Server, trace) (all relay.Imported, err error) {
 	return all, admin.ErrNoUpgrade
 }
 
