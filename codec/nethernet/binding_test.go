@@ -138,13 +138,16 @@ func TestStrictBindings(t *testing.T) {
 			t.Errorf("%s: not whole, or not verified", test.name)
 		}
 	}
-	for _, kind := range []uint16{0x0002, 0x0003, 0x0200, 0x0101 | 0x1000} { // other methods, such as GOOG_PING
+	for _, kind := range []uint16{0, 0x0002, 0x0003, 0x0110, 0x0200, 0x1101} { // other methods, such as GOOG_PING
 		d := stunOf(t, []string{user, "integrity", "fingerprint"})
 		be.PutUint16(d, kind)
 		var b Binding
 		if err := b.Parse(d); err == nil {
 			t.Errorf("type %#04x is taken for a Binding", kind)
 		}
+	}
+	if other := (&Binding{Username: []byte("to-from")}); other.Names("to", "from") {
+		t.Error("a name without a colon")
 	}
 	var unsigned Binding
 	err := unsigned.Parse(stunOf(t, []string{user}))
@@ -210,6 +213,9 @@ func TestBuiltBindings(t *testing.T) {
 			t.Errorf("%s: %v, %+v", at, err, b)
 		}
 	}
+	if err := b.Parse(g.AppendCheck(nil, check, "")); err != nil || g.Verify(&b, "") {
+		t.Error("an empty password proves something", err)
+	}
 	check.Nominates, check.Role, check.To = true, Controlled, "abcd"
 	if err := b.Parse(g.AppendCheck(nil, check, "pwd")); err != nil || !b.Nominates || b.Role != Controlled ||
 		!b.Names("abcd", clientUfrag) || b.TieBreaker != check.TieBreaker || b.Priority != check.Priority {
@@ -271,12 +277,13 @@ func TestKinds(t *testing.T) {
 	odd := "010000142112a44200" + "00ffff00fefefefefdfdfdfd12345678" + "0102030405060708"
 	for text, want := range map[string]Kind{
 		"": Strange, ping: RakNetOffline, odd + "000000": RakNetOffline, ping[:60]: Strange,
-		"0500ffff00fefefefefdfdfdfd123456780b0000": RakNetOffline,
-		"0700ffff00fefefefefdfdfdfd1234567800":     RakNetOffline,
-		"0500ffff00fefefefefdfdfdfd1234567900":     Strange,
-		firstCheck:                                 STUN,
-		firstCheck[:len(firstCheck)-8]:             Strange,
-		"840000004001":                             RakNetConnected, "a00001": RakNetConnected, "c00001": RakNetConnected,
+		"0500ffff00fefefefefdfdfdfd123456780b0000":   RakNetOffline,
+		"0700ffff00fefefefefdfdfdfd1234567800":       RakNetOffline,
+		"0500ffff00fefefefefdfdfdfd1234567900":       Strange,
+		firstCheck:                                   STUN,
+		firstCheck[:len(firstCheck)-8]:               Strange,
+		"000100012112a44200010203040506070809000bff": Strange, // 21 bytes
+		"840000004001":                               RakNetConnected, "a00001": RakNetConnected, "c00001": RakNetConnected,
 		"16fefd": DTLS, "3f00": DTLS, "40": Strange, "13": Strange, "90": Strange, "ff": Strange,
 	} {
 		if got := KindOf(unhex(t, text)); got != want {

@@ -206,7 +206,7 @@ func TestTarget(t *testing.T) {
 		broken   = "1 1 udp 9 192.0.2.2 70000 typ host"
 		untyped  = "1 1 udp 9 192.0.2.2 7000"
 	)
-	server := netip.MustParseAddr("192.0.2.2")
+	server := netip.MustParseAddr("::ffff:192.0.2.2")
 	for _, test := range []struct {
 		candidates []string
 		any        bool

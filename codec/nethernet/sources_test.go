@@ -128,6 +128,13 @@ func TestSourcesAreBounded(t *testing.T) {
 	if err := s.Request(at(200), peer(194), request(193, true)); !errors.Is(err, codec.ErrDuplicate) {
 		t.Error("a request of a source that has made room:", err)
 	}
+	var silent Sources // the active source is the oldest
+	for n := 1; n <= maxSources+1; n++ {
+		_ = silent.Request(at(n), peer(n), request(n, false))
+	}
+	if silent.Active() != peer(1) || silent.Heard(at(20), peer(2)) {
+		t.Error("the active source has made room")
+	}
 	if n := allocs.PerRun(100, func() {
 		_ = s.Request(at(300), peer(7), request(7, false))
 		s.Heard(at(300), peer(7))
