@@ -27,7 +27,9 @@ type Token struct {
 	IssuedAt  time.Time // zero: not stated
 	Expires   time.Time // zero: not stated
 
-	text string
+	text     string
+	keyID    string // of the issuer's key
+	critical bool   // the header has extensions that must be understood
 }
 
 // ParseToken reads a token. It verifies no signature and no time. Errors wrap ErrIdentity.
@@ -44,14 +46,15 @@ func ParseToken(text string) (*Token, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Token{text: text}
+	t := &Token{text: text, critical: header["crit"] != nil}
 	var issued, expires float64
 	for _, claim := range []struct {
 		from map[string]json.RawMessage
 		name string
 		to   any
 	}{
-		{header, "alg", &t.Algorithm}, {claims, "iss", &t.Issuer}, {claims, "xid", &t.XUID}, {claims, "xname", &t.Name},
+		{header, "alg", &t.Algorithm}, {header, "kid", &t.keyID}, {claims, "iss", &t.Issuer},
+		{claims, "xid", &t.XUID}, {claims, "xname", &t.Name},
 		{claims, "iat", &issued}, {claims, "exp", &expires},
 	} {
 		if raw := claim.from[claim.name]; raw != nil {
