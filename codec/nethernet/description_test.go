@@ -38,10 +38,17 @@ func TestRecordedDescriptions(t *testing.T) {
 			answer.MaxMessageSize != 262144 || answer.Identity == "" {
 			t.Errorf("%s: answer %+v", stack, answer)
 		}
+		tcp := 0
 		for _, c := range offer.Candidates {
-			if !c.UDP || c.Component > 2 || c.Type != "host" || !c.Address.IsValid() || c.Port == 0 || c.Priority == 0 {
+			if !c.UDP {
+				tcp++
+			}
+			if c.Component > 2 || c.Type != "host" || !c.Address.IsValid() || c.Port == 0 || c.Priority == 0 {
 				t.Errorf("%s: candidate %+v", stack, c)
 			}
+		}
+		if want := map[string]int{"libwebrtc": 4}[stack]; tcp != want {
+			t.Errorf("%s: %d candidates of TCP, want %d", stack, tcp, want)
 		}
 		server := netip.MustParseAddr("192.0.2.2")
 		if target, err := answer.Target(server, false); err != nil || target.Addr() != server || target.Port() == 0 {
@@ -67,7 +74,7 @@ func TestRewrite(t *testing.T) {
 			if err != nil {
 				t.Fatal(stack, err)
 			}
-			for _, address := range []string{"192.0.2.2", "127.0.0.1", "fd00::2"} {
+			for _, address := range []string{"192.0.2.2", "127.0.0.1", "fd00::2", "::1"} {
 				if bytes.Contains(out, []byte(address)) {
 					t.Errorf("%s: %s is left in %s", stack, address, out)
 				}

@@ -10,8 +10,9 @@ import (
 //go:embed testdata/*.json
 var recordings embed.FS
 
-// stacks are the clients whose joins were recorded, each with a pion server. The last one has an ICE-lite server.
-var stacks = []string{"pion", "libdatachannel", "aiortc", "werift", "libdatachannel-lite"}
+// stacks are the clients whose joins were recorded. libwebrtc has a server of its own kind, as Minecraft's library. The
+// others have pion as the server; the last one as an ICE-lite peer.
+var stacks = []string{"libwebrtc", "pion", "libdatachannel", "aiortc", "werift", "libdatachannel-lite"}
 
 // recorded is a join, as testdata/README.md describes it.
 type recorded struct {

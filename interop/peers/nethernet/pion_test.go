@@ -90,8 +90,15 @@ func accept(text string, key *ecdsa.PublicKey) (string, error) {
 	return strings.Replace(text, "a=identity:"+d.Identity+"\r\n", "", 1), nil
 }
 
-// keys are the identities of both ends.
+// keys are the identities of both ends; nil: of a program that makes its own.
 type keys struct{ client, server *ecdsa.PrivateKey }
+
+func publicOf(key *ecdsa.PrivateKey) *ecdsa.PublicKey {
+	if key == nil {
+		return nil
+	}
+	return &key.PublicKey
+}
 
 func newKeys(t *testing.T) (k keys) {
 	t.Helper()
@@ -153,11 +160,7 @@ func (g *game) answer(offer string) (string, error) {
 	g.mu.Lock()
 	g.offers = append(g.offers, offer)
 	g.mu.Unlock()
-	var key *ecdsa.PublicKey
-	if g.keys.client != nil {
-		key = &g.keys.client.PublicKey
-	}
-	plain, err := accept(offer, key)
+	plain, err := accept(offer, publicOf(g.keys.client))
 	if err != nil {
 		return "", err
 	}
@@ -259,7 +262,7 @@ func join(t *testing.T, k keys, at string) *player {
 		t.Fatal(err)
 	}
 	p.answer = post(t, at, text)
-	plain, err := accept(p.answer, &k.server.PublicKey)
+	plain, err := accept(p.answer, publicOf(k.server))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,6 +37,7 @@ var (
 )
 
 var otherStacks = []stack{
+	{"libwebrtc", 1000, nodePins, npm, node("libwebrtc")},
 	{"libdatachannel", 1000, nodePins, npm, node("libdatachannel")},
 	{"werift", 200, nodePins, npm, node("werift")}, // more take it minutes
 	{"aiortc", 1000, pythonPins, pip, func(dir string) (string, []string) {
@@ -114,10 +115,10 @@ type process struct {
 	lines chan string // closed at the end
 }
 
-func (s *stack) start(t *testing.T, url string) *process {
+func (s *stack) start(t *testing.T, arguments ...string) *process {
 	t.Helper()
 	env, line := s.line(s.prepare(t))
-	command := exec.CommandContext(t.Context(), line[0], append(line[1:], url)...)
+	command := exec.CommandContext(t.Context(), line[0], append(line[1:], arguments...)...)
 	command.Env = append(os.Environ(), env)
 	var faults strings.Builder
 	command.Stderr = &faults
@@ -214,6 +215,60 @@ func playOther(t *testing.T, s stack, lite bool) {
 			return !ok
 		default:
 			return false
+		}
+	})
+}
+
+// otherServers are servers of other authors. The first one has the library of Minecraft's own.
+var otherServers = []string{"libwebrtc", "libdatachannel"}
+
+// TestOtherServers joins servers that are not pion's, whose answers name the addresses of a machine. They get an offer
+// without any candidate, as behind every edge. pion and libwebrtc are the clients, and a NAT gives them another port.
+func TestOtherServers(t *testing.T) {
+	for _, name := range otherServers {
+		server := stack{name, 0, nodePins, npm, func(dir string) (string, []string) {
+			return "NODE_PATH=" + filepath.Join(dir, "node_modules"), []string{"node", "server.js", name}
+		}}
+		for _, client := range []string{"pion", "libwebrtc"} {
+			t.Run(name+" for "+client, func(t *testing.T) { playAt(t, &server, client) })
+		}
+	}
+}
+
+func playAt(t *testing.T, server *stack, client string) {
+	process := server.start(t)
+	var port string
+	select {
+	case port = <-process.lines:
+	case <-time.After(patience):
+	}
+	at, err := netip.ParseAddrPort("127.0.0.1:" + port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var n *nat
+	e := startEdge(t, at, func(edge netip.AddrPort) netip.AddrPort {
+		n = startNAT(t, edge)
+		return n.addr()
+	})
+	switch client {
+	case "pion":
+		k := newKeys(t)
+		k.server = nil // the server makes its own
+		p := join(t, k, e.http)
+		p.echo(1000)
+		n.rebind(t)
+		p.echo(100)
+	default:
+		p := otherStacks[0].start(t, "http://"+e.http)
+		p.order("", "open")
+		p.order("echo 1000", "echoed")
+		n.rebind(t)
+		p.order("echo 100", "echoed")
+	}
+	e.look(func(session *session) {
+		if session.moves == 0 {
+			t.Error("the session has not moved")
 		}
 	})
 }
