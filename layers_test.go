@@ -142,18 +142,20 @@ func layerFaults(table map[string][]string, pkg string, file *ast.File) []string
 			faults = append(faults, fmt.Sprintf("%s imports %s; only %q may", pkg, unix, mayCallKernel))
 		case isCodec(pkg) && isWorldly(imported):
 			faults = append(faults, fmt.Sprintf("%s imports %s; a codec has no I/O and no locks", pkg, imported))
-		case pkg == machine && imported != "sync" && (isWorldly(imported) || imported == "context"):
+		case isMachine(pkg) && imported != "sync" && (isWorldly(imported) || imported == "context"):
 			faults = append(faults, fmt.Sprintf("%s imports %s; the machine has no I/O", pkg, imported))
 		}
 	}
-	if isCodec(pkg) || pkg == machine {
+	if isCodec(pkg) || isMachine(pkg) {
 		faults = append(faults, codeFaults(pkg, file)...)
 	}
 	return faults
 }
 
-// machine is the package of the Relay. It may have locks: loops share some tables.
+// machine is the package of the Relay. It may have locks, as packages below may: loops share some tables.
 const machine = "proxy/relay"
+
+func isMachine(pkg string) bool { return pkg == machine || strings.HasPrefix(pkg, machine+"/") }
 
 func isCodec(pkg string) bool { return pkg == "codec" || strings.HasPrefix(pkg, "codec/") }
 
@@ -207,6 +209,8 @@ func TestLayerFaults(t *testing.T) {
 		{machine, `import "os"`, "imports os;"},
 		{machine, `import "sync"`, ""},
 		{machine, `import "tidegate/proxy"`, "imports proxy;"},
+		{machine + "/admission", `import "time"; var t = time.Now()`, "calls time.Now"},
+		{machine + "/admission", `import "tidegate/proxy/relay"`, "imports proxy/relay;"},
 	} {
 		file, err := parser.ParseFile(token.NewFileSet(), "x.go", "package x; "+test.source, parser.SkipObjectResolution)
 		if err != nil {

@@ -42,7 +42,7 @@ var plantedFaults = []planted{
 		"if errors.Is(err, netio.ErrUnreachable) {", "if errors.Is(err, netio.ErrUnreachable) && false {",
 		"proxy/relay", "^Test(Players|Joins)OutliveAnInterruption$"},
 	{"relayed clients that listen have no allowance", "proxy/relay/relayed.go",
-		"return s.surplus.spend(client, n) || ", "return false && ", "proxy/relay", "^TestSilentClientsAreTold$"},
+		"return s.surplus.Spend(client, n) || ", "return false && ", "proxy/relay", "^TestSilentClientsAreTold$"},
 	{"an answered question keeps its place", "proxy/relay/places.go",
 		"return t.Spare(from)", "return nil", "proxy/relay", "^TestAnsweredQuestionsMakeRoom$"},
 	{"a name is not looked up again when its server is lost", "internal/discovery/client.go",

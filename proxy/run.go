@@ -11,6 +11,7 @@ import (
 	"tidegate/internal/kernel/shield"
 	"tidegate/internal/netio"
 	"tidegate/proxy/relay"
+	"tidegate/proxy/relay/admission"
 	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
 	sessions "tidegate/session"
@@ -25,7 +26,7 @@ func Listen(s *relay.Settings, o Options) (*Server, error) {
 	server := &Server{
 		options: o, settings: s, addrs: make([]netip.AddrPort, len(s.Listeners)), deserted: make(chan struct{}, 1),
 	}
-	server.allowance, server.places = relay.NewAllowance(time.Now(), rand.Uint64()), sessions.NewPlaces()
+	server.allowance, server.places = admission.NewAllowance(time.Now(), rand.Uint64()), sessions.NewPlaces()
 	server.keeper.modes = make(map[string]shield.Mode)
 	server.pools.Wake = server.wake
 	var err error

@@ -10,6 +10,7 @@ import (
 	"tidegate/internal/netio"
 	"tidegate/internal/upstream"
 	"tidegate/proxy/relay"
+	"tidegate/proxy/relay/admission"
 	"tidegate/ratelimit"
 	sessions "tidegate/session"
 )
@@ -41,8 +42,8 @@ type Server struct {
 	presence  relay.Presence
 	arrivals  relay.Arrivals
 	players   relay.Players
-	allowance *relay.Allowance
-	holders   relay.Holders
+	allowance *admission.Allowance
+	holders   admission.Holders
 	places    *sessions.Places
 	keeper    keeper
 	onDrain   atomic.Pointer[func(string, netip.AddrPort, bool) bool] // nil: none

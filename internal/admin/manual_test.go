@@ -11,6 +11,7 @@ import (
 	"tidegate/codec"
 	"tidegate/internal/netio"
 	"tidegate/proxy/relay"
+	"tidegate/proxy/relay/admission"
 	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
 )
@@ -38,7 +39,7 @@ func busyFigures() relay.Figures {
 		Counters: counters, ToClients: samples, Servers: []*stats.ServerTally{server},
 		Sessions: []*stats.Tally{tally}, Drops: []*stats.DropTally{{Listener: "play"}}, Sockets: make([]netio.Stats, 1),
 		Longest: []stats.LongTurn{{Took: time.Millisecond, Work: stats.WorkReload}},
-		Rules:   []relay.RuleCount{{Kind: "source", Name: "friends", Matches: 4}},
+		Rules:   []admission.RuleCount{{Kind: "source", Name: "friends", Matches: 4}},
 		Kernel:  stats.KernelFigures{Filtered: []stats.Filtered{{Hook: "socket", Verdict: "passed", Datagrams: 1}}},
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/proxy/relay"
+	"tidegate/proxy/relay/admission"
 	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
 )
@@ -262,7 +263,7 @@ func (out metricsOf) limits(c *stats.Counters) {
 	}
 }
 
-func (out metricsOf) rules(counts []relay.RuleCount) {
+func (out metricsOf) rules(counts []admission.RuleCount) {
 	for _, r := range counts {
 		out.count(ruleMatches, r.Matches, r.Kind, r.Name)
 	}

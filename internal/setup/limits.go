@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"tidegate/internal/config"
-	"tidegate/proxy/relay"
+	"tidegate/proxy/relay/admission"
 	"tidegate/ratelimit"
 )
 
@@ -38,11 +38,11 @@ func rateLimit(l config.Limit, loops int) ratelimit.Limit {
 // heldBounds returns one loop's bounds on held memory. A loop has its share of the whole. One session may have all of
 // that, and always has room for the largest message and the one behind it. Loops count an address together, and it has
 // at least as much as one session.
-func heldBounds(c *config.Config, loops int) relay.HeldBounds {
+func heldBounds(c *config.Config, loops int) admission.HeldBounds {
 	l := &c.Limits
 	overall := shareUp(int(l.HeldBytes), loops)
 	session := min(max(int(l.HeldBytesPerSession), 2*int(c.LargestMessage())), overall)
-	return relay.HeldBounds{
+	return admission.HeldBounds{
 		Session: session,
 		Address: max(int(l.HeldBytesPerAddress), session),
 		Overall: overall,

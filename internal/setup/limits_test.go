@@ -6,7 +6,7 @@ import (
 
 	"tidegate/codec/raknet"
 	"tidegate/internal/config"
-	"tidegate/proxy/relay"
+	"tidegate/proxy/relay/admission"
 	"tidegate/ratelimit"
 )
 
@@ -61,11 +61,11 @@ func TestBanTerms(t *testing.T) {
 func TestHeldBounds(t *testing.T) {
 	for _, test := range []struct {
 		loops int
-		want  relay.HeldBounds
+		want  admission.HeldBounds
 	}{
-		{1, relay.HeldBounds{Session: 16 << 20, Address: 32 << 20, Overall: 256 << 20}},
-		{8, relay.HeldBounds{Session: 16 << 20, Address: 32 << 20, Overall: 32 << 20}},
-		{64, relay.HeldBounds{Session: 4 << 20, Address: 32 << 20, Overall: 4 << 20}},
+		{1, admission.HeldBounds{Session: 16 << 20, Address: 32 << 20, Overall: 256 << 20}},
+		{8, admission.HeldBounds{Session: 16 << 20, Address: 32 << 20, Overall: 32 << 20}},
+		{64, admission.HeldBounds{Session: 4 << 20, Address: 32 << 20, Overall: 4 << 20}},
 	} {
 		c := config.Default()
 		if got := heldBounds(c, test.loops); got != test.want {

@@ -9,6 +9,7 @@ import (
 	"tidegate/internal/registry"
 	"tidegate/proxy/bridge"
 	"tidegate/proxy/relay"
+	"tidegate/proxy/relay/admission"
 	"tidegate/ratelimit"
 	"tidegate/session"
 )
@@ -38,7 +39,7 @@ func Settings(c *config.Config, loops int, secrets Secrets) *relay.Settings {
 			Network: share(c.Limits.PingAnswersPerNetwork, loops),
 		},
 	}
-	s.Unproved = relay.Unproved{ // shared by the loops
+	s.Unproved = admission.Unproved{ // shared by the loops
 		Session: int(c.Limits.UnprovedBytesPerSession),
 		Network: int(c.Limits.UnprovedBytesPerNetwork),
 		Overall: int(c.Limits.UnprovedBytes),

@@ -12,6 +12,7 @@ import (
 	"tidegate/internal/netio"
 	"tidegate/internal/testkit/simnet"
 	"tidegate/internal/upstream"
+	"tidegate/proxy/relay/admission"
 )
 
 // Some of RakNet's offline messages, by their first byte, and parts of their content.
@@ -270,7 +271,7 @@ func TestForgedRequestsAreBounded(t *testing.T) {
 	w.SetTap(func(from, to netip.AddrPort, datagram []byte) {
 		switch {
 		case from == listenerAddr:
-			told[to] += wireSize(to, len(datagram))
+			told[to] += admission.WireSize(to, len(datagram))
 		case to == serverAddr && datagram[0] == openRequest2:
 			asked++
 		}
@@ -288,7 +289,7 @@ func TestForgedRequestsAreBounded(t *testing.T) {
 		t.Errorf("%d sessions at once, of %d, and %d requests to the server for %d forged ones", most, limit, asked, forged)
 	}
 	for victim, bytes := range told {
-		if sent := wireSize(victim, len(request)); bytes > amplification*sent {
+		if sent := admission.WireSize(victim, len(request)); bytes > admission.Amplification*sent {
 			t.Errorf("%s was sent %d bytes for %d", victim, bytes, sent)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"tidegate/codec"
 	"tidegate/codec/rtype"
 	"tidegate/internal/testkit/simnet"
+	"tidegate/proxy/relay/admission"
 	"tidegate/proxy/stats"
 )
 
@@ -52,8 +53,8 @@ func (w *world) count() (told *int, each map[netip.AddrPort]int) {
 	told, each = new(int), make(map[netip.AddrPort]int)
 	w.SetTap(func(from, to netip.AddrPort, d []byte) {
 		if from == listenerAddr {
-			*told += wireSize(to, len(d))
-			each[to] += wireSize(to, len(d))
+			*told += admission.WireSize(to, len(d))
+			each[to] += admission.WireSize(to, len(d))
 		}
 	})
 	return told, each
@@ -70,12 +71,12 @@ func TestForgedLifeIsBounded(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		forged int // addresses, of one network
-		bounds Unproved
+		bounds admission.Unproved
 		most   int // bytes a second
 	}{
-		{"one session", 1, Unproved{Session: 16 * kib, Network: 1 << 30, Overall: 1 << 30}, 16 * kib},
-		{"one network", 4, Unproved{Session: 16 * kib, Network: 32 * kib, Overall: 1 << 30}, 32 * kib},
-		{"in all", 4, Unproved{Session: 16 * kib, Network: 64 * kib, Overall: 24 * kib}, 24 * kib},
+		{"one session", 1, admission.Unproved{Session: 16 * kib, Network: 1 << 30, Overall: 1 << 30}, 16 * kib},
+		{"one network", 4, admission.Unproved{Session: 16 * kib, Network: 32 * kib, Overall: 1 << 30}, 32 * kib},
+		{"in all", 4, admission.Unproved{Session: 16 * kib, Network: 64 * kib, Overall: 24 * kib}, 24 * kib},
 	} {
 		for _, dialect := range []rtype.Dialect{rtype.Game16, rtype.Game32, rtype.GameLast} {
 			t.Run(c.name+", "+rtype.New(rtype.Options{Dialect: dialect}).Spec().Name, func(t *testing.T) {
@@ -85,7 +86,7 @@ func TestForgedLifeIsBounded(t *testing.T) {
 	}
 }
 
-func forgedLife(t *testing.T, dialect rtype.Dialect, forged int, bounds Unproved, most int) {
+func forgedLife(t *testing.T, dialect rtype.Dialect, forged int, bounds admission.Unproved, most int) {
 	const idle, talk = 5 * time.Second, 8 * time.Second
 	p := rtype.New(rtype.Options{Dialect: dialect, Seed: [32]byte{1}, IdleTimeout: idle})
 	w := newWorldWith(t, 1, simnet.Weather{}, p, matrixRoute(p, p), func(s *Settings) {
@@ -98,7 +99,7 @@ func forgedLife(t *testing.T, dialect rtype.Dialect, forged int, bounds Unproved
 		[]byte("pong"), hello}
 	asked := 0
 	forge := func(after time.Duration, victim netip.AddrPort, d []byte) {
-		w.After(after, func() { asked += wireSize(victim, len(d)) })
+		w.After(after, func() { asked += admission.WireSize(victim, len(d)) })
 		w.Inject(after, victim, listenerAddr, d)
 	}
 	for i := range forged {
@@ -133,12 +134,12 @@ func forgedLife(t *testing.T, dialect rtype.Dialect, forged int, bounds Unproved
 func TestEightPlayersPlay(t *testing.T) {
 	const seconds = 3
 	p := rtype.New(rtype.Options{Dialect: rtype.Game32, Seed: [32]byte{1}})
-	world := func(bounds Unproved) *world {
+	world := func(bounds admission.Unproved) *world {
 		w := newWorldWith(t, 1, simnet.Weather{}, p, matrixRoute(p, p), func(s *Settings) { s.Unproved = bounds })
 		w.streams(seconds * time.Second)
 		return w
 	}
-	defaults := Unproved{Session: 512 << 10, Network: 4 << 20, Overall: 32 << 20}
+	defaults := admission.Unproved{Session: 512 << 10, Network: 4 << 20, Overall: 32 << 20}
 	w := world(defaults)
 	for range 8 {
 		w.join(codec.Hello{})
@@ -148,7 +149,7 @@ func TestEightPlayersPlay(t *testing.T) {
 		t.Errorf("%d datagrams to eight silent players dropped", n)
 	}
 
-	tight := Unproved{Session: 8 << 10, Network: 64 << 10, Overall: 64 << 10}
+	tight := admission.Unproved{Session: 8 << 10, Network: 64 << 10, Overall: 64 << 10}
 	w = world(tight)
 	silent, speaks := w.join(codec.Hello{}), w.join(codec.Hello{})
 	w.Run(time.Second)
@@ -183,7 +184,7 @@ func TestEightPlayersPlay(t *testing.T) {
 func TestLastGameProvesItself(t *testing.T) {
 	p := rtype.New(rtype.Options{Dialect: rtype.GameLast, Seed: [32]byte{1}})
 	w := newWorldWith(t, 1, simnet.Weather{}, p, matrixRoute(p, p), func(s *Settings) {
-		s.Unproved = Unproved{Session: 4 << 10, Network: 4 << 10, Overall: 4 << 10}
+		s.Unproved = admission.Unproved{Session: 4 << 10, Network: 4 << 10, Overall: 4 << 10}
 	})
 	w.streams(5 * time.Second)
 	c := w.connect(codec.Hello{})

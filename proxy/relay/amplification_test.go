@@ -11,6 +11,7 @@ import (
 	"tidegate/internal/protocols"
 	"tidegate/internal/registry"
 	"tidegate/internal/testkit/simnet"
+	"tidegate/proxy/relay/admission"
 	"tidegate/ratelimit"
 )
 
@@ -26,10 +27,10 @@ func (v *victim) watch(w *world) {
 	w.SetTap(func(from, to netip.AddrPort, datagram []byte) {
 		switch {
 		case from == v.addr && to == listenerAddr:
-			v.asked += wireSize(from, len(datagram))
+			v.asked += admission.WireSize(from, len(datagram))
 			v.askedRaw += len(datagram)
 		case from == listenerAddr && to == v.addr:
-			v.told += wireSize(to, len(datagram))
+			v.told += admission.WireSize(to, len(datagram))
 			v.toldRaw += len(datagram)
 		}
 	})
@@ -103,7 +104,7 @@ func forgedWorld(t *testing.T, p codec.Protocol, admit Admit) *world {
 	route.Admit = admit
 	w := newWorldWith(t, 1, simnet.Weather{Latency: 10 * time.Millisecond}, p, route, func(s *Settings) {
 		s.Answers = ratelimit.Rates{Overall: 1, Network: 1}
-		s.Unproved = Unproved{Session: 1, Network: 1, Overall: 1}
+		s.Unproved = admission.Unproved{Session: 1, Network: 1, Overall: 1}
 	})
 	w.talkative()
 	return w
@@ -123,7 +124,7 @@ func forgedOnce(t *testing.T, p codec.Protocol, admit Admit) *victim {
 	v.watch(w)
 	w.spendAnswers(v)
 	first, _ := p.Dial(w.Now(), listenerAddr, codec.Hello{}).Transmit(w.Now(), nil)
-	v.asked, v.askedRaw = wireSize(v.addr, len(first)), len(first)
+	v.asked, v.askedRaw = admission.WireSize(v.addr, len(first)), len(first)
 	w.Inject(0, v.addr, listenerAddr, first)
 	w.Run(30 * time.Second)
 	return v

@@ -8,6 +8,7 @@ import (
 	"tidegate/internal/stray"
 	"tidegate/internal/upstream"
 	"tidegate/proxy/bridge"
+	"tidegate/proxy/relay/admission"
 	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
 	sessions "tidegate/session"
@@ -57,16 +58,15 @@ func New(s *Settings, o Options, sockets Sockets, now time.Time) *Relay {
 	}
 	r.carrier = bridge.NewCarrier(&r.counters)
 	r.watches = make(watches)
-	r.guard = newGuard(now, o.Bans, r.identities.next())
-	r.guard.table, r.guard.backlog, r.guard.drops = r.table, &r.backlog, &r.drops
+	r.guard = admission.NewGuard(now, o.Bans, r.identities.next(), &r.backlog, &r.counters)
 	r.drops = dropLog{counters: &r.counters, journal: &r.journal, recent: stats.NewRecent(r.identities.next())}
 	r.sockets = outlet{Sockets: sockets, paths: &r.paths, drops: &r.drops, counters: &r.counters, dirty: &r.dirty,
 		players: o.Players}
-	if r.held.shared = o.Holders; r.held.shared == nil {
-		r.held.shared = new(Holders)
+	if r.held.Shared = o.Holders; r.held.Shared == nil {
+		r.held.Shared = new(admission.Holders)
 	}
 	if r.sockets.allowance = o.Allowance; r.sockets.allowance == nil {
-		r.sockets.allowance = NewAllowance(now, r.identities.next())
+		r.sockets.allowance = admission.NewAllowance(now, r.identities.next())
 	}
 	r.sockets.replies = newReplies(r.identities.next())
 	r.arrange(now, s)
@@ -96,10 +96,9 @@ func (r *Relay) Reload(now time.Time, s *Settings, sockets []netio.Socket) {
 // arrange gives the Relay the listeners and routes of the settings. It keeps the state of present ones that stay.
 func (r *Relay) arrange(now time.Time, s *Settings) {
 	r.settings = s
-	r.offload.rate, r.guard.settings = s.flowRate(), s
-	r.sockets.unproved, r.held.bounds = &s.Unproved, s.Held
-	r.guard.limits = newLimits(s.Bounds, r.identities.next)
-	r.guard.begin()
+	r.offload.rate = s.flowRate()
+	r.sockets.unproved, r.held.Bounds = &s.Unproved, s.Held
+	r.guard.Limit(s.Bounds, s.Networks, r.identities.next)
 	r.walk(now, enrollAgain, nil)
 	r.locals = make(locals)
 	oldRoutes, oldListeners := r.routes, slices.Concat(r.listeners, r.retired.list)
@@ -162,7 +161,7 @@ func (r *Relay) configure(listener *listener, l *Listener, route *route) {
 	limits := &r.settings.Limits
 	listener.proxies = newTrustedProxies(l.ProxiesFrom, limits.Sessions+limits.HalfOpen, listener.proxies)
 	for _, p := range l.Protocols {
-		proof := proofOf(p, listener.stream)
+		proof := admission.ProofOf(p, listener.stream)
 		listener.entries = append(listener.entries, protocolEntry{
 			protocol:  r.locals.of(p),
 			bridge:    bridge.New(p, l.Route.Upstream.Protocol, &l.Route.Bridge),
@@ -183,17 +182,11 @@ func (r *Relay) Attach(listener int, s netio.Socket) {
 
 // enrollAgain is the visit that counts a session at its address and its network, after the limits have changed.
 func enrollAgain(r *Relay, _ time.Time, e *Entry) int {
-	g, m, from := &r.guard, &e.Value.meter, e.Key.Client.Addr()
 	if !e.Value.isRelayed() {
 		e.Value.choked = false
 	}
-	switch {
-	case !g.limits.shared:
-		m.address, m.network = nil, nil
+	if !r.guard.EnrollAgain(&e.Value.meter, e.Key.Client.Addr()) {
 		return looked
-	case m.address == nil || g.addresses[from.Unmap()] != m.address:
-		m.address = join(g.addresses, from.Unmap(), m)
-		m.network = join(g.networks, g.settings.Networks.Of(from), m)
 	}
 	return copied
 }

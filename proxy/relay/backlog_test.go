@@ -7,8 +7,24 @@ import (
 	"tidegate/codec"
 	"tidegate/internal/testkit/allocs"
 	"tidegate/internal/testkit/simnet"
+	"tidegate/proxy/relay/admission"
 	"tidegate/proxy/stats"
 )
+
+// mostBacklog datagrams may wait at once. Beyond that, one stranger's datagram in heardOf is handled.
+const (
+	mostBacklog = 512
+	heardOf     = 8
+)
+
+// backlogOf returns the Backlog of a loop that has read a number of datagrams, and has not found the buffer empty.
+func backlogOf(now time.Time, read int) (b admission.Backlog) {
+	b.Drained()
+	for range read {
+		b.Count(now)
+	}
+	return b
+}
 
 // TestStrangersAreShedWhenBehind reads more datagrams than may wait at once. Then the Relay hears one of eight
 // strangers, and every player, until all input has been read.
@@ -55,14 +71,14 @@ func TestNobodyIsShedUnknowingly(t *testing.T) {
 // suppressed lines.
 func TestSheddingIsCheap(t *testing.T) {
 	p := newPlainRelay(t, Any, unchanged)
-	p.relay.InputDrained()
-	p.relay.backlog.read = mostBacklog
+	p.relay.backlog = backlogOf(p.now, mostBacklog)
 	hello := []byte("hello")
+	p.Receive(p.now, strangerAddr(1), listenerAddr, hello)
+	flooded := p.relay.backlog
 	shed := func() {
-		p.relay.backlog.read = mostBacklog // the next one is not the one of eight
+		p.relay.backlog = flooded // the next one is not the one of eight
 		p.Receive(p.now, strangerAddr(1), listenerAddr, hello)
 	}
-	shed()
 	if n := allocs.PerRun(1000, shed); n != 0 {
 		t.Errorf("%v allocations for each", n)
 	}
@@ -103,8 +119,7 @@ func TestWhatOpensIsAnybodysWhenBehind(t *testing.T) {
 	w := newWorld(t, 1, simnet.Weather{}, raknet6(), defaultRoute(raknet6()))
 	player := w.connect(codec.Hello{})
 	r := w.proxy.relay
-	r.InputDrained()
-	r.backlog.read = mostBacklog
+	r.backlog = backlogOf(w.Now(), mostBacklog)
 	request := append([]byte{5}, "\x00\xff\xff\x00\xfe\xfe\xfe\xfe\xfd\xfd\xfd\xfd\x12\x34\x56\x78\x06"...)
 	for range 8 * heardOf {
 		w.proxy.Receive(w.Now(), player.addr, listenerAddr, request)
@@ -124,11 +139,10 @@ func TestWhatOpensIsAnybodysWhenBehind(t *testing.T) {
 // long.
 func TestAllAskTwiceWhenBehind(t *testing.T) {
 	p := newPlainRelay(t, Any, unchanged)
-	p.relay.InputDrained()
-	const heardNext = heardOf*mostBacklog - 1
-	p.relay.backlog.read = heardNext
+	heardNext := backlogOf(p.now, heardOf*mostBacklog-1)
+	p.relay.backlog = heardNext
 	p.swallow(playerAddr(0), listenerAddr, []byte("first"), stats.DropAskAgain)
-	p.relay.backlog.read = heardNext
+	p.relay.backlog = heardNext
 	p.meet(0, 0, serverAddr)
 	p.relay.InputDrained()
 	p.meet(1, 1, secondAddr)
@@ -141,7 +155,7 @@ func TestStreamsAreNotShed(t *testing.T) {
 	for range 20 {
 		p := w.join(codec.Hello{})
 		for range 100 {
-			w.proxy.relay.backlog = backlog{tells: true, read: mostBacklog + 1}
+			w.proxy.relay.backlog = backlogOf(w.Now(), mostBacklog+1)
 			w.Run(time.Millisecond)
 		}
 		if p.find(codec.Connected) == nil {

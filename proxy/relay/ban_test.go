@@ -16,7 +16,7 @@ var banTerms = ratelimit.Terms{
 	First: time.Minute, Longest: time.Hour, Memory: time.Hour, Networks: ratelimit.Networks{V4: 32, V6: 64},
 }
 
-func (w *world) bans() *ratelimit.Bans { return w.proxy.relay.guard.bans }
+func (w *world) bans() *ratelimit.Bans { return w.proxy.relay.guard.Bans }
 
 // TestBannedNewcomersHearNothing asserts that a banned new client gets no reply and no session, and is counted.
 func TestBannedNewcomersHearNothing(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"tidegate/codec"
 	"tidegate/codec/rtype"
 	"tidegate/internal/netio"
+	"tidegate/proxy/relay/admission"
 	sessions "tidegate/session"
 )
 
@@ -37,7 +38,7 @@ func (m *meteredSockets) Buffer() []byte { return m.buffer[:0] }
 func (m *meteredSockets) Send(s netio.Socket, to netip.AddrPort, d []byte) {
 	if !s.(*simSocket).peer.IsValid() {
 		m.datagrams++
-		m.bytes += wireSize(to, len(d))
+		m.bytes += admission.WireSize(to, len(d))
 	}
 }
 
@@ -94,7 +95,7 @@ func newBenchGame(b *testing.B, p *rtype.Protocol, players, entities int) *bench
 			Route: matrixRoute(p, p)}},
 		Limits:           sessions.Limits{Sessions: 100, HalfOpen: 100},
 		HandshakeTimeout: time.Hour, IdleTimeout: 1000 * time.Hour,
-		Unproved: Unproved{Session: 512 << 10, Network: 4 << 20, Overall: 32 << 20},
+		Unproved: admission.Unproved{Session: 512 << 10, Network: 4 << 20, Overall: 32 << 20},
 	}
 	g.relay = New(settings, Options{Seed: 1, Log: zerolog.Nop()}, g.sockets, g.now)
 	listenerSocket := &simSocket{addr: listenerAddr}

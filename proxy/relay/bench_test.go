@@ -41,7 +41,7 @@ func BenchmarkLoops(b *testing.B) {
 		p := newPipe(b, raknet6(), raknet6())
 		if len(pipes) > 0 {
 			first, r := pipes[0].world.proxy.relay, p.world.proxy.relay
-			r.guard.bans, r.sockets.allowance, r.held.shared = first.guard.bans, first.sockets.allowance, first.held.shared
+			r.guard.Bans, r.sockets.allowance, r.held.Shared = first.guard.Bans, first.sockets.allowance, first.held.Shared
 		}
 		pipes = append(pipes, p)
 	}

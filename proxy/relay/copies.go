@@ -103,7 +103,7 @@ func (o *sessionCopy) leave(r *Relay) {
 		r.known.remove(s.listener, v.Client)
 	}
 	delete(r.journal.causes, s.serial)
-	r.guard.discharge(&s.meter, v.Client.Addr())
+	r.guard.Discharge(&s.meter, v.Client.Addr())
 	if s.life.hasJoined() {
 		s.tally.Established--
 	}

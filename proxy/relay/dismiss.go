@@ -71,7 +71,7 @@ func enforceBan(r *Relay, now time.Time, e *Entry) int {
 	if e.Value.isEnding() {
 		return looked
 	}
-	ban := r.guard.bans.Find(now, e.Key.Client.Addr())
+	ban := r.guard.Bans.Find(now, e.Key.Client.Addr())
 	if ban == nil {
 		return looked
 	}
@@ -82,22 +82,21 @@ func enforceBan(r *Relay, now time.Time, e *Entry) int {
 
 // Filter replaces the rules. It ends sessions of clients that the new rules drop, over some turns.
 func (r *Relay) Filter(now time.Time, set *filter.Set) {
-	f := &r.guard.filters
-	f.set = set
-	f.sources = f.sources.renamed(set.SourceNames())
-	f.messages = f.messages.renamed(set.MessageNames())
-	if len(f.sources.names) > 0 {
+	if r.guard.SetRules(set) {
 		r.rulesEnforced.begin(r, now, enforceRules)
 	}
 }
 
 // enforceRules is the visit for Filter.
 func enforceRules(r *Relay, now time.Time, e *Entry) int {
-	if e.Value.isEnding() || r.guard.mayStay(e.Value.listener, e.Key.Client.Addr()) {
+	if e.Value.isEnding() {
 		return looked
 	}
-	match := r.guard.filters.set.Source(e.Value.listener.name, e.Key.Client.Addr())
-	r.journal.because(e, "rule "+r.guard.filters.set.SourceNames()[match.Rule])
+	rule, isRefused := r.guard.RefusedBy(e.Value.listener.name, e.Key.Client.Addr())
+	if !isRefused {
+		return looked
+	}
+	r.journal.because(e, "rule "+rule)
 	r.dismiss(now, e, codec.Goodbye{Reason: codec.Banned})
 	return acted
 }

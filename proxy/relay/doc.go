@@ -27,7 +27,7 @@
 //   - sides.go, events.go, admit.go: which of the two sides had an input, their events, and when each is admitted
 //   - refused.go, failover.go, move.go: a server that cannot be reached, a lost server, and the farewell to a server
 //   - life.go: the states of a session, and the one function that enters a state
-//   - places.go, verdict.go: room in the table, and verdicts about messages and datagrams
+//   - places.go, verdict.go: room in the table, and the verdicts of package admission on messages and datagrams
 //   - carry.go, end.go: messages for package bridge, and the end of both kinds of sessions
 //
 // What the driver asks of a Relay:
@@ -47,18 +47,17 @@
 // Parts of the Relay. They know no Relay:
 //
 //   - spool.go, blackbox.go: copies of datagrams for captures and recordings
-//   - guard.go, filter.go, limits.go, meter.go, held.go: questions about input; rules, limits, counts, and held memory
 //   - waiting.go, presence.go, forward.go, pressure.go: sessions without a server, names of clients, kernel offload,
 //     and a side that is too fast
-//   - sample.go, drops.go, backlog.go, journal.go, loglimiter.go: figures, drops, overload, and log lines
+//   - sample.go, drops.go, journal.go, loglimiter.go: figures, drops, and log lines
 //   - save.go, save_relay.go: the fields of a session's record, and of a Relay's
 //   - session.go, path.go, line.go, fifo.go: a session, and its way to a server at the pace that the server accepts
-//   - trusted_proxy.go, identity.go, serial.go, trust.go, allowance.go, hold.go: what sessions refer to
+//   - trusted_proxy.go, identity.go, serial.go, hold.go: what sessions refer to
 //
 // Parts of the Relay with a few methods of it:
 //
-//   - listener.go, known.go, outlet.go, tap.go, spending.go: listeners, clients that are no strangers, sent datagrams
-//     and their copies, and limits across a fleet
+//   - listener.go, known.go, outlet.go, tap.go: listeners, clients that are no strangers, sent datagrams and their
+//     copies
 //
 // Values of the settings:
 //

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"time"
 
+	"tidegate/proxy/relay/admission"
 	"tidegate/proxy/stats"
 )
 
@@ -39,6 +40,28 @@ func (l *dropLog) has(f stats.Fate) { l.fate = max(l.fate, f) }
 func (l *dropLog) add(now time.Time, d dropped) {
 	l.has(stats.FateDropped)
 	l.count(now, d)
+}
+
+// passes adds a drop if a datagram has a fault. It reports whether there is none.
+func (l *dropLog) passes(now time.Time, at *listener, from netip.AddrPort, size int, f admission.Fault) bool {
+	if f.Drops {
+		l.add(now, dropped{f.Why, at, from, size, f.Err})
+	}
+	return !f.Drops
+}
+
+// shed drops a stranger's datagram because the loop is overloaded. The first of many is logged as any drop is. The
+// others are only counted, since this path must be the cheapest.
+func (l *dropLog) shed(now time.Time, b *admission.Backlog, listener *listener, from netip.AddrPort, size int) {
+	if b.Tell() {
+		l.add(now, dropped{stats.DropOverload, listener, from, size, nil})
+		return
+	}
+	l.turn++
+	l.has(stats.FateDropped)
+	l.counters.Drops[stats.DropOverload]++
+	listener.drops.Drops[stats.DropOverload]++
+	l.journal.lines.suppressed[stats.DropOverload]++
 }
 
 // count counts a drop, remembers it, and logs it within the journal's limits.

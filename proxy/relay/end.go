@@ -113,7 +113,7 @@ func (r *Relay) remove(now time.Time, e *Entry, blame stats.Party, why codec.Rea
 	r.counters.Closed++
 	s.tally.End(blame, why, hasJoined)
 	r.retired.left(s.listener)
-	r.guard.discharge(&s.meter, e.Key.Client.Addr())
+	r.guard.Discharge(&s.meter, e.Key.Client.Addr())
 	r.table.Remove(e)
 }
 

@@ -56,23 +56,6 @@ func JudgeSources(s *Settings, set *filter.Set, a netip.Addr) []SourceWhy {
 	return all
 }
 
-// why returns the bans, rules and limits that decide about an address without a session. It changes nothing.
-func (g *guard) why(now time.Time, a netip.Addr) Why {
-	a = a.Unmap().WithZone("")
-	set := g.filters.set
-	w := Why{Address: a, Place: set.Place(a), Sources: JudgeSources(g.settings, set, a), Drops: g.drops.recent.Of(a, nil)}
-	if ban := g.bans.Find(now, a); ban != nil {
-		copied := *ban
-		w.Ban = &copied
-	}
-	for _, rules := range [][]*rule{g.limits.strangers, g.limits.handshakes[0], g.limits.handshakes[1]} {
-		for _, l := range rules {
-			w.note(l, *l.bucket(a, g.settings.Networks), g.sinceStart(now), 0)
-		}
-	}
-	return w
-}
-
 // Of returns a visit that adds the sessions of the address, and the limits that they have used up.
 func (w *Why) Of(a netip.Addr) Visit {
 	a = a.Unmap().WithZone("")
@@ -81,36 +64,33 @@ func (w *Why) Of(a netip.Addr) Visit {
 			return looked
 		}
 		w.Sessions = append(w.Sessions, r.Describe(now, e))
-		r.guard.whySession(now, w, &e.Value.meter, e.Value.serial)
+		w.note(r.guard.UsedUpBy(now, &e.Value.meter), e.Value.serial)
 		return e.Value.costOfCopy()
 	}
 }
 
-// whySession adds the limits that a session has used up.
-func (g *guard) whySession(now time.Time, w *Why, m *meter, id SessionID) {
-	limits := &g.limits
-	for _, rules := range [][]*rule{limits.datagrams, limits.accepted, limits.messages} {
-		for _, l := range rules {
-			w.note(l, g.at(m, l.Per).buckets[l.Of], g.sinceStart(now), id)
-		}
-	}
-	for _, l := range limits.queues {
-		if g.at(m, l.Per).queued >= l.Rate.PerSecond {
-			w.Limits = append(w.Limits, LimitWhy{l.String(), l.Verdict, id})
+// note adds limits that are used up: those of a session, or with the ID 0 those of strangers.
+func (w *Why) note(used []ratelimit.Limit, id SessionID) {
+	for i := range used {
+		one := LimitWhy{used[i].String(), used[i].Verdict, id}
+		if !slices.Contains(w.Limits, one) {
+			w.Limits = append(w.Limits, one)
 		}
 	}
 }
 
-// note adds a limit if its bucket would not let one more pass. b is a copy of the bucket.
-func (w *Why) note(l *rule, b ratelimit.Bucket, now time.Duration, id SessionID) {
-	one := LimitWhy{l.String(), l.Verdict, id}
-	if !b.Take(now, l.Rate, 1) && !slices.Contains(w.Limits, one) {
-		w.Limits = append(w.Limits, one)
+// Why returns the bans, rules and limits that decide about an address without a session. It changes nothing.
+func (r *Relay) Why(now time.Time, a netip.Addr) Why {
+	a = a.Unmap().WithZone("")
+	set := r.guard.Rules()
+	w := Why{Address: a, Place: set.Place(a), Sources: JudgeSources(r.settings, set, a), Drops: r.drops.recent.Of(a, nil)}
+	if ban := r.guard.Bans.Find(now, a); ban != nil {
+		copied := *ban
+		w.Ban = &copied
 	}
+	w.note(r.guard.UsedUp(now, a), 0)
+	return w
 }
-
-// Why returns the bans, rules and limits that decide about an address without a session.
-func (r *Relay) Why(now time.Time, a netip.Addr) Why { return r.guard.why(now, a) }
 
 // Add joins what another Relay says of the address.
 func (w *Why) Add(o *Why) {

@@ -7,9 +7,9 @@ import (
 	"tidegate/codec"
 	"tidegate/internal/netio"
 	"tidegate/internal/record"
+	"tidegate/proxy/relay/admission"
 	"tidegate/proxy/relay/saved"
 	"tidegate/proxy/stats"
-	"tidegate/ratelimit"
 )
 
 // Exporter writes the sessions of a Relay as records, at one moment. The Relay can go on afterwards, for example if a
@@ -164,20 +164,21 @@ func (x *Exporter) sent(p *path) (all []record.Moment) {
 	return all
 }
 
-func (x *Exporter) meter(m *meter) saved.Meter {
-	v := saved.Meter{Own: x.buckets(&m.own)}
-	if m.address != nil {
-		v.Address, v.Network = x.buckets(m.address), x.buckets(m.network)
+func (x *Exporter) meter(m *admission.Meter) saved.Meter {
+	own, address, network := m.Buckets()
+	v := saved.Meter{Own: x.buckets(own)}
+	if address != nil {
+		v.Address, v.Network = x.buckets(address), x.buckets(network)
 	}
 	return v
 }
 
-// buckets returns the times until which a node's buckets are used up, or nil if all are full.
-func (x *Exporter) buckets(n *node) (all []record.Moment) {
-	for i, b := range n.buckets {
-		if m := momentOfBucket(x.now, x.relay.guard.start, b); m != 0 {
+// buckets returns the times until which buckets are used up, or nil if all are full.
+func (x *Exporter) buckets(buckets *admission.Buckets) (all []record.Moment) {
+	for i, b := range buckets {
+		if m := momentOfBucket(x.now, x.relay.guard.Start(), b); m != 0 {
 			if all == nil {
-				all = make([]record.Moment, len(n.buckets))
+				all = make([]record.Moment, len(buckets))
 			}
 			all[i] = m
 		}
@@ -205,8 +206,8 @@ func (x *Exporter) body(e *Entry, room *exportRoom) {
 		Hello:        saved.Hello{Data: s.hello.Data, Pad: s.hello.Pad, Identity: s.hello.Identity, Version: s.hello.Version},
 		KnownClients: s.knownClients, Rates: x.rates(s),
 		Trust: saved.Trust{
-			Proof: s.trust.proof, Answered: s.trust.answered, Guessed: s.trust.guessed, Unbound: s.trust.unbound,
-			Credit: s.trust.credit, Bucket: momentOfBucket(now, x.relay.sockets.allowance.born, s.trust.bucket),
+			Proof: s.trust.Proof, Answered: s.trust.Answered, Guessed: s.trust.Guessed, Unbound: s.trust.Unbound,
+			Credit: s.trust.Credit, Bucket: momentOfBucket(now, x.relay.sockets.allowance.Born(), s.trust.Bucket),
 		},
 		SampleDue: record.MomentOf(now, x.relay.samples.born.Add(s.sampleDue)),
 		AskedAt:   record.MomentOf(now, x.relay.born.Add(s.askedAt)),
@@ -252,7 +253,7 @@ func (x *Exporter) side(s *side, room *[]byte) saved.Side {
 
 // rates returns the state of the rules with a rate.
 func (x *Exporter) rates(s *session) (all []record.Moment) {
-	for _, at := range s.rates.UsedUp(x.relay.guard.filters.set) {
+	for _, at := range s.rates.UsedUp(x.relay.guard.Rules()) {
 		if !at.After(x.now) {
 			at = time.Time{}
 		}
@@ -260,6 +261,3 @@ func (x *Exporter) rates(s *session) (all []record.Moment) {
 	}
 	return all
 }
-
-// The buckets of a node and of a record are the same.
-var _ [ratelimit.ReliableMessages + 1]ratelimit.Bucket = node{}.buckets

@@ -10,6 +10,7 @@ import (
 	"tidegate/internal/filter"
 	"tidegate/internal/testkit/allocs"
 	"tidegate/internal/testkit/simnet"
+	"tidegate/proxy/relay/admission"
 	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
 )
@@ -47,7 +48,7 @@ func TestSourceRulesDecideWhoComes(t *testing.T) {
 		w.join(codec.Hello{})
 		w.connect(codec.Hello{})
 		w.Run(time.Second)
-		counts := w.proxy.relay.guard.ruleCounts()
+		counts := w.proxy.relay.guard.RuleCounts()
 		dropped := w.drops(stats.DropSourceRule)
 		if said != 0 || dropped == 0 || w.proxy.relay.table.Len() != 1 {
 			t.Errorf("%s: %d datagrams to who is kept out, %d dropped, %d sessions",
@@ -68,7 +69,7 @@ func TestNewRulesEndSessions(t *testing.T) {
 	w.reload(func(s *Settings) { s.Filter = rules(t, filter.Rules{Sources: []filter.Source{keep}}) })
 	w.join(codec.Hello{})
 	w.Run(time.Second)
-	before := w.proxy.relay.guard.ruleCounts()[0].Matches
+	before := w.proxy.relay.guard.RuleCounts()[0].Matches
 	if before == 0 {
 		t.Fatal("the rules of a reload do nothing")
 	}
@@ -77,8 +78,8 @@ func TestNewRulesEndSessions(t *testing.T) {
 	}}))
 	w.await("told", time.Second, p.gone)
 	w.echoes(other, "still here")
-	want := []RuleCount{{"source", "out", 0}, {"source", "all", before}}
-	got := w.proxy.relay.guard.ruleCounts()
+	want := []admission.RuleCount{{Kind: "source", Name: "out"}, {Kind: "source", Name: "all", Matches: before}}
+	got := w.proxy.relay.guard.RuleCounts()
 	got[0].Matches = 0 // the player asks whether its server is there
 	if !slices.Equal(got, want) {
 		t.Errorf("counts %v, want %v", got, want)
@@ -114,7 +115,7 @@ func TestMessageRules(t *testing.T) {
 		if banned := w.bans().Find(w.Now(), p.addr.Addr()) != nil; banned != c.banned {
 			t.Errorf("%s: banned %v, want %v", c.verdict, banned, c.banned)
 		}
-		if got := w.proxy.relay.guard.ruleCounts()[0].Matches; got != 1 {
+		if got := w.proxy.relay.guard.RuleCounts()[0].Matches; got != 1 {
 			t.Errorf("%s: %d matches, want 1", c.verdict, got)
 		}
 		want := uint64(1)
@@ -145,9 +146,9 @@ func TestRulesDoNotAllocate(t *testing.T) {
 	}
 	l, stranger := p.world.proxy.relay.listeners[0], netip.MustParseAddrPort("203.0.113.9:4000")
 	for range 10 {
-		p.world.proxy.relay.guard.mayEnter(p.now, l, stranger, nil)
+		p.world.proxy.relay.recognise(p.now, l, stranger, nil)
 	}
-	if n := allocs.PerRun(200, func() { p.world.proxy.relay.guard.mayEnter(p.now, l, stranger, nil) }); n != 0 {
+	if n := allocs.PerRun(200, func() { p.world.proxy.relay.recognise(p.now, l, stranger, nil) }); n != 0 {
 		t.Errorf("%v allocations for a newcomer", n)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"tidegate/internal/testkit/heavy"
 	"tidegate/internal/testkit/simnet"
 	"tidegate/internal/units"
+	"tidegate/proxy/relay/admission"
 	"tidegate/ratelimit"
 )
 
@@ -108,9 +109,9 @@ func TestForgedLifeFactor(t *testing.T) {
 						for _, played := range []bool{false, true} {
 							factor := forgedFactor(t, client, server, admit, f, played)
 							worst = max(worst, factor)
-							if factor > amplification {
+							if factor > admission.Amplification {
 								t.Errorf("to %v, admit %d, %s, played before %v: factor %.1f, want at most %d",
-									server, admit, f.name, played, factor, amplification)
+									server, admit, f.name, played, factor, admission.Amplification)
 							}
 						}
 					}
@@ -127,7 +128,7 @@ func forgedFactor(t *testing.T, client, server member, admit Admit, f forgery, p
 	route.Admit = admit
 	w := newWorldWith(t, 1, simnet.Weather{Latency: 10 * time.Millisecond}, client.Protocol, route, func(s *Settings) {
 		s.Answers = ratelimit.Rates{Overall: 1, Network: 1}
-		s.Unproved = Unproved{Session: 1, Network: 1, Overall: 1}
+		s.Unproved = admission.Unproved{Session: 1, Network: 1, Overall: 1}
 	})
 	w.servers[0].react = w.chatters(server, client)
 	honest := netip.MustParseAddrPort("10.9.9.9:5000")
@@ -163,7 +164,7 @@ type victimOf struct {
 
 // forge sends a datagram in the victim's name.
 func (v *victimOf) forge(w *world, after time.Duration, datagram []byte) {
-	w.After(after, func() { v.asked += wireSize(v.addr, len(datagram)) })
+	w.After(after, func() { v.asked += admission.WireSize(v.addr, len(datagram)) })
 	w.Inject(after, v.addr, listenerAddr, bytes.Clone(datagram))
 }
 
@@ -171,7 +172,7 @@ func (v *victimOf) watch(w *world) {
 	w.SetPath(listenerAddr, v.addr, simnet.Weather{Loss: 1})
 	w.SetTap(func(from, to netip.AddrPort, datagram []byte) {
 		if from == listenerAddr && to == v.addr {
-			v.told += wireSize(to, len(datagram))
+			v.told += admission.WireSize(to, len(datagram))
 		}
 	})
 }

@@ -162,7 +162,7 @@ func TestForwardingEnds(t *testing.T) {
 	}{
 		{"ban", func(p *plainRelay) {
 			a := playerAddr(1).Addr()
-			p.relay.guard.bans.Add(ratelimit.Ban{Prefix: netip.PrefixFrom(a, a.BitLen())})
+			p.relay.guard.Bans.Add(ratelimit.Ban{Prefix: netip.PrefixFrom(a, a.BitLen())})
 			p.relay.EnforceBans(p.now)
 		}},
 		{"kick", func(p *plainRelay) {

@@ -143,7 +143,7 @@ func (w *fuzzWorld) play(story []byte) []byte {
 		}
 	case relayBan:
 		p := w.players[next()%2]
-		w.relay.guard.bans.Offend(w.now, p.addr.Addr(), "story")
+		w.relay.guard.Bans.Offend(w.now, p.addr.Addr(), "story")
 		w.relay.EnforceBans(w.now)
 		w.flush()
 	case relayKick:

@@ -12,6 +12,7 @@ import (
 	"tidegate/internal/netio"
 	"tidegate/internal/testkit/simnet"
 	"tidegate/internal/upstream"
+	"tidegate/proxy/relay/admission"
 	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
 	sessions "tidegate/session"
@@ -77,7 +78,7 @@ func newFuzzPair(clients, upstreams codec.Protocol, admit Admit, mode Mode, hold
 			Sessions: fuzzSessions, HalfOpen: fuzzSessions, HalfOpenAddress: 2, HalfOpenNetwork: 3, NetworkV4: 24, NetworkV6: 56,
 		},
 		HandshakeTimeout: 15 * time.Second, IdleTimeout: 30 * time.Second, DrainTimeout: 3 * time.Second,
-		Unproved: Unproved{},
+		Unproved: admission.Unproved{},
 		Bounds: []ratelimit.Limit{
 			{Of: ratelimit.Packets, Rate: ratelimit.Rate{PerSecond: 500, Burst: 500}, Verdict: ratelimit.Drop},
 		},
@@ -403,8 +404,8 @@ func (w *fuzzWorld) end() {
 			w.t.Fatalf("server %v has %d sessions after the drain", s.Addr, s.Sessions)
 		}
 	}
-	if g := &r.guard; len(g.addresses) != 0 || len(g.networks) != 0 {
-		w.t.Fatalf("%d addresses and %d networks are counted after the drain", len(g.addresses), len(g.networks))
+	if n := r.guard.Counts(); n.Addresses != 0 || n.Networks != 0 {
+		w.t.Fatalf("%d addresses and %d networks are counted after the drain", n.Addresses, n.Networks)
 	}
 	if n := len(r.presence.sessions); n != 0 {
 		w.t.Fatalf("%d identities are present after the drain", n)

@@ -11,6 +11,7 @@ import (
 	"tidegate/codec/rtype"
 	"tidegate/internal/testkit/heavy"
 	"tidegate/internal/testkit/simnet"
+	"tidegate/proxy/relay/admission"
 	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
 	sessions "tidegate/session"
@@ -341,8 +342,8 @@ func TestSessionsOfAnAddressCountTogether(t *testing.T) {
 	}
 	w.proxy.relay.Drain(w.Now())
 	w.await("drained", 10*time.Second, w.proxy.relay.Drained)
-	if g := &w.proxy.relay.guard; len(g.addresses)+len(g.networks) > 0 || g.all.sessions != 0 {
-		t.Errorf("remembered are %d addresses, %d networks, %d sessions", len(g.addresses), len(g.networks), g.all.sessions)
+	if counts := w.proxy.relay.guard.Counts(); counts != (admission.Counts{}) {
+		t.Errorf("remembered are %+v", counts)
 	}
 }
 
@@ -369,8 +370,8 @@ func TestQueuedBytes(t *testing.T) {
 	}
 	w.stillPlays(other, codec.Message{Payload: []byte{0x86}, Mode: codec.ReliableOrdered})
 	w.Run(30 * time.Second)
-	if g := &w.proxy.relay.guard; g.all.queued > 1000 {
-		t.Errorf("%d bytes are still counted", g.all.queued)
+	if n := w.proxy.relay.guard.Counts().Queued; n > 1000 {
+		t.Errorf("%d bytes are still counted", n)
 	}
 }
 

@@ -196,7 +196,7 @@ func TestHeadersDoNotAllocate(t *testing.T) {
 	l := c.second.relay.listeners[0]
 	datagram := HeadersEvery.preamble(playerAddr(0), listenerAddr).header
 	if n := allocs.PerRun(1000, func() {
-		if _, _, fault := l.proxies.unwrap(upstreamSocketAddr(0), datagram); fault.drops {
+		if _, _, fault := l.proxies.unwrap(upstreamSocketAddr(0), datagram); fault.Drops {
 			t.Fatal("a header was not taken")
 		}
 	}); n != 0 {

@@ -10,7 +10,9 @@ import (
 	"tidegate/codec"
 	"tidegate/codec/enet"
 	"tidegate/internal/testkit/simnet"
+	"tidegate/proxy/relay/admission"
 	"tidegate/proxy/stats"
+	"tidegate/ratelimit"
 	sessions "tidegate/session"
 )
 
@@ -59,7 +61,7 @@ type hoardWorld struct {
 	most   int // bytes held at any time
 }
 
-func newHoardWorld(t *testing.T, bounds HeldBounds) *hoardWorld {
+func newHoardWorld(t *testing.T, bounds admission.HeldBounds) *hoardWorld {
 	w := &hoardWorld{world: newWorldWith(t, 1, simnet.Weather{Latency: 5 * time.Millisecond}, raknet6(),
 		defaultRoute(raknet6()), func(s *Settings) {
 			s.Held = bounds
@@ -73,7 +75,7 @@ func newHoardWorld(t *testing.T, bounds HeldBounds) *hoardWorld {
 
 // watch looks at the account all the time.
 func (w *hoardWorld) watch() {
-	w.most = max(w.most, w.proxy.relay.held.total)
+	w.most = max(w.most, w.proxy.relay.held.Figures().Overall)
 	checkHoldings(w.t, w.proxy.relay)
 	w.After(10*time.Millisecond, w.watch)
 }
@@ -126,28 +128,20 @@ func (w *hoardWorld) checkHonest() {
 // checkHoldings counts the held memory of all sessions again, and compares it with the account.
 func checkHoldings(t testing.TB, r *Relay) {
 	t.Helper()
-	total, byAddress := 0, make(map[netip.Prefix]int)
+	const leastHolding = 2 << 10 // sessions with less do not count at their address
+	total, addresses := 0, make(map[netip.Prefix]bool)
 	for e := range r.table.All {
 		if e.Value.isRelayed() {
 			continue
 		}
-		own := &e.Value.holding
-		total += int(own.bytes)
-		if own.of != nil {
-			byAddress[own.of.address] += int(own.bytes)
-			if own.of.sessions[own.at] != e {
-				t.Errorf("session %v is not at its place", e.Key.Client)
-			}
+		bytes := e.Value.holding.Bytes()
+		if total += bytes; bytes >= leastHolding {
+			addresses[ratelimit.Networks{V4: 32, V6: 64}.Of(e.Key.Client.Addr())] = true
 		}
 	}
-	if total != r.held.total || len(byAddress) != len(r.held.addresses) || len(byAddress) != len(r.held.largest) {
-		t.Errorf("%d bytes of %d addresses are held; the account has %d of %d", total, len(byAddress), r.held.total,
-			len(r.held.addresses))
-	}
-	for at, of := range r.held.largest {
-		if of.bytes != byAddress[of.address] || of.at != at || of.bytes > r.held.largest[0].bytes {
-			t.Errorf("%v holds %d bytes, counted as %d", of.address, byAddress[of.address], of.bytes)
-		}
+	if n := r.held.Figures().Overall; total != n || len(addresses) != r.held.Addresses() {
+		t.Errorf("%d bytes of %d addresses are held; the account has %d of %d", total, len(addresses), n,
+			r.held.Addresses())
 	}
 }
 
@@ -155,17 +149,18 @@ func checkHoldings(t testing.TB, r *Relay) {
 // other addresses. The account never exceeds its bound, hoarders end, and honest players notice nothing.
 func TestHeldBytesAreBounded(t *testing.T) {
 	const session, address, overall = 600 << 10, 1 << 20, 2 << 20
+	bounds := admission.HeldBounds{Session: session, Address: address, Overall: overall}
 	for _, test := range []struct {
 		name      string
 		addresses int
 		each      int
-		bounds    HeldBounds
+		bounds    admission.HeldBounds
 		most      int
 	}{
-		{"one session", 1, 1, HeldBounds{Session: 200 << 10}, 200 << 10},
-		{"one address", 1, 10, HeldBounds{session, address, overall}, address},
-		{"many addresses", 10, 2, HeldBounds{session, address, overall}, overall},
-		{"many addresses with one session", 20, 1, HeldBounds{session, address, overall}, overall},
+		{"one session", 1, 1, admission.HeldBounds{Session: 200 << 10}, 200 << 10},
+		{"one address", 1, 10, bounds, address},
+		{"many addresses", 10, 2, bounds, overall},
+		{"many addresses with one session", 20, 1, bounds, overall},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			w := newHoardWorld(t, test.bounds)
@@ -187,69 +182,26 @@ func TestHeldBytesAreBounded(t *testing.T) {
 				p.conn.Close(w.Now(), codec.Goodbye{Reason: codec.Closed})
 			}
 			w.Run(30 * time.Second)
-			if h := &w.proxy.relay.held; h.total != 0 || len(h.largest) != 0 {
-				t.Errorf("%d bytes are held after all have left", h.total)
+			if h := &w.proxy.relay.held; h.Figures().Overall != 0 || h.Addresses() != 0 {
+				t.Errorf("%d bytes are held after all have left", h.Figures().Overall)
 			}
 		})
 	}
 }
 
-// TestHoldersShareAnAddress has sessions of one address on many loops, and one of another address. The first address
-// has its bound once, and not on each loop. It is counted until it holds nothing on any loop.
-func TestHoldersShareAnAddress(t *testing.T) {
-	const loops, each, bound = 8, 10 << 10, 32 << 10
-	shared := new(Holders)
-	relays, sessions := make([]*holdings, loops), make([]*Entry, loops)
-	session := func(host byte) *Entry {
-		e := &Entry{Value: session{terminated: new(terminated)}}
-		e.Key.Client = netip.AddrPortFrom(netip.AddrFrom4([4]byte{192, 0, 2, host}), 1)
-		return e
-	}
-	exceeded := 0
-	for i := range relays {
-		relays[i], sessions[i] = &holdings{bounds: HeldBounds{Address: bound}, shared: shared}, session(1)
-		relays[i].set(sessions[i], each)
-		other := session(2)
-		relays[i].set(other, 3<<10)
-		if victim, _ := relays[i].excess(other); victim != nil {
-			t.Errorf("loop %d: another address has to give way", i)
-		}
-		if victim, why := relays[i].excess(sessions[i]); victim != nil {
-			exceeded++
-			if victim != sessions[i] || why != errHeldAddress {
-				t.Errorf("loop %d: %v has to give way: %v", i, victim.Key.Client, why)
-			}
-			relays[i].set(victim, 0)
-		}
-		relays[i].set(other, 0)
-		if most := relays[i].figures().Address; most > bound+each {
-			t.Errorf("loop %d: one address holds %d bytes", i, most)
-		}
-	}
-	if want := loops - bound/each; exceeded != want {
-		t.Errorf("%d sessions have to give way, want %d", exceeded, want)
-	}
-	for i, h := range relays {
-		h.set(sessions[i], 0)
-	}
-	if n := len(shared.addresses); n != 0 {
-		t.Errorf("%d addresses are counted at the end", n)
-	}
-}
-
 // TestHoldersOfConnectData has forged clients ask for sessions with long connect data. It is counted, and no holder.
 func TestHoldersOfConnectData(t *testing.T) {
-	w := newHoardWorld(t, HeldBounds{Session: 64 << 10, Address: 64 << 10, Overall: 64 << 10})
+	w := newHoardWorld(t, admission.HeldBounds{Session: 64 << 10, Address: 64 << 10, Overall: 64 << 10})
 	datagram := append([]byte{2}, bytes.Repeat([]byte{9}, 1000)...)
 	for i := range 40 {
 		w.Inject(0, strangerAddr(i), listenerAddr, datagram)
 	}
 	w.Run(100 * time.Millisecond)
-	if h := &w.proxy.relay.held; h.total < 40*1000 || len(h.largest) != 0 {
-		t.Errorf("%d bytes of 40 clients are counted, with %d holders", h.total, len(h.largest))
+	if h := &w.proxy.relay.held; h.Figures().Overall < 40*1000 || h.Addresses() != 0 {
+		t.Errorf("%d bytes of 40 clients are counted, with %d holders", h.Figures().Overall, h.Addresses())
 	}
 	w.Run(time.Minute)
-	if n := w.proxy.relay.held.total; n != 0 {
+	if n := w.proxy.relay.held.Figures().Overall; n != 0 {
 		t.Errorf("%d bytes are held after the handshakes' time", n)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"tidegate/internal/netio"
 	"tidegate/internal/record"
 	"tidegate/internal/upstream"
+	"tidegate/proxy/relay/admission"
 	"tidegate/proxy/relay/saved"
 	"tidegate/proxy/stats"
 	sessions "tidegate/session"
@@ -143,7 +144,7 @@ func (c *candidate) check(i *Importer) error {
 		c.terminated = &terminated{
 			pending: &pending{body: v.Body, at: at, identity: v.Identity}, origin: serversID,
 		}
-		c.trust.answered = v.Known
+		c.trust.Answered = v.Known
 	default:
 		if err := c.restoreWhole(i); err != nil {
 			return err
@@ -312,8 +313,8 @@ func (c *candidate) enter(i *Importer) {
 	if s.life.hasJoined() {
 		s.tally.Established++
 	}
-	r.guard.enroll(&s.meter, v.Client.Addr())
-	r.guard.recall(c.at, &s.meter, &v.Meter)
+	r.guard.Enroll(&s.meter, v.Client.Addr())
+	recallMeter(c.at, &r.guard, &s.meter, &v.Meter)
 	if v.Cause != "" {
 		r.journal.causes[s.serial] = v.Cause
 	}
@@ -355,19 +356,20 @@ func (c *candidate) resume(i *Importer, e *Entry) {
 	r.dirty.mark(e)
 }
 
-// recall sets the buckets of a session, its address and its network to those of a record.
-func (g *guard) recall(now time.Time, m *meter, v *saved.Meter) {
-	m.own.recall(now, g.start, v.Own)
-	if m.address != nil {
-		m.address.recall(now, g.start, v.Address)
-		m.network.recall(now, g.start, v.Network)
+// recallMeter sets the buckets of a session, its address and its network to those of a record.
+func recallMeter(now time.Time, g *admission.Guard, m *admission.Meter, v *saved.Meter) {
+	own, address, network := m.Buckets()
+	recallBuckets(now, g.Start(), own, v.Own)
+	if address != nil {
+		recallBuckets(now, g.Start(), address, v.Address)
+		recallBuckets(now, g.Start(), network, v.Network)
 	}
 }
 
-// recall sets a node's buckets to those of a record, where these are used up longer.
-func (n *node) recall(now, start time.Time, all []record.Moment) {
-	for i := range min(len(all), len(n.buckets)) {
-		n.buckets[i] = max(n.buckets[i], bucketOf(now, start, all[i]))
+// recallBuckets sets buckets to those of a record, where these are used up longer.
+func recallBuckets(now, start time.Time, buckets *admission.Buckets, all []record.Moment) {
+	for i := range min(len(all), len(buckets)) {
+		buckets[i] = max(buckets[i], bucketOf(now, start, all[i]))
 	}
 }
 

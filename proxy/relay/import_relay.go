@@ -9,6 +9,7 @@ import (
 	"tidegate/internal/record"
 	"tidegate/internal/stray"
 	"tidegate/proxy/bridge"
+	"tidegate/proxy/relay/admission"
 	"tidegate/proxy/relay/saved"
 )
 
@@ -32,8 +33,8 @@ func (i *Importer) shared(b []byte, open func(addr netip.AddrPort) (netio.Socket
 	r.samples.tallies.Restore(v.Tallies)
 	r.samples.toClients.Restore(v.Clients)
 	r.samples.toUpstreams.Restore(v.Upstreams)
-	r.guard.all.recall(i.now, r.guard.start, v.Meter)
-	r.backlog.lossy = v.Lossy.Time(i.now)
+	recallBuckets(i.now, r.guard.Start(), r.guard.Overall(), v.Meter)
+	r.backlog.Lossy = v.Lossy.Time(i.now)
 	r.draining, r.drainBy, r.farewell = v.Draining, v.DrainBy.Time(i.now), v.Farewell
 	if r.shard.index == 0 {
 		r.pools.Restore(i.now, v.Pools)
@@ -42,7 +43,7 @@ func (i *Importer) shared(b []byte, open func(addr netip.AddrPort) (netio.Socket
 		}
 	}
 	for _, rule := range v.Rules {
-		r.guard.filters.recall(RuleCount(rule))
+		r.guard.RecallCount(admission.RuleCount(rule))
 	}
 	for _, w := range v.Paths {
 		i.window(&w)

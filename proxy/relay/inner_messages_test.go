@@ -132,7 +132,7 @@ func TestFiltersJudgeInnerMessages(t *testing.T) {
 		n := f.most(10)
 		w.send(from, f.pack(666, 666+n-1))
 		w.Run(500 * time.Millisecond)
-		matches := w.proxy.relay.guard.ruleCounts()[0].Matches
+		matches := w.proxy.relay.guard.RuleCounts()[0].Matches
 		if got := len(to.received()); got != int(n)-1 || matches != 1 || w.drops(stats.DropMessageRule) != 1 {
 			t.Errorf("%d of %d arrived, want all but one; %d matches, %d drops", got, n, matches,
 				w.drops(stats.DropMessageRule))
@@ -154,7 +154,7 @@ func TestPacketRulesSeeEnvelopes(t *testing.T) {
 		n := f.most(10)
 		w.send(from, f.pack(1, n))
 		w.Run(500 * time.Millisecond)
-		if got := w.proxy.relay.guard.ruleCounts()[0].Matches; got != uint64(n) || len(to.received()) != 0 {
+		if got := w.proxy.relay.guard.RuleCounts()[0].Matches; got != uint64(n) || len(to.received()) != 0 {
 			t.Errorf("%d matches for %d messages, and %d arrived", got, n, len(to.received()))
 		}
 	})
@@ -254,7 +254,7 @@ func TestUnwrappingStopsWithTheSession(t *testing.T) {
 		if got := len(to.received()); got != 4 && f.near.Spec().Modes.AnyReliable() {
 			t.Errorf("%d arrived, want the 4 before the fault", got)
 		}
-		if got := w.proxy.relay.guard.ruleCounts()[0].Matches; got != 1 {
+		if got := w.proxy.relay.guard.RuleCounts()[0].Matches; got != 1 {
 			t.Errorf("%d messages were judged by the rule, want 1", got)
 		}
 	})

@@ -56,7 +56,7 @@ func (k *known) remove(l *listener, client netip.AddrPort) {
 
 // proved reports whether the client has proved its address.
 func (s *session) proved() bool {
-	switch s.trust.proof {
+	switch s.trust.Proof {
 	case codec.ProvedAccept:
 		return true
 	case codec.ProvedConnect:
@@ -71,19 +71,12 @@ func (s *session) proved() bool {
 }
 
 // reviewTrust checks whether the client has answered by now. heard says that the client was connected, and its
-// connection has just accepted a datagram from it. A protocol without proof has no better sign. The result is true if
-// the client has answered just now.
+// connection has just accepted a datagram from it. The result is true if the client has answered just now.
 func (t sessionTable) reviewTrust(e *Entry, k *known, heard bool) bool {
 	s := &e.Value
-	proved := s.proved()
-	if proved {
-		s.trust.unbound = true
-	}
-	if s.trust.answered || !proved && !heard && (!s.client.up || s.trust.mayBeSilent()) {
+	if !s.trust.Review(s.proved(), s.client.up, heard) {
 		return false
 	}
-	s.trust.answered = true
-	s.trust.unbound = s.trust.unbound || !s.trust.mayBeSilent() && !s.trust.guessed
 	t.Prove(e)
 	k.add(s.listener, e.Key.Client)
 	t.settleDown(e)
@@ -94,7 +87,7 @@ func (t sessionTable) reviewTrust(e *Entry, k *known, heard bool) bool {
 // Where the protocol has no proof, a forged client can seem connected.
 func (t sessionTable) settleDown(e *Entry) {
 	s := &e.Value
-	if s.trust.answered && s.client.up && s.upstream.up && !s.isEnding() {
+	if s.trust.Answered && s.client.up && s.upstream.up && !s.isEnding() {
 		t.Establish(e)
 	}
 }

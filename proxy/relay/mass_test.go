@@ -156,7 +156,7 @@ func moveAll(r *Relay, now time.Time, pool *upstream.Pool, from netip.AddrPort) 
 
 // whyOf is the Relay's part of Server.Why.
 func whyOf(r *Relay, now time.Time, a netip.Addr) Why {
-	w := r.guard.why(now, a)
+	w := r.Why(now, a)
 	visitAll(r, now, w.Of(a))
 	return w
 }

@@ -8,6 +8,7 @@ import (
 	"tidegate/codec"
 	"tidegate/internal/netio"
 	"tidegate/proxy/bridge"
+	"tidegate/proxy/relay/admission"
 	"tidegate/proxy/stats"
 	sessions "tidegate/session"
 )
@@ -15,7 +16,7 @@ import (
 // newcomer handles a datagram from an address without a session. It closes a stream that gets no session, unless the
 // client may ask again.
 func (r *Relay) newcomer(now time.Time, l *listener, s netio.Socket, from netip.AddrPort, datagram []byte) {
-	entry := r.guard.recognise(now, l, from, datagram)
+	entry := r.recognise(now, l, from, datagram)
 	switch {
 	case entry != nil && l.route.Mode == ModeRelay:
 		if !r.sockets.answerList(now, l, entry, s, from, datagram) {
@@ -39,14 +40,14 @@ func (r *Relay) newcomer(now time.Time, l *listener, s netio.Socket, from netip.
 }
 
 // recognise finds the protocol of a new client's datagram, or drops the datagram.
-func (g *guard) recognise(now time.Time, l *listener, from netip.AddrPort, datagram []byte) *protocolEntry {
-	if !g.mayEnter(now, l, from, datagram) {
+func (r *Relay) recognise(now time.Time, l *listener, from netip.AddrPort, datagram []byte) *protocolEntry {
+	if !r.drops.passes(now, l, from, len(datagram), r.guard.MayEnter(now, l.name, from, len(datagram))) {
 		return nil
 	}
 	entry := l.sniff(datagram)
 	if entry == nil {
 		why, cause := strangeness(l, datagram)
-		g.drops.add(now, dropped{why, l, from, len(datagram), cause})
+		r.drops.add(now, dropped{why, l, from, len(datagram), cause})
 	}
 	return entry
 }
@@ -102,8 +103,8 @@ func (r *Relay) greet(now time.Time, l *listener, entry *protocolEntry, s netio.
 	proved := entry.proof == codec.ProvedAccept
 	full := r.table.room(now, from, proved)
 	closed := r.draining || l.retired
-	if !proved && (r.guard.mustWait(now, r.draining, l, from, len(datagram), full) ||
-		!r.guard.mayAsk(now, l, from, len(datagram), false)) {
+	if !proved && (r.mustWait(now, l, from, len(datagram), full) ||
+		!r.mayAsk(now, l, from, len(datagram), false)) {
 		return mayRepeat
 	}
 	if full != nil || closed {
@@ -129,12 +130,18 @@ func (r *Relay) greet(now time.Time, l *listener, entry *protocolEntry, s netio.
 	case full != nil || closed: // the protocol has no refusal
 		_, why := l.whyFull(r.draining, full)
 		r.drops.add(now, dropped{why, l, from, len(datagram), full})
-	case proved && !r.guard.mayAsk(now, l, from, len(datagram), true):
+	case proved && !r.mayAsk(now, l, from, len(datagram), true):
 		return mayRepeat
 	case r.open(now, l, entry, s, from, len(datagram), conn):
 		return taken
 	}
 	return turnedAway
+}
+
+// mayAsk judges a new client that asks for a session, and drops its datagram if it may not.
+func (r *Relay) mayAsk(now time.Time, l *listener, from netip.AddrPort, size int, proved bool) bool {
+	halfFull := 2*r.table.HalfOpen() >= r.settings.Limits.HalfOpen
+	return r.drops.passes(now, l, from, size, r.guard.MayAsk(now, from, size, proved, halfFull))
 }
 
 // answerList answers a server list that asks through a relay. It reports whether the datagram is such a question. It
@@ -163,9 +170,11 @@ func (o *outlet) answerList(now time.Time, l *listener, entry *protocolEntry, s 
 func (r *Relay) open(now time.Time, l *listener, entry *protocolEntry, s netio.Socket, from netip.AddrPort, size int,
 	conn codec.Conn) bool {
 	e, err := r.add(now, l, entry, s, from, &terminated{
-		bridge:  entry.bridge,
-		client:  side{Sender: bridge.Sender{Conn: conn}},
-		trust:   trust{proof: entry.proof, guessed: entry.guessed, unbound: r.settings.Unproved.trusts(from.Addr())},
+		bridge: entry.bridge,
+		client: side{Sender: bridge.Sender{Conn: conn}},
+		trust: admission.Trust{
+			Proof: entry.proof, Guessed: entry.guessed, Unbound: r.settings.Unproved.Trusts(from.Addr()),
+		},
 		expires: now.Add(r.settings.HandshakeTimeout),
 	})
 	if err != nil { // another loop has taken the last place of the address
@@ -175,7 +184,7 @@ func (r *Relay) open(now time.Time, l *listener, entry *protocolEntry, s netio.S
 	}
 	r.drops.has(stats.FateTaken)
 	r.presence.add(&e.Value, from)
-	e.Value.trust.owe(from, size)
+	e.Value.trust.Owe(from, size)
 	if entry.asksFirst {
 		r.askFirst(now, e)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/internal/netio"
+	"tidegate/proxy/relay/admission"
 	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
 )
@@ -21,10 +22,22 @@ type outlet struct {
 	dirty    *marked
 	players  *Players
 
-	replies   *ratelimit.Budget // for answers to strangers that are no larger than their questions
-	allowance *Allowance        // for clients without proof of address; shared by all Relays
-	unproved  *Unproved         // of the settings
-	scratch   []byte            // for datagrams to trusted proxies
+	replies   *ratelimit.Budget    // for answers to strangers that are no larger than their questions
+	allowance *admission.Allowance // for clients without proof of address; shared by all Relays
+	unproved  *admission.Unproved  // of the settings
+	scratch   []byte               // for datagrams to trusted proxies
+}
+
+// Answers to strangers that are no larger than the question cannot amplify. But they cost more than all other work on
+// a stranger. A loop sends so many a second in all, and so many to one network (IPv4 /24, IPv6 /48). That lets 10,000
+// RakNet clients join within a second, 250 of them from one network.
+const (
+	repliesOverall = 20_000
+	repliesNetwork = 500
+)
+
+func newReplies(seed uint64) *ratelimit.Budget {
+	return ratelimit.NewBudget(ratelimit.Rates{Overall: repliesOverall, Network: repliesNetwork}, seed)
 }
 
 // Capture copies datagrams into a Spool from now on, as its filter selects.
@@ -80,7 +93,7 @@ func (o *outlet) transmit(now time.Time, e *Entry, touched sides) {
 func (o *outlet) sendToClient(now time.Time, e *Entry, datagram []byte) {
 	s, client := &e.Value, e.Key.Client
 	size := len(datagram) - s.via.headerLen()
-	if !s.trust.spend(client, size) && !s.spendMore(now, o.allowance, o.unproved, client, size) {
+	if !s.trust.Spend(client, size) && !s.spendMore(now, o.allowance, o.unproved, client, size) {
 		o.drops.count(now, dropped{stats.DropUnproved, s.listener, client, len(datagram), nil})
 		return
 	}
@@ -98,11 +111,12 @@ func (o *outlet) sendToClient(now time.Time, e *Entry, datagram []byte) {
 // spendMore reports whether a datagram may go to a client beyond its credit. A client that may never prove its
 // address plays within an allowance. Riptide repeats a lost Welcome. This repetition counts as an answer to a
 // stranger, like a pong. The client waits for it in silence, and so earns no credit.
-func (s *session) spendMore(now time.Time, a *Allowance, bound *Unproved, client netip.AddrPort, size int) bool {
+func (s *session) spendMore(now time.Time, a *admission.Allowance, bound *admission.Unproved, client netip.AddrPort,
+	size int) bool {
 	switch {
-	case s.trust.mayBeSilent(), s.trust.guessed && s.trust.answered:
-		return a.spend(now, bound, &s.trust, client, size)
-	case s.trust.proof == codec.ProvedClientID:
+	case s.trust.MayBeSilent(), s.trust.Guessed && s.trust.Answered:
+		return a.Spend(now, bound, &s.trust, client, size)
+	case s.trust.Proof == codec.ProvedClientID:
 		return s.listener.mayAnswer(now, client)
 	}
 	return false

@@ -94,23 +94,22 @@ func (r *Relay) add(now time.Time, l *listener, entry *protocolEntry, s netio.So
 	l.sessions++
 	r.counters.Opened++
 	entry.tally.Opened++
-	r.guard.enroll(&e.Value.meter, from.Addr())
+	r.guard.Enroll(&e.Value.meter, from.Addr())
 	return e, nil
 }
 
 // mustWait drops the datagram of a new client without proof if there will be a place soon. It notes that the client
-// has asked. But the limits of handshakes do not count it: a request without a place must not keep the client out
-// later.
-func (g *guard) mustWait(now time.Time, draining bool, l *listener, from netip.AddrPort, size int, full error) bool {
+// has asked.
+func (r *Relay) mustWait(now time.Time, l *listener, from netip.AddrPort, size int, full error) bool {
 	if full == nil {
 		return false
 	}
-	reason, why := l.whyFull(draining, full)
+	reason, why := l.whyFull(r.draining, full)
 	if reason != codec.ReasonNone {
 		return false
 	}
-	g.seen.Seen(g.sinceStart(now), from)
-	g.drops.add(now, dropped{why, l, from, size, full})
+	r.guard.Asked(now, from)
+	r.drops.add(now, dropped{why, l, from, size, full})
 	return true
 }
 

@@ -9,6 +9,7 @@ import (
 	"tidegate/codec"
 	"tidegate/internal/netio"
 	"tidegate/internal/stray"
+	"tidegate/proxy/relay/admission"
 	"tidegate/proxy/stats"
 	sessions "tidegate/session"
 )
@@ -236,7 +237,7 @@ const pathTime = 200 * time.Millisecond
 func (w *ways) excuse(now time.Time, s *session) {
 	if w.players.on() && now.Sub(s.heard) > pathTime {
 		if e, ok := s.client.Conn.(codec.LossTolerant); ok {
-			e.TolerateLoss(now.Add(lossyFor))
+			e.TolerateLoss(now.Add(admission.LossyFor))
 		}
 	}
 }
@@ -313,7 +314,7 @@ func (r *Relay) FromFleet(now time.Time, node string, key stray.Key, in *stray.D
 		}
 	case !e.Value.isRelayed():
 		r.fromTerminated(now, e, home, in.Bytes)
-	case r.guard.mayRelay(now, l, &e.Value.meter, in.Client, len(in.Bytes)):
+	case r.drops.passes(now, l, in.Client, len(in.Bytes), r.guard.MayRelay(now, &e.Value.meter, len(in.Bytes))):
 		r.passUp(now, e, in.Bytes)
 	}
 	r.ways.at = ""

@@ -29,7 +29,7 @@ func TestQueuedBytesHaveABound(t *testing.T) {
 				w.send(p, codec.Message{Payload: bytes.Repeat([]byte{0x86}, size), Mode: codec.ReliableOrdered})
 			}
 			w.Run(10 * time.Millisecond)
-			highest = max(highest, w.proxy.relay.guard.all.queued)
+			highest = max(highest, w.proxy.relay.guard.Counts().Queued)
 		}
 	}
 	if limit := most + players*size; highest > limit || highest < most/2 || w.drops(stats.DropQueueFull) == 0 {

@@ -43,11 +43,10 @@ func (r *Relay) Receive(now time.Time, s netio.Socket, from netip.AddrPort, data
 }
 
 func (r *Relay) fromClient(now time.Time, l *listener, s netio.Socket, from netip.AddrPort, datagram []byte) {
-	r.backlog.count(now)
+	r.backlog.Count(now)
 	if l.proxies != nil {
 		client, rest, fault := l.proxies.unwrap(from, datagram)
-		if fault.drops {
-			r.drops.add(now, dropped{fault.why, l, from, len(datagram), fault.err})
+		if !r.drops.passes(now, l, from, len(datagram), fault) {
 			return
 		}
 		from, datagram = client, rest
@@ -60,7 +59,7 @@ func (r *Relay) fromClient(now time.Time, l *listener, s netio.Socket, from neti
 		r.drops.add(now, dropped{stats.DropSourcePort, l, from, len(datagram), nil})
 		return
 	}
-	sheds := !l.stream && r.backlog.sheds()  // a client does not repeat a frame of a stream
+	sheds := !l.stream && r.backlog.Sheds()  // a client does not repeat a frame of a stream
 	if sheds && l.first.Opens(datagram[0]) { // it counts as a stranger's, also from a client's address
 		r.drops.shed(now, &r.backlog, l, from, len(datagram))
 		return
@@ -78,7 +77,7 @@ func (r *Relay) fromClient(now time.Time, l *listener, s netio.Socket, from neti
 		r.newcomer(now, l, s, from, datagram)
 	case !e.Value.isRelayed():
 		r.fromTerminated(now, e, s, datagram)
-	case r.guard.mayRelay(now, l, &e.Value.meter, from, len(datagram)):
+	case r.drops.passes(now, l, from, len(datagram), r.guard.MayRelay(now, &e.Value.meter, len(datagram))):
 		r.passUp(now, e, datagram)
 	}
 }
@@ -96,13 +95,13 @@ func (r *Relay) fromTerminated(now time.Time, e *Entry, s netio.Socket, datagram
 		r.drops.add(now, dropped{stats.DropUnexpected, l, from, len(datagram), codec.ErrClosed})
 		return
 	}
-	if !r.guard.mayPass(now, l, &session.meter, from, len(datagram)) {
+	if !r.drops.passes(now, l, from, len(datagram), r.guard.MayPass(now, &session.meter, len(datagram))) {
 		return
 	}
 	session.via = l.via(session.via)
-	session.trust.owe(from, len(datagram))
+	session.trust.Owe(from, len(datagram))
 	connected := session.client.up
-	r.backlog.excuse(now, session.client.Conn)
+	r.backlog.Excuse(now, session.client.Conn)
 	err := session.client.Conn.Receive(now, datagram)
 	if err == nil {
 		session.heard = now // a refused datagram may be forged, and is no sign of life
@@ -114,8 +113,8 @@ func (r *Relay) fromTerminated(now time.Time, e *Entry, s netio.Socket, datagram
 	r.settleSides(now, e, clientSide)
 	if err == nil {
 		r.accepted(now, e, len(datagram))
-		if r.table.reviewTrust(e, &r.known, connected) {
-			r.guard.spentLate(e, len(datagram))
+		if r.table.reviewTrust(e, &r.known, connected) && session.trust.Proof != codec.ProvedAccept && r.shares(session) {
+			r.guard.SpentLate(from.Addr(), len(datagram))
 		}
 	}
 }
@@ -170,6 +169,6 @@ func (r *Relay) Failed(now time.Time, s netio.Socket, err error) {
 
 // InputDrained notes that nothing is left to read.
 func (r *Relay) InputDrained() {
-	r.backlog = backlog{tells: true, lossy: r.backlog.lossy}
+	r.backlog.Drained()
 	r.known.gate.Drained()
 }

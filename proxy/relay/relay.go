@@ -8,6 +8,7 @@ import (
 	"tidegate/internal/kernel/shield"
 	"tidegate/internal/upstream"
 	"tidegate/proxy/bridge"
+	"tidegate/proxy/relay/admission"
 	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
 	sessions "tidegate/session"
@@ -51,12 +52,12 @@ type Relay struct {
 	pools        *upstream.Pools // shared with its siblings
 	shard        shard
 
-	backlog backlog
+	backlog admission.Backlog
 	known   known
 	ways    ways
 	offload offload
 
-	guard      guard
+	guard      admission.Guard
 	held       holdings
 	carrier    bridge.Carrier
 	identities identities
@@ -81,19 +82,19 @@ type Options struct {
 	Shard, Shards int    // index and number of the Relays that share the listeners
 	Seed          uint64 // for the identities of clients that have none
 	Log           zerolog.Logger
-	Access        zerolog.Logger   // one line for each session that ends; zero: none
-	HideAddresses bool             // log the networks of clients, not their addresses
-	Bans          *ratelimit.Bans  // shared by all Relays; nil: there are no bans
-	Pools         *upstream.Pools  // shared by all siblings; nil: its own
-	Presence      *Presence        // shared by all siblings; nil: its own
-	Arrivals      *Arrivals        // shared by all siblings; nil: its own
-	Players       *Players         // shared by all siblings; nil: its own
-	Allowance     *Allowance       // shared by all siblings; nil: its own
-	Holders       *Holders         // shared by all siblings; nil: its own
-	Places        *sessions.Places // shared by all siblings; nil: its own
-	Forwarder     Forwarder        // shared by all siblings; nil: none
-	Gate          *shield.Gate     // its own, before its listeners' sockets; nil: none
-	Abnormal      func(Ended)      // called when an established session has ended in an abnormal way; nil: none
+	Access        zerolog.Logger       // one line for each session that ends; zero: none
+	HideAddresses bool                 // log the networks of clients, not their addresses
+	Bans          *ratelimit.Bans      // shared by all Relays; nil: there are no bans
+	Pools         *upstream.Pools      // shared by all siblings; nil: its own
+	Presence      *Presence            // shared by all siblings; nil: its own
+	Arrivals      *Arrivals            // shared by all siblings; nil: its own
+	Players       *Players             // shared by all siblings; nil: its own
+	Allowance     *admission.Allowance // shared by all siblings; nil: its own
+	Holders       *admission.Holders   // shared by all siblings; nil: its own
+	Places        *sessions.Places     // shared by all siblings; nil: its own
+	Forwarder     Forwarder            // shared by all siblings; nil: none
+	Gate          *shield.Gate         // its own, before its listeners' sockets; nil: none
+	Abnormal      func(Ended)          // called when an established session has ended in an abnormal way; nil: none
 	// Deserted is called when a removed listener has lost its last session. All siblings close its sockets together,
 	// since the kernel steers clients by the number of sockets. Nil means that the Relay has no siblings. Then it closes
 	// the socket itself.

@@ -246,7 +246,6 @@ func TestFullTable(t *testing.T) {
 	w := riptideWorld(t, nil)
 	limits := sessions.Limits{Sessions: 2, HalfOpen: 2}
 	w.proxy.relay.table = sessionTable{Table: sessions.NewTable[session](limits, w.Now())}
-	w.proxy.relay.guard.table = w.proxy.relay.table
 	first := w.connect(codec.Hello{})
 	w.connect(codec.Hello{})
 	late := w.join(codec.Hello{})

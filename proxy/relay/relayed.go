@@ -7,6 +7,7 @@ import (
 	"tidegate/codec"
 	"tidegate/internal/netio"
 	"tidegate/internal/upstream"
+	"tidegate/proxy/relay/admission"
 	"tidegate/proxy/stats"
 )
 
@@ -14,8 +15,8 @@ import (
 func (r *Relay) openRelayed(now time.Time, l *listener, entry *protocolEntry, s netio.Socket, from netip.AddrPort,
 	datagram []byte) {
 	full := r.table.room(now, from, false)
-	if r.guard.mustWait(now, r.draining, l, from, len(datagram), full) ||
-		!r.guard.mayAsk(now, l, from, len(datagram), false) {
+	if r.mustWait(now, l, from, len(datagram), full) ||
+		!r.mayAsk(now, l, from, len(datagram), false) {
 		return
 	}
 	if full != nil || r.draining || l.retired {
@@ -128,14 +129,14 @@ func (r *Relay) passDown(now time.Time, e *Entry, datagram []byte) {
 // own bytes, the allowance of clients without proof must have them.
 func (o *outlet) affords(now time.Time, e *Entry, n int) bool {
 	s, client := &e.Value, e.Key.Client
-	sent := onWire(&s.fromServer, client) + uint64(wireSize(client, n))
-	if sent <= amplification*onWire(&s.fromClient, client) {
+	sent := onWire(&s.fromServer, client) + uint64(admission.WireSize(client, n))
+	if sent <= admission.Amplification*onWire(&s.fromClient, client) {
 		return true
 	}
 	if s.surplus == nil {
-		s.surplus = &trust{unbound: o.unproved.trusts(client.Addr())}
+		s.surplus = &admission.Trust{Unbound: o.unproved.Trusts(client.Addr())}
 	}
-	return s.surplus.spend(client, n) || o.allowance.spend(now, o.unproved, s.surplus, client, n)
+	return s.surplus.Spend(client, n) || o.allowance.Spend(now, o.unproved, s.surplus, client, n)
 }
 
 // listens reports whether a client that has spoken once seems to be told a game, and not only answered.
@@ -155,7 +156,7 @@ func (r *Relay) establishRelayed(now time.Time, e *Entry) {
 
 // onWire returns the size of a client's counted datagrams, with their IP and UDP headers.
 func onWire(t *stats.Traffic, client netip.AddrPort) uint64 {
-	return t.Bytes + t.Messages*uint64(wireSize(client, 0))
+	return t.Bytes + t.Messages*uint64(admission.WireSize(client, 0))
 }
 
 // refusedRelayed handles the news that a session's server cannot be reached. While the server has not answered, the

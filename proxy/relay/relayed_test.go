@@ -13,6 +13,7 @@ import (
 	"tidegate/internal/netio"
 	"tidegate/internal/testkit/simnet"
 	"tidegate/internal/upstream"
+	"tidegate/proxy/relay/admission"
 	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
 	sessions "tidegate/session"
@@ -240,7 +241,9 @@ func TestSilenceEndsRelayedSessions(t *testing.T) {
 // TestAnswersToForgedAddressesAreBounded covers a client that has not shown that it hears answers. Answers may be
 // three times as large as its datagrams. The allowance of clients without proof bounds the rest.
 func TestAnswersToForgedAddressesAreBounded(t *testing.T) {
-	p := newPlainRelay(t, Any, func(s *Settings) { s.Unproved = Unproved{Session: 2100, Network: 4096, Overall: 8192} })
+	p := newPlainRelay(t, Any, func(s *Settings) {
+		s.Unproved = admission.Unproved{Session: 2100, Network: 4096, Overall: 8192}
+	})
 	p.up(0, 0, serverAddr, make([]byte, 100))
 	p.down(0, 0, serverAddr, make([]byte, 300))
 	p.down(0, 0, serverAddr, make([]byte, 1000))
@@ -256,7 +259,7 @@ func TestAnswersToForgedAddressesAreBounded(t *testing.T) {
 // Without a proxy nothing of it is missing, and they play on as long as they are silent.
 func TestSilentClientsAreTold(t *testing.T) {
 	p := newPlainRelay(t, Any, func(s *Settings) {
-		s.Unproved = Unproved{Session: 512 << 10, Network: 4 << 20, Overall: 32 << 20}
+		s.Unproved = admission.Unproved{Session: 512 << 10, Network: 4 << 20, Overall: 32 << 20}
 	})
 	p.up(0, 0, serverAddr, []byte("start"))
 	for range 25 * 500 {
@@ -393,7 +396,7 @@ func TestBansHoldForRelayedSessions(t *testing.T) {
 	p := newPlainRelay(t, Any, unchanged)
 	p.meet(0, 0, serverAddr)
 	p.meet(1, 1, secondAddr)
-	p.relay.guard.bans.Add(ratelimit.Ban{Prefix: netip.PrefixFrom(playerAddr(0).Addr(), 32)})
+	p.relay.guard.Bans.Add(ratelimit.Ban{Prefix: netip.PrefixFrom(playerAddr(0).Addr(), 32)})
 	p.relay.EnforceBans(p.now)
 	if p.relay.table.Len() != 1 || !p.sockets[upstreamSocketAddr(0)].closed {
 		t.Error("the banned player's session is kept, or another's is not")
@@ -411,8 +414,8 @@ func TestRelayedSessionsHaveLimits(t *testing.T) {
 		p.up(0, 0, serverAddr, []byte("2"))
 		p.up(0, 0, serverAddr, []byte("3"))
 		p.swallow(playerAddr(0), listenerAddr, []byte("4"), stats.DropRate)
-		if p.relay.table.Len() != 1 || len(p.relay.guard.bans.All()) > 0 {
-			t.Errorf("%v: %d sessions, bans %v", verdict, p.relay.table.Len(), p.relay.guard.bans.All())
+		if p.relay.table.Len() != 1 || len(p.relay.guard.Bans.All()) > 0 {
+			t.Errorf("%v: %d sessions, bans %v", verdict, p.relay.table.Len(), p.relay.guard.Bans.All())
 		}
 	}
 }

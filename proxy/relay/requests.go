@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"tidegate/codec"
 	"tidegate/internal/upstream"
+	"tidegate/ratelimit"
 	"time"
 )
 
@@ -84,3 +85,18 @@ func (r *Relay) Move(now time.Time, e *Entry, to netip.AddrPort) error {
 
 // ErrEnded reports that a change came too late, since the Server is ending.
 var ErrEnded = errors.New("this process is ending; after an upgrade, ask the new one")
+
+// Charge charges sources what they have used of limits at other nodes.
+func (r *Relay) Charge(now time.Time, reports []ratelimit.Spending, p ratelimit.Peers) {
+	r.guard.Charge(now, reports, p)
+}
+
+// Spending returns what sources have used of their limits since the last call. A Relay has its share of each rate, so
+// the use of all siblings adds up.
+func (r *Relay) Spending(p ratelimit.Peers) []ratelimit.Spending {
+	all := r.guard.Report(p, r.identities.next)
+	for i := range all {
+		all[i].Used /= time.Duration(r.shard.of)
+	}
+	return all
+}

@@ -6,6 +6,7 @@ import (
 	"tidegate/codec"
 	"tidegate/internal/record"
 	"tidegate/proxy/bridge"
+	"tidegate/proxy/relay/admission"
 	"tidegate/proxy/relay/saved"
 	"tidegate/proxy/stats"
 )
@@ -23,10 +24,10 @@ func restoreTerminated(r *Relay, at time.Time, s *session, body []byte) (*termin
 	t := &terminated{
 		bridge: bridgeOf(s), dialBy: v.DialBy.Time(at), expires: v.Expires.Time(at),
 		hello:        codec.Hello{Data: v.Hello.Data, Pad: v.Hello.Pad, Identity: v.Hello.Identity, Version: v.Hello.Version},
-		knownClients: v.KnownClients, rates: r.guard.filters.set.Remember(at, timesOf(at, v.Rates)),
-		trust: trust{
-			proof: v.Trust.Proof, answered: v.Trust.Answered, guessed: v.Trust.Guessed, unbound: v.Trust.Unbound,
-			credit: v.Trust.Credit, bucket: bucketOf(at, r.sockets.allowance.born, v.Trust.Bucket),
+		knownClients: v.KnownClients, rates: r.guard.Rules().Remember(at, timesOf(at, v.Rates)),
+		trust: admission.Trust{
+			Proof: v.Trust.Proof, Answered: v.Trust.Answered, Guessed: v.Trust.Guessed, Unbound: v.Trust.Unbound,
+			Credit: v.Trust.Credit, Bucket: bucketOf(at, r.sockets.allowance.Born(), v.Trust.Bucket),
 		},
 		sampleDue: v.SampleDue.Time(at).Sub(r.samples.born), askedAt: v.AskedAt.Time(at).Sub(r.born),
 		choked: v.Choked, searches: v.Searches,

@@ -25,7 +25,7 @@ func (x *Exporter) shared(b []byte) []byte {
 		Head: record.Head{Kind: saved.RelayKind, Version: saved.Version}, Last: uint64(r.serials.last),
 		Counters: counters.Save(), Tallies: tallies.Save(),
 		Clients: r.samples.toClients.Save(), Upstreams: r.samples.toUpstreams.Save(),
-		Meter: x.buckets(&r.guard.all), Lossy: record.MomentOf(now, r.backlog.lossy),
+		Meter: x.buckets(r.guard.Overall()), Lossy: record.MomentOf(now, r.backlog.Lossy),
 	}
 	v.Draining, v.DrainBy, v.Farewell = r.draining, record.MomentOf(now, r.drainBy), r.farewell
 	if r.shard.index == 0 {
@@ -44,7 +44,7 @@ func (x *Exporter) shared(b []byte) []byte {
 	for _, l := range listeners {
 		v.Listeners = append(v.Listeners, saveListener(l))
 	}
-	for _, c := range r.guard.ruleCounts() {
+	for _, c := range r.guard.RuleCounts() {
 		v.Rules = append(v.Rules, saved.Rule(c))
 	}
 	for key, p := range r.paths.byKey {

@@ -28,7 +28,7 @@ const (
 const fatesOfRelay = `
 abnormal             anew     from the options of the process
 arrivals             carried
-backlog.lossy        carried
+backlog.Lossy        carried
 backlog.read         lost     the next turn counts again
 backlog.tells        anew     known from the first turn on
 backlog.told         lost     the log tells of a flood once more
@@ -43,22 +43,21 @@ drainBy              carried
 draining             carried
 drops                lost     recent drops, for the command why
 farewell             carried
-guard.addresses      carried  as long as an address has a session
+guard.Bans           carried
 guard.all.buckets    carried
 guard.all.queued     anew     counted again by the next Flush
 guard.all.sessions   anew     counted again
 guard.backlog        anew     a part of the Relay
-guard.bans           carried
-guard.drops          anew     a part of the Relay
+guard.byAddress      carried  as long as an address has a session
+guard.byNetwork      carried  as long as a network has a session
+guard.counters       anew     a part of the Relay
 guard.filters        carried  the counts of rules
 guard.limits         lost     an address without a session has one burst more
-guard.networks       carried  as long as a network has a session
+guard.networks       anew     the configuration
 guard.none           anew     always empty
 guard.seen           lost     under pressure, a client asks twice more
-guard.settings       anew     the configuration
 guard.spending       lost     other nodes report again within a second, and this one counts anew
 guard.start          anew     records have moments
-guard.table          anew     a part of the Relay
 held                 anew     counted again by the next Flush
 identities           anew     random
 journal.access       anew     from the options of the process

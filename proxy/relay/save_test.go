@@ -85,7 +85,7 @@ func (w *world) replaceRelay() {
 	w.checkCopies(old)
 	shared, all := exportAll(old, now)
 	born := now.Add(w.Elapsed().Truncate(time.Millisecond) - w.Elapsed()) // a Relay wakes at whole milliseconds since then
-	n.relay = New(w.settings, Options{Seed: 99, Log: zerolog.Nop(), Bans: old.guard.bans}, n, born)
+	n.relay = New(w.settings, Options{Seed: 99, Log: zerolog.Nop(), Bans: old.guard.Bans}, n, born)
 	n.relay.Attach(0, n.sockets[listenerAddr])
 	for _, s := range n.streams { // netio hands over the clients' streams without a session, too
 		if _, ok := s.owner.(*listener); ok {
@@ -139,8 +139,8 @@ func (w *world) sameBooks(old, fresh *Relay) {
 // accountOf returns what a Relay counts beside its table, by sessions that come and leave.
 func accountOf(r *Relay) map[string]int {
 	account := map[string]int{
-		"known": r.known.count, "sessions": r.guard.all.sessions, "causes": len(r.journal.causes),
-		"addresses": len(r.guard.addresses), "networks": len(r.guard.networks),
+		"known": r.known.count, "sessions": r.guard.Counts().Sessions, "causes": len(r.journal.causes),
+		"addresses": r.guard.Counts().Addresses, "networks": r.guard.Counts().Networks,
 	}
 	for _, l := range r.listeners {
 		account["listener "+l.name] += l.sessions

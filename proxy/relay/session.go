@@ -9,6 +9,7 @@ import (
 	"tidegate/internal/netio"
 	"tidegate/internal/upstream"
 	"tidegate/proxy/bridge"
+	"tidegate/proxy/relay/admission"
 	"tidegate/proxy/stats"
 	sessions "tidegate/session"
 )
@@ -54,7 +55,7 @@ type session struct {
 
 	serial SessionID
 	tally  *stats.Tally
-	meter  meter
+	meter  admission.Meter
 
 	opened time.Time
 	heard  time.Time     // when the client last sent an accepted datagram
@@ -88,8 +89,8 @@ type terminated struct {
 	knownClients knownClients // clients that the server has announced to the client
 
 	rates   filter.Memory // state of rules about messages
-	trust   trust
-	holding holding
+	trust   admission.Trust
+	holding admission.Holding
 	expires time.Time // when the session is given up; moves with heard once established
 
 	resent    uint64        // messages sent again, as of the last Flush with a far face
@@ -113,9 +114,9 @@ type terminated struct {
 //
 // Deadlines are lazy. A datagram only notes the time, and the table looks at that time when the last deadline comes.
 type relayed struct {
-	shortcut  *shortcut // nil: all datagrams reach user space
-	refusedAt uint64    // the Forwarder's changes plus one when it refused the session
-	surplus   *trust    // bounds the bytes to a client without proof, beyond its own; nil: not needed
+	shortcut  *shortcut        // nil: all datagrams reach user space
+	refusedAt uint64           // the Forwarder's changes plus one when it refused the session
+	surplus   *admission.Trust // bounds the bytes to a client without proof, beyond its own; nil: not needed
 }
 
 // isRelayed reports whether the session's datagrams pass unchanged.
@@ -129,7 +130,7 @@ func (s *session) isKnown() bool {
 	if s.isRelayed() {
 		return s.life == joined
 	}
-	return s.trust.answered
+	return s.trust.Answered
 }
 
 // side is one of a terminated session's two connections.

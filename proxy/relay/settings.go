@@ -9,6 +9,7 @@ import (
 	"tidegate/internal/filter"
 	"tidegate/internal/upstream"
 	"tidegate/proxy/bridge"
+	"tidegate/proxy/relay/admission"
 	"tidegate/ratelimit"
 	sessions "tidegate/session"
 )
@@ -25,9 +26,9 @@ type Settings struct {
 	// bound, an attacker that forges a victim's address could flood the victim. If Overall is 0, nothing is bounded.
 	Answers ratelimit.Rates
 	// Unproved bounds the traffic to clients without proof of their address.
-	Unproved Unproved
+	Unproved admission.Unproved
 	Filter   *filter.Set // rules about sources and messages; nil: none
-	Held     HeldBounds
+	Held     admission.HeldBounds
 	// Bounds are the limits of rates and queues, per Relay. There is at most one of each quantity and scope. Networks
 	// are the sizes of one network in limits by network.
 	Bounds   []ratelimit.Limit
@@ -96,6 +97,12 @@ func (r *Route) provesFirst(client codec.Protocol) bool {
 // keepsClientIDs reports whether a client of a protocol has the ID from its server.
 func (r *Route) keepsClientIDs(client codec.Protocol) bool {
 	return !r.provesFirst(client) && r.Upstream.Protocol.Spec().IDs == codec.IDBeside
+}
+
+// guessable reports whether a forger can guess what a client of a protocol answers on a route: the client ID of a
+// Riptide server, since servers count their IDs up from 1.
+func (r *Route) guessable(p codec.Protocol, stream bool) bool {
+	return admission.ProofOf(p, stream) == codec.ProvedClientID && r.keepsClientIDs(p)
 }
 
 // asksFirst reports whether the server is asked before a client of a protocol is granted its connection.

@@ -126,9 +126,8 @@ func (p *performance) checkBounds() {
 		if c := &r.counters; c.Opened-c.Closed != uint64(open) {
 			p.judge.Errorf("%d sessions opened, %d closed, %d in the table", c.Opened, c.Closed, open)
 		}
-		if g := &r.guard; len(g.addresses) > open || len(g.networks) > open || g.all.sessions != open {
-			p.judge.Errorf("%d addresses, %d networks and %d sessions are counted for %d sessions", len(g.addresses),
-				len(g.networks), g.all.sessions, open)
+		if n := r.guard.Counts(); n.Addresses > open || n.Networks > open || n.Sessions != open {
+			p.judge.Errorf("counted for %d sessions are %+v", open, n)
 		}
 		if r.journal.wrong > 0 {
 			p.judge.Errorf("%d states that could not follow", r.journal.wrong)
@@ -144,7 +143,7 @@ func (p *performance) checkBounds() {
 			if e.Value.isRelayed() {
 				continue // its game asks for the proof
 			}
-			if e.Key.Client.Addr().As4()[1] == strangers && e.Value.isKnown() && !e.Value.trust.mayBeSilent() {
+			if e.Key.Client.Addr().As4()[1] == strangers && e.Value.isKnown() && !e.Value.trust.MayBeSilent() {
 				p.proved(e)
 			}
 		}
@@ -166,16 +165,15 @@ func (p *performance) checkEmpty() {
 		if open := r.table.Len(); open > 0 || len(r.closing.list) > 0 {
 			p.judge.Errorf("%d sessions and %d closing connections are left after the drain", open, len(r.closing.list))
 		}
-		if g := &r.guard; len(g.addresses)+len(g.networks)+g.all.sessions+g.all.queued != 0 {
-			p.judge.Errorf("%d addresses, %d networks, %d sessions and %d bytes are counted after the drain",
-				len(g.addresses), len(g.networks), g.all.sessions, g.all.queued)
+		if n := r.guard.Counts(); n.Addresses+n.Networks+n.Sessions+n.Queued != 0 {
+			p.judge.Errorf("counted after the drain are %+v", n)
 		}
 		if len(r.journal.causes)+len(r.watches)+r.known.count+r.waiting.inLine+len(r.paths.byKey) != 0 {
 			p.judge.Errorf("%d causes, %d watches, %d known clients, %d waiting and %d paths are left after the drain",
 				len(r.journal.causes), len(r.watches), r.known.count, r.waiting.inLine, len(r.paths.byKey))
 		}
-		if h := &r.held; h.total != 0 || len(h.addresses) != 0 {
-			p.judge.Errorf("%d bytes of %d addresses are held after the drain", h.total, len(h.addresses))
+		if n := r.held.Figures().Overall; n != 0 || r.held.Addresses() != 0 {
+			p.judge.Errorf("%d bytes of %d addresses are held after the drain", n, r.held.Addresses())
 		}
 		for _, route := range r.routes {
 			if route.ids.count != 0 {

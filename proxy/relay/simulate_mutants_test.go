@@ -55,7 +55,7 @@ var mutants = []mutant{
 		"for i := range s.kept.kept {", "for i := range s.kept.kept[:0] {"},
 	{"a server is never released", "proxy/relay/end.go", "s.route.pool.Release(s.server)", "_ = s.server"},
 	{"a name stays after its session", "proxy/relay/life.go", "\tr.presence.remove(s)\n", ""},
-	{"an address is counted for ever", "proxy/relay/end.go", "\tr.guard.discharge(&s.meter, e.Key.Client.Addr())\n", ""},
+	{"an address is counted for ever", "proxy/relay/end.go", "\tr.guard.Discharge(&s.meter, e.Key.Client.Addr())\n", ""},
 	{"a session's end counts twice", "proxy/relay/end.go", "r.counters.Closed++", "r.counters.Closed += 2"},
 	{"a reload forgets a listener", "proxy/relay/arrange.go",
 		"d := present[l.key()]\n\t\tif d == nil {", "d := present[l.key()]\n\t\tif true {"},

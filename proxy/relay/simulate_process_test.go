@@ -10,6 +10,7 @@ import (
 	"tidegate/internal/netio"
 	"tidegate/internal/testkit/simnet"
 	"tidegate/internal/upstream"
+	"tidegate/proxy/relay/admission"
 	"tidegate/ratelimit"
 	sessions "tidegate/session"
 )
@@ -59,7 +60,7 @@ func (p *process) begin(seed uint64, born time.Time) {
 	p.pools, p.presence, p.arrivals = new(upstream.Pools), new(Presence), new(Arrivals)
 	o := Options{
 		Shards: len(p.nodes), Log: zerolog.Nop(), Bans: p.bans, Pools: p.pools, Presence: p.presence, Arrivals: p.arrivals,
-		Allowance: NewAllowance(born, seed), Holders: new(Holders), Places: sessions.NewPlaces(),
+		Allowance: admission.NewAllowance(born, seed), Holders: new(admission.Holders), Places: sessions.NewPlaces(),
 	}
 	for i, n := range p.nodes {
 		o.Shard, o.Seed = i, seed+uint64(i)

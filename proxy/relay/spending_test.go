@@ -13,183 +13,11 @@ import (
 	"tidegate/ratelimit"
 )
 
-// guardFleet are the guards of several nodes in virtual time. Each reports once a second, at a moment of its own.
-type guardFleet struct {
-	nodes  []*Relay
-	peers  ratelimit.Peers
-	now    time.Time
-	ticks  int
-	shared bool
-	mail   []spendingMail // in the order of arrival
-}
-
-// spendingMail is a report on its way to a node.
-type spendingMail struct {
-	at   time.Time
-	to   int
-	uses []ratelimit.Spending
-}
-
-// Times of a guardFleet.
-const (
-	fleetStep = 10 * time.Millisecond
-	fleetWay  = 50 * time.Millisecond // of a report through NATS
-)
-
 // handshakeLimits are the default limits of handshakes.
 func handshakeLimits() []ratelimit.Limit {
 	return []ratelimit.Limit{
 		limit(ratelimit.Handshakes, ratelimit.PerAddress, 10, 40, ratelimit.Drop),
 		limit(ratelimit.Handshakes, ratelimit.PerNetwork, 100, 400, ratelimit.Drop),
-	}
-}
-
-func newGuardFleet(t *testing.T, nodes int, shared bool) *guardFleet {
-	f := &guardFleet{peers: ratelimit.Peers{Nodes: nodes, Every: time.Second}, shared: shared}
-	for i := range nodes {
-		w := newWorldWith(t, uint64(i+1), simnet.Weather{}, raknet6(), defaultRoute(raknet6()), func(s *Settings) {
-			s.Bounds, s.Networks = handshakeLimits(), ratelimit.Networks{V4: 24, V6: 64}
-		})
-		f.nodes, f.now = append(f.nodes, w.proxy.relay), w.Now()
-		if shared {
-			w.proxy.relay.guard.report(f.peers, w.proxy.relay.identities.next)
-		}
-	}
-	return f
-}
-
-// asks returns how many of n new clients with proof of their address get in.
-func (f *guardFleet) asks(node, n int, from netip.Addr) (passed int) {
-	r := f.nodes[node]
-	for range n {
-		if r.guard.mayAsk(f.now, r.listeners[0], netip.AddrPortFrom(from, 5000), 100, true) {
-			passed++
-		}
-	}
-	return passed
-}
-
-// step lets time pass. The nodes exchange reports that are due.
-func (f *guardFleet) step() {
-	f.now = f.now.Add(fleetStep)
-	f.ticks++
-	if !f.shared {
-		return
-	}
-	for i, r := range f.nodes {
-		if (f.ticks+i*37)%int(f.peers.Every/fleetStep) != 0 {
-			continue
-		}
-		r.guard.charge(f.now, nil, f.peers)
-		uses := r.guard.report(f.peers, r.identities.next)
-		for to := range f.nodes {
-			if to != i && len(uses) > 0 {
-				f.mail = append(f.mail, spendingMail{f.now.Add(fleetWay), to, uses})
-			}
-		}
-	}
-	for len(f.mail) > 0 && !f.mail[0].at.After(f.now) {
-		f.nodes[f.mail[0].to].guard.charge(f.now, f.mail[0].uses, f.peers)
-		f.mail = f.mail[1:]
-	}
-}
-
-// attack is the number of attempts at a node in a step.
-type attack func(node, tick int) int
-
-// play lets one address attack for a time. It returns how many times the budget of one node has passed: in the whole
-// time, and in its second half.
-func (f *guardFleet) play(how attack, length time.Duration) (whole, late float64) {
-	from := netip.MustParseAddr("192.0.2.66")
-	passed, half := 0, 0
-	steps := int(length / fleetStep)
-	for tick := range steps {
-		for node := range f.nodes {
-			passed += f.asks(node, how(node, tick), from)
-		}
-		if tick == steps/2 {
-			half = passed
-		}
-		f.step()
-	}
-	rate := handshakeLimits()[0].Rate
-	of := float64(rate.PerSecond) * length.Seconds()
-	return float64(passed) / (of + float64(rate.Burst)), float64(passed-half) / (of / 2)
-}
-
-// TestFleetLimitsHold measures how much an attacker gets that spreads over the nodes of a fleet, as a multiple of one
-// node's budget. docs/fleet/shared.md has the figures.
-func TestFleetLimitsHold(t *testing.T) {
-	everywhere := func(int, int) int { return 5 }
-	for _, c := range []struct {
-		what  string
-		nodes int
-		how   attack
-		whole float64 // the largest, with shared limits, of ten minutes
-		late  float64 // of the last five
-		alone float64 // the smallest, without
-	}{
-		{"all nodes at once", 3, everywhere, 1.05, 1.02, 2.9},
-		{"all nodes at once", 10, everywhere, 1.1, 1.02, 9.9},
-		{"one node after the other, a second each", 3, func(node, tick int) int {
-			if tick/100%3 == node {
-				return 50
-			}
-			return 0
-		}, 1.05, 1.02, 1.9},
-		{"bursts, then a rest of 5 s", 3, func(_, tick int) int {
-			if tick%500 == 0 {
-				return 100
-			}
-			return 0
-		}, 1.05, 1.02, 2.2},
-		{"one node mostly", 3, func(node, tick int) int {
-			if node == 0 || tick%50 == 0 {
-				return 1
-			}
-			return 0
-		}, 1.05, 1.02, 1.3},
-		{"two of ten nodes", 10, func(node, _ int) int { return 5 * max(0, 2-node) }, 1.05, 1.02, 1.9},
-	} {
-		t.Run(fmt.Sprintf("%s, %d nodes", c.what, c.nodes), func(t *testing.T) {
-			_, alone := newGuardFleet(t, c.nodes, false).play(c.how, 10*time.Minute)
-			f := newGuardFleet(t, c.nodes, true)
-			minute, _ := newGuardFleet(t, c.nodes, true).play(c.how, time.Minute)
-			whole, late := f.play(c.how, 10*time.Minute)
-			t.Logf("not shared %.2f; shared %.3f in the first minute, %.3f in ten, %.3f in the last five", alone, minute,
-				whole, late)
-			if whole > c.whole || late > c.late || late < 0.8 || alone < c.alone {
-				t.Errorf("want at most %v and %v, and %v without", c.whole, c.late, c.alone)
-			}
-		})
-	}
-}
-
-// TestFleetLimitsSpareOthers lets an attacker spread over three nodes, and all nodes report lies about a player at full
-// size. Other players at half of the limit lose nothing, and neither does the player at a third.
-func TestFleetLimitsSpareOthers(t *testing.T) {
-	f := newGuardFleet(t, 3, true)
-	attacker, player := netip.MustParseAddr("192.0.2.66"), netip.MustParseAddr("198.51.100.1")
-	slandered := netip.MustParseAddr("203.0.113.1")
-	lies := []ratelimit.Spending{{Used: time.Hour, Account: ratelimit.Account{
-		Source: netip.PrefixFrom(slandered, 32), Per: ratelimit.PerAddress, Of: ratelimit.Handshakes,
-	}}}
-	for tick := range 30_000 {
-		for node := range f.nodes {
-			f.asks(node, 5, attacker)
-		}
-		if tick%20 == 0 && f.asks(0, 1, player) != 1 { // 5 a second of 10
-			t.Fatalf("tick %d: a player who uses half of the limit is refused", tick)
-		}
-		if tick%100 == 0 {
-			for range 2 {
-				f.nodes[1].guard.charge(f.now, lies, f.peers)
-			}
-			if f.asks(1, 3, slandered) != 3 { // 3 a second of 10
-				t.Fatalf("tick %d: a player who uses a third of the limit is refused", tick)
-			}
-		}
-		f.step()
 	}
 }
 
@@ -210,7 +38,7 @@ func newSharingWorld(t *testing.T, p codec.Protocol, route *Route) (*world,
 	r := w.proxy.relay
 	uses := func() map[ratelimit.Account]time.Duration {
 		sums := make(map[ratelimit.Account]time.Duration)
-		for _, s := range r.guard.report(ratelimit.Peers{Nodes: 2, Every: 1}, r.identities.next) {
+		for _, s := range r.guard.Report(ratelimit.Peers{Nodes: 2, Every: 1}, r.identities.next) {
 			sums[s.Account] = s.Used
 		}
 		return sums
@@ -306,9 +134,10 @@ func TestForgersSpendNoBudgetOfTheFleet(t *testing.T) {
 				t.Errorf("20 messages have used %v", got)
 			}
 			charged := got[packets]
-			r.guard.charge(w.Now(), []ratelimit.Spending{{Account: packets, Used: charged}}, ratelimit.Peers{Nodes: 2})
-			if b := r.guard.addresses[p.addr.Addr()].buckets[ratelimit.Packets]; time.Duration(b) < charged {
-				t.Errorf("%v is charged of %v", time.Duration(b), charged)
+			r.guard.Charge(w.Now(), []ratelimit.Spending{{Account: packets, Used: charged}}, ratelimit.Peers{Nodes: 2})
+			_, used, _ := r.table.peek(w.keyOf(p)).Value.meter.Buckets()
+			if b := time.Duration(used[ratelimit.Packets]); b < charged {
+				t.Errorf("%v is charged of %v", b, charged)
 			}
 		})
 	}
@@ -322,7 +151,7 @@ func sharing(t testing.TB, shared bool) *pipe {
 	r := p.world.proxy.relay
 	r.Reload(p.now, &fresh, nil)
 	if shared {
-		r.guard.report(ratelimit.Peers{Nodes: 2}, r.identities.next)
+		r.guard.Report(ratelimit.Peers{Nodes: 2}, r.identities.next)
 	}
 	return p
 }
@@ -351,7 +180,7 @@ func TestSharedLimitsDoNotAllocate(t *testing.T) {
 		t.Errorf("%v allocations a round", n)
 	}
 	r := p.world.proxy.relay
-	if got := r.guard.report(ratelimit.Peers{Nodes: 2}, r.identities.next); len(got) != 6 {
+	if got := r.guard.Report(ratelimit.Peers{Nodes: 2}, r.identities.next); len(got) != 6 {
 		t.Errorf("%v, want three quantities of an address and of a network", got)
 	}
 }
@@ -359,23 +188,35 @@ func TestSharedLimitsDoNotAllocate(t *testing.T) {
 // TestSpendingOfSiblings adds up the use of one address at two Relays, each with half of the rate, and charges both. A
 // Relay begins to note use with the first call.
 func TestSpendingOfSiblings(t *testing.T) {
-	f := newGuardFleet(t, 2, false)
-	for i, r := range f.nodes {
-		r.shard = shard{i, len(f.nodes)}
+	relays, now, peers := make([]*Relay, 2), time.Time{}, ratelimit.Peers{Nodes: 2, Every: time.Second}
+	for i := range relays {
+		w := newWorldWith(t, uint64(i+1), simnet.Weather{}, raknet6(), defaultRoute(raknet6()), func(s *Settings) {
+			s.Bounds, s.Networks = handshakeLimits(), ratelimit.Networks{V4: 24, V6: 64}
+		})
+		relays[i], now = w.proxy.relay, w.Now()
+		relays[i].shard = shard{i, len(relays)}
 	}
 	from := netip.MustParseAddr("192.0.2.1")
+	ask := func(i, n int) (passed int) {
+		for range n {
+			if relays[i].mayAsk(now, relays[i].listeners[0], netip.AddrPortFrom(from, 5000), 100, true) {
+				passed++
+			}
+		}
+		return passed
+	}
 	take := func() (all []ratelimit.Spending) {
-		for _, r := range f.nodes {
-			all = append(all, r.Spending(f.peers)...)
+		for _, r := range relays {
+			all = append(all, r.Spending(peers)...)
 		}
 		return ratelimit.Top(all, 1)
 	}
-	f.asks(0, 3, from)
+	ask(0, 3)
 	if all := take(); len(all) != 0 {
 		t.Errorf("noted before the limits were shared: %v", all)
 	}
-	f.asks(0, 20, from) // of 10 a second for a Relay, so 20 for both
-	f.asks(1, 10, from)
+	ask(0, 20) // of 10 a second for a Relay, so 20 for both
+	ask(1, 10)
 	all := take()
 	address := ratelimit.Account{Source: netip.PrefixFrom(from, 32), Of: ratelimit.Handshakes, Per: ratelimit.PerAddress}
 	if len(all) != 1 || all[0] != (ratelimit.Spending{Account: address, Used: 1500 * time.Millisecond}) {
@@ -385,8 +226,8 @@ func TestSpendingOfSiblings(t *testing.T) {
 		t.Errorf("told twice: %v", all)
 	}
 	for i, left := range []int{40 - 23 - 10, 40 - 10 - 10} {
-		f.nodes[i].Charge(f.now, []ratelimit.Spending{{Account: address, Used: time.Second}}, f.peers)
-		if n := f.asks(i, 40, from); n != left {
+		relays[i].Charge(now, []ratelimit.Spending{{Account: address, Used: time.Second}}, peers)
+		if n := ask(i, 40); n != left {
 			t.Errorf("Relay %d passes %d, want %d", i, n, left)
 		}
 	}

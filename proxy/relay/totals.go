@@ -2,6 +2,7 @@ package relay
 
 import (
 	"tidegate/internal/netio"
+	"tidegate/proxy/relay/admission"
 	"tidegate/proxy/stats"
 )
 
@@ -14,8 +15,8 @@ type Figures struct {
 	Sockets     []netio.Stats // by loop
 	ToClients   stats.Samples
 	ToUpstreams stats.Samples
-	Rules       []RuleCount
-	Held        HeldFigures
+	Rules       []admission.RuleCount
+	Held        admission.HeldFigures
 	Tables      stats.Tables
 	Bans        int              // bans in force, and past bans that are still remembered
 	Turns       stats.Histogram  // durations of loops' turns, one in 16 counted
@@ -30,7 +31,7 @@ func (r *Relay) Figures() Figures {
 	return Figures{
 		Counters: r.counters, Sessions: copied.Sessions, Drops: copied.Drops, Servers: copied.Servers,
 		ToClients: r.samples.toClients, ToUpstreams: r.samples.toUpstreams,
-		Draining: r.draining, Rules: r.guard.ruleCounts(), Held: r.held.figures(),
+		Draining: r.draining, Rules: r.guard.RuleCounts(), Held: r.held.Figures(),
 	}
 }
 
@@ -38,9 +39,9 @@ func (r *Relay) Figures() Figures {
 func (r *Relay) Tables() (n stats.Tables) {
 	n[stats.TableSessions], n[stats.TableTimers] = r.table.Len(), r.table.Timers()
 	n[stats.TableClosing], n[stats.TableWaiting] = len(r.closing.list), r.waiting.len()
-	n[stats.TableLimited] = len(r.guard.addresses) + len(r.guard.networks)
-	n[stats.TableHolders], n[stats.TablePaths] = len(r.held.addresses), len(r.paths.byKey)
-	n[stats.TableDebts] = r.guard.spending.debts.Len()
+	counts := r.guard.Counts()
+	n[stats.TableLimited], n[stats.TableDebts] = counts.Addresses+counts.Networks, counts.Debts
+	n[stats.TableHolders], n[stats.TablePaths] = r.held.Addresses(), len(r.paths.byKey)
 	for _, p := range r.paths.blocked {
 		n[stats.TableParked] += p.parked.len()
 	}
@@ -59,13 +60,13 @@ func (f *Figures) Add(o *Figures) {
 	f.Turns.Add(&o.Turns)
 	f.Longest = append(f.Longest, o.Longest...)
 	f.Rules = addCounts(f.Rules, o.Rules)
-	f.Held.add(o.Held)
+	f.Held.Add(o.Held)
 	f.Tables.Add(&o.Tables)
 	f.Draining = f.Draining || o.Draining
 }
 
 // addCounts joins the counts of Relays. They may have different rules for a moment.
-func addCounts(all, more []RuleCount) []RuleCount {
+func addCounts(all, more []admission.RuleCount) []admission.RuleCount {
 next:
 	for _, c := range more {
 		for i := range all {

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 
 	"tidegate/internal/proxyproto"
+	"tidegate/proxy/relay/admission"
 	"tidegate/proxy/stats"
 )
 
@@ -70,38 +71,31 @@ func newTrustedProxies(trusted []netip.Prefix, most int, old *trustedProxies) *t
 	return f
 }
 
-// headerFault is the reason to drop a datagram because of its header. The zero value lets the datagram pass.
-type headerFault struct {
-	drops bool
-	why   stats.Drop
-	err   error // may be nil
-}
-
-// unwrap finds the client of a datagram and removes the header.
-func (f *trustedProxies) unwrap(from netip.AddrPort, datagram []byte) (netip.AddrPort, []byte, headerFault) {
+// unwrap finds the client of a datagram and removes the header. The fault is one of the header.
+func (f *trustedProxies) unwrap(from netip.AddrPort, datagram []byte) (netip.AddrPort, []byte, admission.Fault) {
 	f.at = trustedProxy{}
 	if !f.trusts(from.Addr()) {
 		if proxyproto.HasV2(datagram) {
-			return from, nil, headerFault{true, stats.DropUntrusted, nil}
+			return from, nil, admission.Fault{Drops: true, Why: stats.DropUntrusted}
 		}
-		return from, datagram, headerFault{}
+		return from, datagram, admission.Fault{}
 	}
 	h, rest, err := proxyproto.Parse(datagram)
 	if errors.Is(err, proxyproto.ErrNone) {
 		var ok bool
 		if h, ok = f.recall(from); !ok {
-			return from, nil, headerFault{true, stats.DropUntold, errNoHeader}
+			return from, nil, admission.Fault{Drops: true, Why: stats.DropUntold, Err: errNoHeader}
 		}
 	} else if err != nil {
-		return from, nil, headerFault{true, stats.DropMalformed, err}
+		return from, nil, admission.Fault{Drops: true, Why: stats.DropMalformed, Err: err}
 	} else {
 		f.remember(from, h)
 	}
 	if h.Local {
-		return from, rest, headerFault{}
+		return from, rest, admission.Fault{}
 	}
 	f.at = trustedProxy{from, h}
-	return h.Client, rest, headerFault{}
+	return h.Client, rest, admission.Fault{}
 }
 
 func (f *trustedProxies) trusts(addr netip.Addr) bool {

@@ -35,7 +35,7 @@ func (r *Relay) Advance(now time.Time) {
 		}
 		due := s.dueSides(now)
 		if due.has(clientSide) && s.client.Live() {
-			r.backlog.excuse(now, s.client.Conn)
+			r.backlog.Excuse(now, s.client.Conn)
 			r.ways.excuse(now, s)
 			s.client.Conn.Advance(now)
 		}
@@ -87,7 +87,7 @@ func (r *Relay) Sent(now time.Time) {
 func (r *Relay) Refused() int { return r.drops.turn }
 
 // Behind reports whether more datagrams wait than for a Relay that keeps up.
-func (r *Relay) Behind() bool { return r.backlog.behind() }
+func (r *Relay) Behind() bool { return r.backlog.Behind() }
 
 // nextTimeout returns the earliest of a session's deadlines. It asks the connections of the touched sides.
 func nextTimeout(s *session, settings *Settings, touched sides) time.Time {

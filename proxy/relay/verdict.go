@@ -5,6 +5,8 @@ import (
 
 	"tidegate/codec"
 	"tidegate/internal/filter"
+	"tidegate/internal/netio"
+	"tidegate/proxy/relay/admission"
 	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
 )
@@ -13,7 +15,7 @@ import (
 func (r *Relay) weigh(now time.Time, e *Entry, touched sides) {
 	s := &e.Value
 	held, queued := s.memory(touched)
-	if before := int(s.holding.bytes); held != before {
+	if before := s.holding.Bytes(); held != before {
 		r.held.set(e, held)
 		if held > before {
 			r.relieve(now, e)
@@ -22,11 +24,53 @@ func (r *Relay) weigh(now time.Time, e *Entry, touched sides) {
 	r.judgeQueue(now, e, queued)
 }
 
+// holdings has the accounts of the memory that sessions hold.
+type holdings struct{ admission.Holdings }
+
+func (h *holdings) set(e *Entry, bytes int) { h.Set(e, &e.Value.holding, e.Key.Client.Addr(), bytes) }
+
+// excess returns a session that must give way after the account of another has grown, and why. It returns nil if no
+// bound is exceeded.
+func (h *holdings) excess(e *Entry) (*Entry, error) {
+	victim, why := h.Excess(e, &e.Value.holding)
+	if why == nil {
+		return nil, nil
+	}
+	return victim.(*Entry), why
+}
+
+// memory returns the bytes that a session holds for its peers, and the bytes of its messages that wait for them. It
+// asks the connections of the touched sides.
+func (s *session) memory(touched sides) (held, queued int) {
+	s.client.weigh(touched.has(clientSide))
+	s.upstream.weigh(touched.has(serverSide))
+	held = len(s.hello.Data) + s.client.weight.held + s.upstream.weight.held
+	queued = s.client.weight.queued + s.upstream.weight.queued
+	queued += s.client.Held() + s.upstream.Held() + s.client.Copied() + s.upstream.Copied()
+	if s.listener.stream {
+		in, out := buffered(s.face)
+		held, queued = held+in, queued+out
+	}
+	if s.route.Upstream.Transport.Stream && s.socket != nil {
+		in, out := buffered(s.socket)
+		held, queued = held+in, queued+out
+	}
+	return held, queued
+}
+
+// buffered returns the bytes that a stream holds of unfinished frames, and for a slow peer.
+func buffered(s netio.Socket) (in, out int) {
+	if b, ok := s.(netio.Buffering); ok {
+		return b.Buffered()
+	}
+	return 0, 0
+}
+
 // relieve ends sessions until no bound on held memory is exceeded.
 func (r *Relay) relieve(now time.Time, e *Entry) {
 	for victim, why := r.held.excess(e); victim != nil; victim, why = r.held.excess(e) {
 		session := &victim.Value
-		r.drops.count(now, dropped{stats.DropHeldBytes, session.listener, victim.Key.Client, int(session.holding.bytes), why})
+		r.drops.count(now, dropped{stats.DropHeldBytes, session.listener, victim.Key.Client, session.holding.Bytes(), why})
 		session.hello.Data = nil
 		for _, s := range [...]*side{&session.client, &session.upstream} {
 			if h, ok := s.Conn.(codec.Holder); ok {
@@ -38,48 +82,42 @@ func (r *Relay) relieve(now time.Time, e *Entry) {
 	}
 }
 
-// judgeQueue counts the bytes that wait in a session, and applies the limits on them. A limit over several sessions
-// only applies to sessions with more than their share of it. So each session that grows beyond the limit is at fault.
+// judgeQueue counts the bytes that wait in a session, and applies the limits on them.
 func (r *Relay) judgeQueue(now time.Time, e *Entry, queued int) {
-	rules := r.guard.limits.queues
-	if len(rules) == 0 {
+	s := &e.Value
+	if !r.guard.Queued(&s.meter, queued) {
 		return
 	}
-	s := &e.Value
-	r.guard.count(&s.meter, queued-s.meter.own.queued)
 	s.choked = false
 	if queued == 0 || s.isEnding() {
 		return
 	}
-	for _, l := range rules {
-		n := r.guard.at(&s.meter, l.Per)
-		if n.queued <= l.Rate.PerSecond || queued*n.sessions <= l.Rate.PerSecond || !r.guard.breaks(l) {
-			continue
-		}
-		if l.Verdict == ratelimit.Drop {
-			s.choked = true
-			continue
-		}
-		r.drops.count(now, dropped{stats.DropQueueFull, s.listener, e.Key.Client, queued, l.why})
-		if l.Verdict == ratelimit.BanSource {
-			r.banSource(now, e, l.String())
-		} else {
-			r.end(now, e, stats.ByProxy, codec.Goodbye{Reason: codec.Overflow})
-		}
+	var broken *admission.Rule
+	if s.choked, broken = r.guard.Overflow(&s.meter); broken == nil {
 		return
+	}
+	r.drops.count(now, dropped{stats.DropQueueFull, s.listener, e.Key.Client, queued, broken.Why})
+	if broken.Verdict == ratelimit.BanSource {
+		r.banSource(now, e, broken.String())
+	} else {
+		r.end(now, e, stats.ByProxy, codec.Goodbye{Reason: codec.Overflow})
 	}
 }
 
 // accepted judges a client's datagram that its connection has accepted. A datagram over a limit ends the session.
 func (r *Relay) accepted(now time.Time, e *Entry, size int) {
-	if l := r.guard.exceeded(now, r.guard.limits.accepted, &e.Value.meter, size); l != nil {
-		r.drops.add(now, dropped{stats.DropRate, e.Value.listener, e.Key.Client, size, l.why})
+	if l := r.guard.Accepted(now, &e.Value.meter, size); l != nil {
+		r.drops.add(now, dropped{stats.DropRate, e.Value.listener, e.Key.Client, size, l.Why})
 		r.applyVerdict(now, e, l.Verdict, l.String())
 		return
 	}
-	r.guard.spentBy(e, r.guard.limits.datagrams, size)
-	r.guard.spentBy(e, r.guard.limits.accepted, size)
+	if r.shares(&e.Value) {
+		r.guard.SpentDatagram(e.Key.Client.Addr(), size)
+	}
 }
+
+// shares reports whether other nodes of the fleet hear of a session's use of limits.
+func (r *Relay) shares(s *session) bool { return r.guard.Shares() && s.proved() }
 
 // mayCross judges a message from one side of a session, before it goes to the other side. The bytes of head begin it
 // on the wire.
@@ -98,19 +136,20 @@ func (r *Relay) mayCross(now time.Time, e *Entry, from filter.Direction, m *code
 	if from != filter.FromClient || !m.Mode.IsReliable() {
 		return true
 	}
-	l := r.guard.exceeded(now, r.guard.limits.messages, &s.meter, len(m.Payload))
+	l := r.guard.Said(now, &s.meter, len(m.Payload))
 	if l == nil {
-		r.guard.spentBy(e, r.guard.limits.messages, len(m.Payload))
+		if r.shares(s) {
+			r.guard.SpentMessage(e.Key.Client.Addr(), len(m.Payload))
+		}
 		return true
 	}
-	r.drops.count(now, dropped{stats.DropRate, s.listener, e.Key.Client, len(m.Payload), l.why})
+	r.drops.count(now, dropped{stats.DropRate, s.listener, e.Key.Client, len(m.Payload), l.Why})
 	return r.applyVerdict(now, e, l.Verdict, l.String())
 }
 
 // maySay applies the rules about messages to a message. It carries out the verdict on the session.
 func (r *Relay) maySay(now time.Time, e *Entry, from filter.Direction, m *codec.Message, head []byte) bool {
-	f := &r.guard.filters
-	if !f.set.Judges(from) {
+	if !r.guard.Judges(from) {
 		return true
 	}
 	s := &e.Value
@@ -119,13 +158,12 @@ func (r *Relay) maySay(now time.Time, e *Entry, from filter.Direction, m *codec.
 		speaks = s.route.Upstream.Protocol
 	}
 	said := filter.Said{From: from, Listener: s.listener.name, Protocol: speaks.Spec().Name, Message: m, Head: head}
-	match := f.set.Message(now, &said, &s.rates)
-	fault := f.messages.note(match)
-	if match.Verdict < ratelimit.Drop {
+	verdict, cause := r.guard.Message(now, &said, &s.rates)
+	if verdict < ratelimit.Drop {
 		return true
 	}
-	r.drops.count(now, dropped{stats.DropMessageRule, s.listener, e.Key.Client, len(m.Payload), fault})
-	return r.applyVerdict(now, e, match.Verdict, fault.Error())
+	r.drops.count(now, dropped{stats.DropMessageRule, s.listener, e.Key.Client, len(m.Payload), cause})
+	return r.applyVerdict(now, e, verdict, cause.Error())
 }
 
 // applyVerdict applies a verdict to a session. It reports whether the judged message or datagram may go on.
@@ -147,7 +185,7 @@ func (r *Relay) banSource(now time.Time, e *Entry, why string) {
 	reason := codec.Kicked
 	r.journal.because(e, why)
 	if s.proved() && s.client.up && s.upstream.up {
-		ban := r.guard.bans.Offend(now, e.Key.Client.Addr(), why)
+		ban := r.guard.Bans.Offend(now, e.Key.Client.Addr(), why)
 		r.journal.banned(now, e, &ban)
 		reason = codec.Banned
 	}

@@ -74,7 +74,7 @@ func (w watches) count(id SessionID, from filter.Direction, m *codec.Message) {
 // watched copies the state of a session.
 func watched(now time.Time, r *Relay, e *Entry) *Watched {
 	var why Why
-	r.guard.whySession(now, &why, &e.Value.meter, e.Value.serial)
+	why.note(r.guard.UsedUpBy(now, &e.Value.meter), e.Value.serial)
 	all := &Watched{
 		Session: r.Describe(now, e), Limits: why.Limits, Drops: r.drops.recent.Of(e.Key.Client.Addr(), nil),
 	}

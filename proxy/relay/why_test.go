@@ -84,7 +84,7 @@ func TestWhyTellsLimits(t *testing.T) {
 				t.Fatalf("after %d datagrams: limits %+v, want %d", asked, got, want)
 			}
 		}
-		relay.guard.mayEnter(w.Now(), relay.listeners[0], stranger, []byte{1})
+		relay.guard.MayEnter(w.Now(), relay.listeners[0].name, stranger, 1)
 	}
 	want := LimitWhy{"packets per address", ratelimit.Drop, 0}
 	if got := whyOf(relay, w.Now(), stranger.Addr()).Limits[0]; got != want {

@@ -1,4 +1,4 @@
-package relay
+package admission
 
 import (
 	ordered "container/heap"
@@ -6,8 +6,6 @@ import (
 	"net/netip"
 	"sync"
 	"sync/atomic"
-
-	"tidegate/internal/netio"
 )
 
 // HeldBounds bound the memory in bytes that sessions hold for their peers: messages with missing parts, messages that
@@ -15,7 +13,7 @@ import (
 type HeldBounds struct {
 	Session int
 	Address int // the sessions of one address, in IPv6 of one /64, on all loops together
-	Overall int // of one Relay
+	Overall int // of one loop
 }
 
 // HeldFigures are the bytes that sessions hold for their peers.
@@ -24,18 +22,23 @@ type HeldFigures struct {
 	Address int // of the address that holds most in one loop, with its bytes on all loops
 }
 
-func (f *HeldFigures) add(o HeldFigures) {
+// Add joins the figures of another loop.
+func (f *HeldFigures) Add(o HeldFigures) {
 	f.Overall += o.Overall
 	f.Address = max(f.Address, o.Address)
 }
 
-func (h *holdings) figures() HeldFigures {
+// Figures returns what the sessions of the loop hold.
+func (h *Holdings) Figures() HeldFigures {
 	f := HeldFigures{Overall: h.total}
 	if len(h.largest) > 0 {
 		f.Address = int(h.largest[0].shared.bytes.Load())
 	}
 	return f
 }
+
+// Addresses returns the number of addresses whose sessions hold memory on the loop.
+func (h *Holdings) Addresses() int { return len(h.addresses) }
 
 // Reasons why a session must give up what it holds.
 var (
@@ -48,12 +51,13 @@ var (
 // data of any handshake, so most sessions never do.
 const leastHolding = 2 << 10
 
-// holdings counts the memory that the sessions of a Relay hold. Beyond a bound, the largest session of the address that
+// Holdings count the memory that the sessions of a loop hold. Beyond a bound, the largest session of the address that
 // holds most gives way. So an address with many small holders goes before an honest player with one large message.
 // Sessions change their account in logarithmic time, and not at all while they hold nothing.
-type holdings struct {
-	bounds    HeldBounds
-	shared    *Holders
+type Holdings struct {
+	Bounds HeldBounds
+	Shared *Holders
+
 	total     int
 	addresses map[netip.Prefix]*holder
 	largest   holderHeap
@@ -101,11 +105,17 @@ type holder struct {
 	shared   *heldByAddress
 	bytes    int
 	at       int // index in the heap
-	sessions []*Entry
+	sessions []held
 }
 
-// holding is the account of one session.
-type holding struct {
+// held is a session that holds memory, and its account.
+type held struct {
+	owner   any // the session
+	holding *Holding
+}
+
+// Holding is the account of one session.
+type Holding struct {
 	of    *holder // nil below leastHolding
 	at    int32   // index in of.sessions
 	bytes int32
@@ -114,19 +124,21 @@ type holding struct {
 // keptHolders bounds the unused holders that are kept for the next loss of a datagram.
 const keptHolders = 256
 
-// set sets the account of a session.
-func (h *holdings) set(e *Entry, bytes int) {
-	own := &e.Value.holding
+// Bytes returns the bytes that the session holds.
+func (own *Holding) Bytes() int { return int(own.bytes) }
+
+// Set sets the account of a session, the owner, to bytes. The session has the Holding.
+func (h *Holdings) Set(owner any, own *Holding, client netip.Addr, bytes int) {
 	more := bytes - int(own.bytes)
 	h.total += more
 	own.bytes = int32(bytes)
 	switch {
 	case own.of == nil && bytes >= leastHolding:
-		h.join(e)
+		h.join(owner, own, client)
 	case own.of == nil:
 	case bytes < leastHolding:
 		own.of.add(more)
-		h.leave(e)
+		h.leave(own)
 	default:
 		own.of.add(more)
 		ordered.Fix(&h.largest, own.of.at)
@@ -138,32 +150,30 @@ func (of *holder) add(more int) {
 	of.shared.bytes.Add(int64(more))
 }
 
-func (h *holdings) join(e *Entry) {
-	own := &e.Value.holding
-	address := householdOf(e.Key.Client.Addr())
+func (h *Holdings) join(owner any, own *Holding, client netip.Addr) {
+	address := householdOf(client)
 	of := h.addresses[address]
 	if of == nil {
 		if of = h.spare(); h.addresses == nil {
 			h.addresses = make(map[netip.Prefix]*holder)
 		}
-		of.address, of.shared = address, h.shared.join(address)
+		of.address, of.shared = address, h.Shared.join(address)
 		h.addresses[address] = of
 		ordered.Push(&h.largest, of)
 	}
 	own.of, own.at = of, int32(len(of.sessions))
-	of.sessions = append(of.sessions, e)
+	of.sessions = append(of.sessions, held{owner, own})
 	of.add(int(own.bytes))
 	ordered.Fix(&h.largest, of.at)
 }
 
-func (h *holdings) leave(e *Entry) {
-	own := &e.Value.holding
+func (h *Holdings) leave(own *Holding) {
 	of := own.of
 	of.add(-int(own.bytes))
 	last := len(of.sessions) - 1
 	moved := of.sessions[last]
-	of.sessions[own.at], of.sessions[last] = moved, nil
-	moved.Value.holding.at = own.at
+	of.sessions[own.at], of.sessions[last] = moved, held{}
+	moved.holding.at = own.at
 	of.sessions = of.sessions[:last]
 	own.of = nil
 	if last > 0 {
@@ -172,13 +182,13 @@ func (h *holdings) leave(e *Entry) {
 	}
 	ordered.Remove(&h.largest, of.at)
 	delete(h.addresses, of.address)
-	h.shared.leave(of.address, of.shared)
+	h.Shared.leave(of.address, of.shared)
 	if len(h.unused) < keptHolders && cap(of.sessions) <= keptHolders {
 		h.unused = append(h.unused, of)
 	}
 }
 
-func (h *holdings) spare() *holder {
+func (h *Holdings) spare() *holder {
 	last := len(h.unused) - 1
 	if last < 0 {
 		return new(holder)
@@ -201,56 +211,29 @@ func householdOf(a netip.Addr) netip.Prefix {
 }
 
 // most returns the session of the address that holds most.
-func (of *holder) most() *Entry {
+func (of *holder) most() any {
 	most := of.sessions[0]
-	for _, e := range of.sessions[1:] {
-		if e.Value.holding.bytes > most.Value.holding.bytes {
-			most = e
+	for _, one := range of.sessions[1:] {
+		if one.holding.bytes > most.holding.bytes {
+			most = one
 		}
 	}
-	return most
+	return most.owner
 }
 
-// excess returns a session that must give way after the account of another has grown, and why. It returns nil if no
-// bound is exceeded.
-func (h *holdings) excess(e *Entry) (*Entry, error) {
-	b, own := &h.bounds, &e.Value.holding
+// Excess returns the owner of an account that must give way after another account has grown, and why. It returns nil
+// if no bound is exceeded.
+func (h *Holdings) Excess(owner any, own *Holding) (victim any, why error) {
+	b := &h.Bounds
 	switch {
 	case b.Session > 0 && int(own.bytes) > b.Session:
-		return e, errHeldSession
+		return owner, errHeldSession
 	case own.of != nil && b.Address > 0 && own.of.shared.bytes.Load() > int64(b.Address):
 		return own.of.most(), errHeldAddress
 	case b.Overall > 0 && h.total > b.Overall && len(h.largest) > 0:
 		return h.largest[0].most(), errHeldOverall
 	}
 	return nil, nil
-}
-
-// memory returns the bytes that a session holds for its peers, and the bytes of its messages that wait for them. It
-// asks the connections of the touched sides.
-func (s *session) memory(touched sides) (held, queued int) {
-	s.client.weigh(touched.has(clientSide))
-	s.upstream.weigh(touched.has(serverSide))
-	held = len(s.hello.Data) + s.client.weight.held + s.upstream.weight.held
-	queued = s.client.weight.queued + s.upstream.weight.queued
-	queued += s.client.Held() + s.upstream.Held() + s.client.Copied() + s.upstream.Copied()
-	if s.listener.stream {
-		in, out := buffered(s.face)
-		held, queued = held+in, queued+out
-	}
-	if s.route.Upstream.Transport.Stream && s.socket != nil {
-		in, out := buffered(s.socket)
-		held, queued = held+in, queued+out
-	}
-	return held, queued
-}
-
-// buffered returns the bytes that a stream holds of unfinished frames, and for a slow peer.
-func buffered(s netio.Socket) (in, out int) {
-	if b, ok := s.(netio.Buffering); ok {
-		return b.Buffered()
-	}
-	return 0, 0
 }
 
 // holderHeap has the addresses that hold memory, the largest first.

@@ -1,8 +1,9 @@
-package relay
+package admission
 
 import (
 	"errors"
 	"net/netip"
+	"time"
 
 	"tidegate/ratelimit"
 )
@@ -12,24 +13,31 @@ type limits struct {
 	// datagrams apply before a session's codec sees a datagram. Their verdicts harm only the datagram. accepted apply
 	// after the codec has accepted it. Their verdicts end the session, and a forged datagram must not do that. A forger
 	// that knows all that the codec checks looks like the client.
-	datagrams, accepted []*rule
-	messages            []*rule // on reliable messages
-	queues              []*rule // on bytes that wait
-	strangers           []*rule // on datagrams from addresses without a session
+	datagrams, accepted []*Rule
+	messages            []*Rule // on reliable messages
+	queues              []*Rule // on bytes that wait
+	strangers           []*Rule // on datagrams from addresses without a session
 	// handshakes apply to new clients: [0] to clients without proof of address, [1] to clients with proof. So clients
 	// without proof cannot use up the places of the others.
-	handshakes [2][]*rule
+	handshakes [2][]*Rule
 	calm       ratelimit.Rate   // rate of unproved new clients that need not ask twice; zero: half of half-open
 	calmed     ratelimit.Bucket // state of calm
 	shared     bool             // sessions of an address or network count together
 }
 
-// rule is a Limit with the Buckets of addresses without a session.
-type rule struct {
+// Rule is a Limit with the Buckets of addresses without a session.
+type Rule struct {
 	ratelimit.Limit
-	why     error // text for the journal
+	Why     error // text for logs
 	hashed  *ratelimit.HashedBuckets
 	overall ratelimit.Bucket
+}
+
+// Limit replaces the limits, and the sizes of one network in them. seed makes the seeds of hashed buckets. Each session
+// must be enrolled again.
+func (g *Guard) Limit(all []ratelimit.Limit, networks ratelimit.Networks, seed func() uint64) {
+	g.networks, g.limits = networks, newLimits(all, seed)
+	g.begin()
 }
 
 // newLimits sorts the limits. seed makes the seeds of hashed buckets.
@@ -65,8 +73,8 @@ func newLimits(all []ratelimit.Limit, seed func() uint64) limits {
 	return l
 }
 
-func newRule(l ratelimit.Limit, seed func() uint64) *rule {
-	r := &rule{Limit: l, why: errors.New(l.String())}
+func newRule(l ratelimit.Limit, seed func() uint64) *Rule {
+	r := &Rule{Limit: l, Why: errors.New(l.String())}
 	if l.Per == ratelimit.PerAddress || l.Per == ratelimit.PerNetwork {
 		r.hashed = ratelimit.NewHashedBuckets(seed())
 	}
@@ -74,7 +82,7 @@ func newRule(l ratelimit.Limit, seed func() uint64) *rule {
 }
 
 // bucket returns the bucket of an address without a session.
-func (l *rule) bucket(from netip.Addr, networks ratelimit.Networks) *ratelimit.Bucket {
+func (l *Rule) bucket(from netip.Addr, networks ratelimit.Networks) *ratelimit.Bucket {
 	switch l.Per {
 	case ratelimit.PerAddress:
 		return l.hashed.Of(netip.PrefixFrom(from, from.BitLen()))
@@ -85,9 +93,41 @@ func (l *rule) bucket(from netip.Addr, networks ratelimit.Networks) *ratelimit.B
 }
 
 // weight returns the amount that a datagram takes from a bucket.
-func (l *rule) weight(size int) int {
+func (l *Rule) weight(size int) int {
 	if l.Of == ratelimit.Bytes {
 		return size
 	}
 	return 1
 }
+
+// UsedUp returns the limits that the next datagram of an address without a session would break. It changes nothing.
+func (g *Guard) UsedUp(now time.Time, a netip.Addr) (all []ratelimit.Limit) {
+	for _, rules := range [][]*Rule{g.limits.strangers, g.limits.handshakes[0], g.limits.handshakes[1]} {
+		for _, l := range rules {
+			if l.isUsedUp(g.sinceStart(now), *l.bucket(a, g.networks)) {
+				all = append(all, l.Limit)
+			}
+		}
+	}
+	return all
+}
+
+// UsedUpBy returns the limits that a session has used up. It changes nothing.
+func (g *Guard) UsedUpBy(now time.Time, m *Meter) (all []ratelimit.Limit) {
+	for _, rules := range [][]*Rule{g.limits.datagrams, g.limits.accepted, g.limits.messages} {
+		for _, l := range rules {
+			if l.isUsedUp(g.sinceStart(now), g.at(m, l.Per).buckets[l.Of]) {
+				all = append(all, l.Limit)
+			}
+		}
+	}
+	for _, l := range g.limits.queues {
+		if g.at(m, l.Per).queued >= l.Rate.PerSecond {
+			all = append(all, l.Limit)
+		}
+	}
+	return all
+}
+
+// isUsedUp reports whether a bucket would not let one more pass. b is a copy of the bucket.
+func (l *Rule) isUsedUp(now time.Duration, b ratelimit.Bucket) bool { return !b.Take(now, l.Rate, 1) }

@@ -1,4 +1,4 @@
-package relay
+package admission
 
 import (
 	"errors"
@@ -7,7 +7,7 @@ import (
 	"tidegate/internal/filter"
 )
 
-// filters are a Relay's rules about sources and messages, with the counts of their matches.
+// filters are the rules about sources and messages, with the counts of their matches.
 type filters struct {
 	set      *filter.Set
 	sources  ruleHits
@@ -54,15 +54,36 @@ func (h *ruleHits) renamed(names []string) ruleHits {
 	return fresh
 }
 
-// recall adds the matches of a rule in another Relay, if there is such a rule.
-func (f *filters) recall(c RuleCount) {
-	hits := &f.messages
+// RecallCount adds the matches of a rule in another Guard, if there is such a rule.
+func (g *Guard) RecallCount(c RuleCount) {
+	hits := &g.filters.messages
 	if c.Kind == "source" {
-		hits = &f.sources
+		hits = &g.filters.sources
 	}
 	if i := slices.Index(hits.names, c.Name); i >= 0 {
 		hits.counts[i] += c.Matches
 	}
+}
+
+// SetRules replaces the rules about sources and messages; nil means none. It reports whether there are rules about
+// sources, so that the addresses of sessions must be judged again. Rules with the same name keep their counts.
+func (g *Guard) SetRules(set *filter.Set) bool {
+	f := &g.filters
+	f.set = set
+	f.sources = f.sources.renamed(set.SourceNames())
+	f.messages = f.messages.renamed(set.MessageNames())
+	return len(f.sources.names) > 0
+}
+
+// Rules returns the rules in force, or nil.
+func (g *Guard) Rules() *filter.Set { return g.filters.set }
+
+// RuleCounts returns the counts of all rules, with rules about sources first.
+func (g *Guard) RuleCounts() []RuleCount {
+	f := &g.filters
+	counts := make([]RuleCount, 0, len(f.sources.names)+len(f.messages.names))
+	counts = f.sources.list(counts, "source")
+	return f.messages.list(counts, "message")
 }
 
 func (h *ruleHits) list(to []RuleCount, kind string) []RuleCount {

@@ -1,4 +1,4 @@
-package relay
+package admission
 
 import (
 	"net/netip"
@@ -20,8 +20,8 @@ type Unproved struct {
 	Trusted []netip.Prefix
 }
 
-// trusts reports whether an address is in a trusted network.
-func (u *Unproved) trusts(a netip.Addr) bool {
+// Trusts reports whether an address is in a trusted network.
+func (u *Unproved) Trusts(a netip.Addr) bool {
 	return slices.ContainsFunc(u.Trusted, func(p netip.Prefix) bool { return p.Contains(a.Unmap()) })
 }
 
@@ -48,18 +48,21 @@ func NewAllowance(now time.Time, seed uint64) *Allowance {
 	return &Allowance{born: now, networks: ratelimit.NewHashedBuckets(seed)}
 }
 
-// spend reports whether a datagram may go to a client that has no credit left.
-func (a *Allowance) spend(now time.Time, u *Unproved, t *trust, client netip.AddrPort, size int) bool {
+// Born returns the time from which on the buckets of Trusts count.
+func (a *Allowance) Born() time.Time { return a.born }
+
+// Spend reports whether a datagram may go to a client that has no credit left. size is in bytes, without headers.
+func (a *Allowance) Spend(now time.Time, u *Unproved, t *Trust, client netip.AddrPort, size int) bool {
 	if u.Overall == 0 {
 		return true
 	}
-	weight := wireSize(client, size)
+	weight := WireSize(client, size)
 	amount := max(weight, min(grant, u.Session))
 	at := now.Sub(a.born)
-	if !t.bucket.Take(at, rateOf(u.Session), amount) || !a.take(at, u, client.Addr(), amount) {
+	if !t.Bucket.Take(at, rateOf(u.Session), amount) || !a.take(at, u, client.Addr(), amount) {
 		return false
 	}
-	t.credit += amount - weight
+	t.Credit += amount - weight
 	return true
 }
 
