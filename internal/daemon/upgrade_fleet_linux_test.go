@@ -3,12 +3,44 @@ package daemon
 import (
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"tidegate/internal/banfile"
 	"tidegate/internal/fleet"
 	"tidegate/proxy"
 	"tidegate/proxy/relay"
 )
+
+// TestLastChangesAfterAStandstill tells a successor the last changes although the bound of the standstill is past.
+func TestLastChangesAfterAStandstill(t *testing.T) {
+	server, err := proxy.Listen(&relay.Settings{}, proxy.Options{Loops: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours, file, err := socketPair()
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs, err := newConversation(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer theirs.close()
+	u := &upgrader{
+		server: server, bans: &banSync{file: banfile.File("bans")}, leave: func() {},
+		pending: func() fleet.Pending { return fleet.Pending{} },
+	}
+	ours.within(-time.Second)
+	u.tellLast(&successor{conversation: ours})
+	ours.close()
+	for _, kind := range []string{wordFleet, wordLate} {
+		m, err := theirs.receive(kind)
+		if err != nil {
+			t.Fatalf("%s: %v", kind, err)
+		}
+		m.discard()
+	}
+}
 
 // TestSlowLeaveKeepsThePlayers tells a successor of the players of other nodes although its predecessor needs long to
 // leave the fleet, and does not know them any more.

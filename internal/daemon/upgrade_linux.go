@@ -33,6 +33,8 @@ const (
 	catchUpTime = 250 * time.Millisecond
 	// leaveTime is the longest wait for the end of this process's part in the fleet.
 	leaveTime = 2 * time.Second
+	// lastTime bounds the last messages to a successor that runs.
+	lastTime = leaveTime + catchUpTime + 5*time.Second
 )
 
 // upgrades receives SIGUSR2 after CatchSignals.
@@ -209,6 +211,16 @@ func (u *upgrader) giveFleet(s *successor) {
 	_ = s.send(message{Kind: wordFleet, body: body}) // it may have died
 }
 
+// tellLast leaves the fleet to a successor that runs, and tells it what operators have changed until now.
+func (u *upgrader) tellLast(s *successor) {
+	s.within(lastTime) // the bound of the standstill is past, or nearly so
+	u.giveFleet(s)
+	time.Sleep(catchUpTime)
+	if body, err := json.Marshal(u.belongings()); err == nil {
+		_ = s.send(message{Kind: wordLate, body: body}) // else the successor has those of the first message
+	}
+}
+
 // handOver stands still, gives the successor everything, and lets it go on. After an error this process goes on: the
 // successor is killed first.
 func (u *upgrader) handOver(s *successor) error {
@@ -235,11 +247,7 @@ func (u *upgrader) handOver(s *successor) error {
 	s.stood = time.Since(began)
 	s.trace.at("successor runs")
 	manager.succeededBy(s.process.Process.Pid) // before this process ends: until then, the successor sends no message
-	u.giveFleet(s)
-	time.Sleep(catchUpTime)
-	if body, err := json.Marshal(u.belongings()); err == nil {
-		_ = s.send(message{Kind: wordLate, body: body}) // else the successor has those of the first message
-	}
+	u.tellLast(s)
 	frozen.Leave()
 	u.reloads.stop() // after Leave, for which a reload may wait
 	return nil
