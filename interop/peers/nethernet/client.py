@@ -1,18 +1,20 @@
-"""A NetherNet client on aiortc: client.py URL. It joins, verifies the server's identity, and obeys lines on standard
-input: "echo N" and "close". It writes a line for each step."""
+"""A NetherNet client on aiortc, or on wrtc (libwebrtc) by its module webrtc.aiortc: client.py MODULE URL. It joins,
+verifies the server's identity, and obeys lines on standard input: "echo N" and "close". It writes a line for each
+step."""
 import asyncio
 import base64
+import importlib
 import json
 import re
 import sys
 import time
 import urllib.request
 
-from aiortc import RTCConfiguration, RTCPeerConnection, RTCSessionDescription
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
 
+rtc = importlib.import_module(sys.argv[1])
 KEY = ec.generate_private_key(ec.SECP384R1())  # it signs its own token, as in tests without Mojang's service
 
 
@@ -76,7 +78,7 @@ def join(url, offer):
 
 
 async def main(url):
-    pc = RTCPeerConnection(RTCConfiguration(iceServers=[]))
+    pc = rtc.RTCPeerConnection(rtc.RTCConfiguration(iceServers=[]))
     channels = [
         pc.createDataChannel("ReliableDataChannel"),
         pc.createDataChannel("UnreliableDataChannel", ordered=False, maxRetransmits=0),
@@ -99,7 +101,7 @@ async def main(url):
 
     await pc.setLocalDescription(await pc.createOffer())
     answer = await asyncio.to_thread(join, url, pc.localDescription.sdp)
-    await pc.setRemoteDescription(RTCSessionDescription(answer, "answer"))
+    await pc.setRemoteDescription(rtc.RTCSessionDescription(answer, "answer"))
     await asyncio.gather(*opened)
     print("open", flush=True)
     while line := await asyncio.to_thread(sys.stdin.readline):
@@ -113,4 +115,4 @@ async def main(url):
     await pc.close()
 
 
-asyncio.run(main(sys.argv[1]))
+asyncio.run(main(sys.argv[2]))

@@ -40,9 +40,8 @@ var otherStacks = []stack{
 	{"libwebrtc", 1000, nodePins, npm, node("libwebrtc")},
 	{"libdatachannel", 1000, nodePins, npm, node("libdatachannel")},
 	{"werift", 200, nodePins, npm, node("werift")}, // more take it minutes
-	{"aiortc", 1000, pythonPins, pip, func(dir string) (string, []string) {
-		return "", []string{filepath.Join(dir, "v/bin/python"), "-B", "client.py"}
-	}},
+	{"aiortc", 1000, pythonPins, pip, python("aiortc")},
+	{"libwebrtc M152", 1000, pythonPins, pip, python("webrtc.aiortc")},
 }
 
 func npm(string) [][]string {
@@ -59,6 +58,12 @@ func pip(dir string) [][]string {
 func node(name string) func(string) (string, []string) {
 	return func(dir string) (string, []string) {
 		return "NODE_PATH=" + filepath.Join(dir, "node_modules"), []string{"node", "client.js", name}
+	}
+}
+
+func python(module string) func(string) (string, []string) {
+	return func(dir string) (string, []string) {
+		return "", []string{filepath.Join(dir, "v/bin/python"), "-B", "client.py", module}
 	}
 }
 
