@@ -16,6 +16,7 @@ type ticker struct {
 	full     bool      // the server is full, and will be asked again at next
 	asks     bool      // the proxy is told to ask it now
 	refusals uint8     // of the full server
+	owed     bool      // a heartbeat was held back
 	ping     uint8     // number of the next heartbeat
 	pingAt   time.Time // when the latest heartbeat was sent; zero once answered
 }
@@ -57,7 +58,9 @@ func (c *Conn) tick(now time.Time) {
 		c.attempt()
 	case connected:
 		c.relax()
-		c.sendHeartbeat(now)
+		if c.ticker.owed = c.isMute(); !c.ticker.owed {
+			c.sendHeartbeat(now)
+		}
 	}
 }
 
@@ -79,6 +82,7 @@ func (c *Conn) attempt() {
 
 func (c *Conn) sendHeartbeat(now time.Time) {
 	h := heartbeat{ping: c.ticker.ping, rtt: c.rtt.milliseconds()}
+	c.ticker.owed = false
 	c.ticker.ping++
 	c.ticker.pingAt = now
 	if b, ok := c.reply(4); ok {

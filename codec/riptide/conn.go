@@ -39,12 +39,14 @@ type Conn struct {
 	state   state
 	// tentative says that the client's Welcome waits for Confirm.
 	tentative bool
-	busy      bool   // messages have passed since the last heartbeat
-	client    uint16 // the client's ID
-	heard     time.Time
-	doubt     doubt
-	welcome   welcome
-	ticker    ticker
+	busy      bool // messages have passed since the last heartbeat
+	// mute and reflected are as Reflect has said.
+	mute, reflected bool
+	client          uint16 // the client's ID
+	heard           time.Time
+	doubt           doubt
+	welcome         welcome
+	ticker          ticker
 
 	window        window
 	flight        flight
@@ -77,7 +79,10 @@ func newConn(p *Protocol, now time.Time) *Conn {
 func (c *Conn) Poll() (codec.Event, bool) { return c.events.Poll() }
 
 // Transmit appends the next datagram to b.
-func (c *Conn) Transmit(_ time.Time, b []byte) ([]byte, bool) {
+func (c *Conn) Transmit(now time.Time, b []byte) ([]byte, bool) {
+	if c.ticker.owed && c.state == connected && !c.isMute() {
+		c.sendHeartbeat(now)
+	}
 	for {
 		datagram, s, ok := c.control.next()
 		if !ok && c.state >= connected {
@@ -160,9 +165,7 @@ func (c *Conn) Close(_ time.Time, why codec.Goodbye) {
 	c.finish(codec.Event{Kind: codec.Disconnected, Reason: why.Reason})
 }
 
-// deadline returns when the peer's silence ends the connection. It is zero for a client that still sends Connect. In
-// session there is extra time for a late heartbeat: the library checks its clock with its own heartbeats, after 5 to 6
-// s.
+// deadline returns when the peer's silence ends the connection. It is zero for a client that still sends Connect.
 func (c *Conn) deadline() time.Time {
 	switch c.state {
 	case connecting:
@@ -172,7 +175,7 @@ func (c *Conn) deadline() time.Time {
 	case welcomed:
 		return c.heard.Add(c.options.TimeoutTime)
 	}
-	return c.heard.Add(c.options.TimeoutTime + c.options.HeartbeatInterval/2)
+	return c.heard.Add(c.patience())
 }
 
 // acceptsMessages reports whether the peer may send messages: in session, and before that if the peer is a server that

@@ -176,3 +176,46 @@ func TestToleratedQuality(t *testing.T) {
 		}
 	}
 }
+
+// TestReflectedSilence mutes each end in turn. It shows its peer no sign of life, though messages pass. The peer is
+// heard for longer, and the muted client sends the heartbeat that it owes as soon as it may.
+func TestReflectedSilence(t *testing.T) {
+	for _, muted := range []string{"client", "server"} {
+		p := newPair(t, Options{})
+		mute, other := p.client, p.server
+		if muted == "server" {
+			mute, other = p.server, p.client
+		}
+		pass := func(d time.Duration) {
+			for end := p.now.Add(d); p.now.Before(end); p.now = p.now.Add(50 * time.Millisecond) {
+				p.client.Advance(p.now)
+				p.server.Advance(p.now)
+				p.exchange()
+			}
+		}
+		pass(2 * time.Second)
+		if mute.Reflect(true, true); other.IsSilent(p.now) {
+			t.Fatalf("%s: silent too early", muted)
+		}
+		pass(4 * time.Second)
+		if err := mute.Send(p.now, codec.Message{Mode: codec.Reliable, HasID: true}); err != nil || !other.IsSilent(p.now) {
+			t.Errorf("muted %s: error %v, silent %v", muted, err, other.IsSilent(p.now))
+		}
+		if p.exchange(); other.flight.bytes != 0 || mute.flight.bytes != 0 {
+			t.Errorf("muted %s: messages wait", muted)
+		}
+		mute.Reflect(false, true)
+		if pass(1100 * time.Millisecond); other.IsSilent(p.now) || mute.state != connected {
+			t.Errorf("muted %s: silent afterwards", muted)
+		}
+		mute.Reflect(true, false)
+		if pass(7 * time.Second); other.state != closed {
+			t.Errorf("muted %s: its peer waits for ever", muted)
+		}
+		q := newPair(t, Options{TimeoutTime: 2 * time.Second})
+		q.server.Reflect(false, true)
+		if got := q.server.deadline().Sub(q.now); got != longestSilence {
+			t.Errorf("a peer whose silence is shown is lost after %v", got)
+		}
+	}
+}

@@ -33,6 +33,8 @@ type savedConn struct {
 	Sends     savedSends    `cbor:"17,keyasint,omitempty"`
 	Data      []byte        `cbor:"18,keyasint,omitempty"` // the outbox of messages that wait for the session
 	Stats     saved.Stats   `cbor:"19,keyasint"`
+	Mute      bool          `cbor:"20,keyasint,omitempty"`
+	Reflected bool          `cbor:"21,keyasint,omitempty"`
 }
 
 type savedDoubt struct {
@@ -60,6 +62,7 @@ type savedTicker struct {
 	Full     bool          `cbor:"7,keyasint,omitempty"`
 	Asks     bool          `cbor:"8,keyasint,omitempty"`
 	Refusals uint8         `cbor:"9,keyasint,omitempty"`
+	Owed     bool          `cbor:"10,keyasint,omitempty"`
 }
 
 type savedRTT struct {
@@ -114,7 +117,7 @@ func (c *Conn) Save(now time.Time, b []byte) []byte {
 		Ticker: savedTicker{
 			Next: record.MomentOf(now, t.next), Connect: t.connect, Attempts: t.attempts,
 			Ping: t.ping, PingAt: record.MomentOf(now, t.pingAt),
-			Patient: t.patient, Full: t.full, Asks: t.asks, Refusals: t.refusals,
+			Patient: t.patient, Full: t.full, Asks: t.asks, Refusals: t.refusals, Owed: t.owed,
 		},
 		Window:   c.window.save(now),
 		Flight:   c.flight.save(now),
@@ -122,6 +125,7 @@ func (c *Conn) Save(now time.Time, b []byte) []byte {
 		RTT:      c.rtt.save(),
 		Data:     c.data.log[c.data.read:],
 		Stats:    saved.StatsOf(&c.stats),
+		Mute:     c.mute, Reflected: c.reflected,
 	}
 	if q := &c.sends; q.count > 0 {
 		v.Sends = savedSends{Sends: q.sends[:], Count: q.count, At: q.at, Bad: q.bad}
@@ -148,12 +152,14 @@ func (p *Protocol) Restore(now time.Time, _ codec.Addresser, b []byte) (codec.Co
 		ticker: ticker{
 			next: t.Next.Time(now), connect: t.Connect, attempts: t.Attempts, ping: t.Ping, pingAt: t.PingAt.Time(now),
 			patient: t.Patient, full: t.Full, asks: t.Asks, refusals: t.Refusals,
+			owed: t.Owed,
 		},
 		notifier: v.Notifier.restore(now),
 		rtt:      v.RTT.restore(),
 		sends:    v.Sends.restore(),
 		data:     outbox{log: v.Data},
 		stats:    v.Stats.Restore(),
+		mute:     v.Mute, reflected: v.Reflected,
 	}
 	if !c.doubt.believe.IsZero() {
 		c.doubt.goodbye = codec.Event{Kind: codec.Disconnected, Reason: d.Reason}

@@ -73,6 +73,9 @@ func (c *Conn) answerHeartbeat(now time.Time, d []byte) error {
 		c.rtt.claim(claimed)
 	}
 	c.relax()
+	if c.isMute() {
+		return nil // answered later, it would measure the silence
+	}
 	if b, ok := c.reply(2); ok {
 		c.control.end(appendHeartbeatAnswer(c.dialect, b, h.ping))
 	}

@@ -51,6 +51,14 @@ func (s *session) blameServer(now time.Time, why codec.Reason) {
 	}
 }
 
+// doubtServer tells the other sessions that a player has left a silent server. The player may have lost patience.
+func (s *session) doubtServer(now time.Time) {
+	if server, ok := s.upstream.Conn.(codec.Reflector); ok && s.isSteady() && server.IsSilent(now) {
+		s.route.pool.Doubt(s.server, now)
+		s.blameServer(now, codec.TimedOut)
+	}
+}
+
 // leaveServer forgets the connection to a server, and keeps the messages that wait for the next one.
 func (r *Relay) leaveServer(now time.Time, s *session) {
 	s.announceDepartures(now)

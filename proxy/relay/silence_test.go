@@ -9,6 +9,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/codec/enet"
+	"tidegate/codec/riptide"
 	"tidegate/internal/testkit/simnet"
 )
 
@@ -59,22 +60,42 @@ type beside struct {
 	server                  *pausable
 }
 
-// newBeside connects both players over paths with a round trip. The peers have options of their own.
-func newBeside(t *testing.T, trip time.Duration, client, server enet.Options) *beside {
+// waits is how long a library waits for a silent peer, as games set it. The proxy has the library's default.
+type waits struct {
+	name          string
+	proxy, peer   func() codec.Protocol
+	leastPatience time.Duration
+}
+
+func enetPatience(least time.Duration) waits {
+	o := enet.Options{}
+	if least > 0 {
+		o = enet.Options{TimeoutLimit: 64, TimeoutMinimum: least, Timeout: time.Minute}
+	}
+	return waits{"enet", func() codec.Protocol { return enet.New(enet.Options{Seed: [32]byte{1}}) },
+		func() codec.Protocol { return enet.New(o) }, least}
+}
+
+func riptidePatience(least time.Duration) waits {
+	return waits{"riptide", func() codec.Protocol { return riptide.New(riptide.Options{}) },
+		func() codec.Protocol { return riptide.New(riptide.Options{TimeoutTime: least}) }, least}
+}
+
+// newBeside connects both players over paths with a round trip.
+func newBeside(t *testing.T, trip time.Duration, client, server waits) *beside {
 	t.Helper()
 	line := simnet.Weather{Latency: trip / 2}
-	route := defaultRoute(enet.New(enet.Options{Seed: [32]byte{2}}))
-	w := newWorld(t, 1, line, enet.New(enet.Options{Seed: [32]byte{1}}), route)
+	w := newWorld(t, 1, line, client.proxy(), defaultRoute(server.proxy()))
 	near := simnet.Weather{Latency: 100 * time.Microsecond}
 	w.SetPath(upstreamSocketAddr(0), serverAddr, near)
 	w.SetPath(serverAddr, upstreamSocketAddr(0), near)
-	w.servers[0].protocol = enet.New(server)
+	w.servers[0].protocol = server.peer()
 	b := &beside{world: w, server: &pausable{Node: w.servers[0]}}
 	w.Remove(serverAddr)
 	w.Add(b.server, serverAddr)
 	join := func(addr, at netip.AddrPort) (*player, *pausable) {
 		p := &player{addr: addr, at: at}
-		p.conn = enet.New(client).Dial(w.Now(), at, codec.Hello{})
+		p.conn = client.peer().Dial(w.Now(), at, codec.Hello{})
 		node := &pausable{Node: p}
 		w.Add(node, addr)
 		w.await("connected", 10*time.Second, func() bool { return p.find(codec.Connected) != nil })
@@ -105,23 +126,30 @@ func (b *beside) pause(d time.Duration, nodes ...*pausable) {
 func (b *beside) answers(p *player, limit time.Duration) bool {
 	had := p.count(codec.Received)
 	m := codec.Message{Mode: codec.ReliableOrdered, Payload: []byte("hello")}
-	return p.conn.Send(b.Now(), m) == nil && b.RunUntil(limit, func() bool { return p.count(codec.Received) > had })
+	err := p.conn.Send(b.Now(), m)
+	if err == codec.ErrMode {
+		m.Mode = codec.Reliable
+		err = p.conn.Send(b.Now(), m)
+	}
+	return err == nil && b.RunUntil(limit, func() bool { return p.count(codec.Received) > had })
 }
 
 // TestPausesBesideDirect lets a game's client, its server, or both stand still, with time-outs of the library and
 // raised ones, near and far. A player who plays on without the proxy plays on behind it.
 func TestPausesBesideDirect(t *testing.T) {
-	stock := enet.Options{}
-	raised := enet.Options{TimeoutLimit: 64, TimeoutMinimum: 30 * time.Second, Timeout: time.Minute}
+	stock, raised := enetPatience(0), enetPatience(30*time.Second)
+	stockRiptide, raisedRiptide := riptidePatience(0), riptidePatience(30*time.Second)
 	survived := 0
-	for _, c := range []struct{ client, server enet.Options }{
+	for _, c := range []struct{ client, server waits }{
 		{stock, stock}, {raised, raised}, {stock, raised}, {raised, stock},
+		{stockRiptide, stockRiptide}, {raisedRiptide, raisedRiptide}, {stockRiptide, raisedRiptide},
+		{raisedRiptide, stockRiptide},
 	} {
 		for _, trip := range []time.Duration{2 * time.Millisecond, 200 * time.Millisecond} {
 			for _, seconds := range []time.Duration{2, 4, 7, 12, 25} {
 				for _, who := range []string{"client", "server", "both"} {
-					name := fmt.Sprintf("%s for %d s, %v away, minimum %v and %v", who, seconds, trip,
-						c.client.TimeoutMinimum, c.server.TimeoutMinimum)
+					name := fmt.Sprintf("%s: %s for %d s, %v away, minimum %v and %v", c.client.name, who, seconds, trip,
+						c.client.leastPatience, c.server.leastPatience)
 					b := newBeside(t, trip, c.client, c.server)
 					var nodes []*pausable
 					if who != "server" {
@@ -149,14 +177,16 @@ func TestPausesBesideDirect(t *testing.T) {
 // shown the silence, and its own patience decides.
 func TestSilenceIsShown(t *testing.T) {
 	for _, c := range []struct {
-		server enet.Options
-		trip   time.Duration
+		client, server waits
+		trip           time.Duration
 	}{
-		{enet.Options{}, 2 * time.Millisecond},
-		{enet.Options{}, 200 * time.Millisecond},
-		{enet.Options{TimeoutMinimum: 15 * time.Second}, 2 * time.Millisecond},
+		{enetPatience(0), enetPatience(0), 2 * time.Millisecond},
+		{enetPatience(0), enetPatience(0), 200 * time.Millisecond},
+		{enetPatience(0), enetPatience(15 * time.Second), 2 * time.Millisecond},
+		{riptidePatience(0), riptidePatience(0), 2 * time.Millisecond},
+		{riptidePatience(0), riptidePatience(15 * time.Second), 200 * time.Millisecond},
 	} {
-		b := newBeside(t, c.trip, enet.Options{}, c.server)
+		b := newBeside(t, c.trip, c.client, c.server)
 		b.throughNode.asleep, b.directNode.asleep = true, true
 		begun := b.Now()
 		left := func(p *peer) time.Duration {
@@ -165,7 +195,8 @@ func TestSilenceIsShown(t *testing.T) {
 		}
 		direct, through := left(b.servers[0].peers[1]), left(b.servers[0].peers[0])
 		if late := through - direct; late < -time.Second || late > 3*time.Second {
-			t.Errorf("%+v: the server loses the client after %v, without the proxy after %v", c, through, direct)
+			t.Errorf("%s, %v: the server loses the client after %v, without the proxy after %v",
+				c.client.name, c.server.leastPatience, through, direct)
 		}
 	}
 }

@@ -248,7 +248,11 @@ func (p *performance) checkServersReason(conn *peer, why codec.Reason) {
 
 // reflects reports whether the proxy shows the server of a session its player's silence.
 func (s *seat) reflects() bool {
-	return s.dialogue.clients.Spec().Name == "enet" && s.dialogue.servers.Spec().Name == "enet"
+	can := func(p codec.Protocol) bool {
+		name := p.Spec().Name
+		return name == "enet" || strings.HasPrefix(name, "riptide")
+	}
+	return can(s.dialogue.clients) && can(s.dialogue.servers)
 }
 
 // proved judges a forged client that counts as proved. RUDP's proof has 15 bits, and Riptide's 16: one of many thousand
