@@ -55,6 +55,7 @@ const (
 	lengthAt          = 2
 	transactionAt     = 8
 	bindingMethodMask = 0x0111 // the bits of a type that give the class
+	responseBit       = 0x0100 // of a type: Success and Failure have it
 )
 
 // TransactionID pairs a request with its response.

@@ -20,6 +20,10 @@ const (
 // The server's datagrams go to the active source: the one that was nominated last. Another source takes its place when
 // it is silent.
 //
+// Some clients nominate each address that they check, also one that datagrams do not reach, or that they give up a
+// moment later. A server would try it first. So a nomination counts only if the new source has shown that it is
+// reached, or the active one has not.
+//
 // A recorded request verifies again. So one of the last 32 requests that comes from another address changes nothing.
 // An address without the password cannot take a living session. The zero value has no source.
 type Sources struct {
@@ -34,8 +38,9 @@ type Sources struct {
 const gone = 0xff
 
 type source struct {
-	at    netip.AddrPort
-	heard time.Time
+	at      netip.AddrPort
+	heard   time.Time
+	reached bool // it has sent a datagram that answers one
 }
 
 // Request takes a request that the client's password has verified. An error wraps codec.ErrDuplicate: the request came
@@ -53,20 +58,22 @@ func (s *Sources) Request(now time.Time, from netip.AddrPort, b *Binding) error 
 		s.asked[s.next], s.askers[s.next] = b.ID.part(), uint8(i+1)
 		s.next = (s.next + 1) % maxAsked
 	}
-	if b.Nominates && known < 0 || s.activeIsSilent(now) {
+	counts := b.Nominates && known < 0 && (s.sources[i].reached || !s.sources[s.active].reached)
+	if counts || s.activeIsSilent(now) {
 		s.active = uint8(i)
 	}
 	return nil
 }
 
-// Heard takes any other datagram. It reports whether the address is a source: other addresses' datagrams must be
-// dropped.
-func (s *Sources) Heard(now time.Time, from netip.AddrPort) bool {
+// Heard takes any other datagram of a client. It reports whether the address is a source: other addresses' datagrams
+// must be dropped.
+func (s *Sources) Heard(now time.Time, from netip.AddrPort, datagram []byte) bool {
 	i := s.index(from)
 	if i < 0 {
 		return false
 	}
-	s.sources[i].heard = now
+	// A client begins neither with DTLS nor with a response.
+	s.sources[i].heard, s.sources[i].reached = now, s.sources[i].reached || KindOf(datagram) == DTLS || responds(datagram)
 	if s.activeIsSilent(now) {
 		s.active = uint8(i)
 	}
@@ -83,15 +90,18 @@ func (s *Sources) Active() netip.AddrPort {
 
 // To returns where a server's datagram goes: a response to the source that has asked, all else to the active source.
 func (s *Sources) To(datagram []byte) netip.AddrPort {
-	if IsSTUN(datagram) {
-		if class := Class(be.Uint16(datagram)) & bindingMethodMask; class == Success || class == Failure {
-			known := s.find(TransactionID(datagram[transactionAt:stunHeader]))
-			if known >= 0 && s.askers[known] != gone {
-				return s.sources[s.askers[known]-1].at
-			}
+	if responds(datagram) {
+		known := s.find(TransactionID(datagram[transactionAt:stunHeader]))
+		if known >= 0 && s.askers[known] != gone {
+			return s.sources[s.askers[known]-1].at
 		}
 	}
 	return s.Active()
+}
+
+// responds reports whether a datagram is a response of STUN, to a request of any method.
+func responds(datagram []byte) bool {
+	return IsSTUN(datagram) && be.Uint16(datagram)&responseBit != 0
 }
 
 // LastHeard returns when any source was heard last. Without a source it is the zero time.
@@ -117,7 +127,7 @@ func (s *Sources) Append(to []netip.AddrPort) []netip.AddrPort {
 func RestoreSources(heard time.Time, all []netip.AddrPort) (s Sources) {
 	for _, at := range all[:min(len(all), maxSources)] {
 		if at.IsValid() && s.index(at) < 0 {
-			s.sources = append(s.sources, source{at, heard})
+			s.sources = append(s.sources, source{at: at, heard: heard, reached: len(s.sources) == 0})
 		}
 	}
 	return s
@@ -164,7 +174,7 @@ func (s *Sources) add(from netip.AddrPort) int {
 			s.askers[i] = gone
 		}
 	}
-	s.sources[oldest].at = from
+	s.sources[oldest] = source{at: from}
 	return oldest
 }
 

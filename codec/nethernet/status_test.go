@@ -2,6 +2,7 @@ package nethernet
 
 import (
 	"errors"
+	"math"
 	"strings"
 	"testing"
 
@@ -52,7 +53,7 @@ func TestOddStatus(t *testing.T) {
 			t.Errorf("%.20q: %+v", text, got)
 		}
 	}
-	odd := Status{Name: "a;b\n\\" + strings.Repeat("é", 200), Protocol: -1, Players: 1 << 40, GameType: 7}
+	odd := Status{Name: "a;b\n\\" + strings.Repeat("é", 200), Protocol: -1, Players: math.MaxInt, GameType: 7}
 	got := string(odd.AppendPong(nil, Pong{}))
 	if want := "MCPE;a,b" + strings.Repeat("é", 125) + ";0;;2147483647;0;0;;Survival;1;0;0;"; got != want {
 		t.Errorf("%s, want %s", got, want)

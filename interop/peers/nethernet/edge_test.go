@@ -116,7 +116,7 @@ func (e *edge) admit(now time.Time, from netip.AddrPort, datagram []byte) *sessi
 	s := e.sources[from]
 	isRequest := wire.KindOf(datagram) == wire.STUN && b.Parse(datagram) == nil && b.Class == wire.Request
 	if !isRequest {
-		if s == nil || !s.heard(now, from) {
+		if s == nil || !s.heard(now, from, datagram) {
 			return nil
 		}
 		return s
@@ -149,10 +149,10 @@ func (e *edge) admit(now time.Time, from netip.AddrPort, datagram []byte) *sessi
 	return s
 }
 
-func (s *session) heard(now time.Time, from netip.AddrPort) bool {
+func (s *session) heard(now time.Time, from netip.AddrPort, datagram []byte) bool {
 	before := s.sources.Active()
 	defer s.note(before)
-	return s.sources.Heard(now, from)
+	return s.sources.Heard(now, from, datagram)
 }
 
 // note counts moves of a session.
