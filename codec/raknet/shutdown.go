@@ -99,9 +99,10 @@ func (c *Conn) stepShutdown(now time.Duration) {
 	}
 }
 
-// refusesPassword reports whether a stock client has been told that its password is wrong.
+// refusesPassword reports whether a client has been told that its password is wrong. Only C++ games of any version have
+// passwords, and their servers say no more.
 func (c *Conn) refusesPassword() bool {
-	return c.shutdown.reason == codec.InvalidPassword && !c.shutdown.flows && !c.dialed && !c.longList
+	return c.shutdown.reason == codec.InvalidPassword && !c.shutdown.flows && !c.dialed
 }
 
 // expireHandshake ends a handshake that took too long. A server that offered its key probably demands encryption. But
