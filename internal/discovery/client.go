@@ -11,7 +11,7 @@ import (
 )
 
 // Bounds of an answer's lifetime, for any TTL: a TTL of 0 must not cause a loop of queries, and a TTL of a day
-// must not hide a change. An answer counts for minTTL only while its servers are in trouble.
+// must not hide a change. While servers are in trouble, an answer counts for minTTL.
 const (
 	minTTL = 5 * time.Second
 	maxTTL = 10 * time.Minute
@@ -94,19 +94,22 @@ func (c *client) resolver() (string, error) {
 	return net.JoinHostPort(system.Servers[0], system.Port), nil
 }
 
-// await pauses for d, or for c.minTTL if servers are in trouble then or later. It returns false if ctx is done earlier.
+// await pauses for d, or until servers fall into trouble, or for c.minTTL if they were in trouble before. It returns
+// false if ctx is done earlier.
 func (c *client) await(ctx context.Context, d time.Duration) bool {
-	if c.Troubled == nil || d <= c.minTTL {
+	if c.Troubled == nil {
 		return wait(ctx, d)
 	}
-	asked := time.Now()
-	if !wait(ctx, c.minTTL) {
-		return false
-	}
-	for time.Since(asked) < d && !c.Troubled() {
-		if !wait(ctx, min(watchEvery, d-time.Since(asked))) {
+	asked, had := time.Now(), c.Troubled()
+	for left := d; left > 0; left = d - time.Since(asked) {
+		if !wait(ctx, min(watchEvery, left)) {
 			return false
 		}
+		has := c.Troubled()
+		if has && (!had || time.Since(asked) >= c.minTTL) {
+			break
+		}
+		had = has
 	}
 	return true
 }

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/miekg/dns"
@@ -248,6 +249,26 @@ func FuzzParseFile(f *testing.F) {
 			if err != nil || s.Addr.Port() == 0 || s.Weight < 1 || s.MaxSessions < 0 {
 				t.Fatalf("%+v, %v", s, err)
 			}
+		}
+	})
+}
+
+// TestNewTroubleAsksAtOnce asserts that a name is looked up when its server falls into trouble, however young the last
+// answer is. Trouble that goes on waits for the shortest lifetime of an answer.
+func TestNewTroubleAsksAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var troubled atomic.Bool
+		c := newClient(Lookup{Troubled: troubled.Load})
+		began := time.Now()
+		time.AfterFunc(1200*time.Millisecond, func() { troubled.Store(true) })
+		for _, want := range []time.Duration{1500 * time.Millisecond, 6500 * time.Millisecond} {
+			if c.await(t.Context(), maxTTL); time.Since(began) != want {
+				t.Errorf("asks after %v, want %v", time.Since(began), want)
+			}
+		}
+		troubled.Store(false)
+		if c.await(t.Context(), time.Minute); time.Since(began) != 66500*time.Millisecond {
+			t.Errorf("asks after %v without trouble", time.Since(began))
 		}
 	})
 }
