@@ -6,7 +6,9 @@ import (
 	"time"
 
 	"tidegate/proxy/relay"
+	"tidegate/proxy/relay/recording"
 	"tidegate/proxy/stats"
+	sessions "tidegate/session"
 )
 
 // Errors of a capture.
@@ -24,7 +26,7 @@ const sessionLook = time.Second
 // Capture passes all datagrams that f selects to take, first an empty Catch once every loop captures. It ends without
 // an error when ctx is done, the proxy has ended, or the session that f names has ended. A Catch is lent until take
 // returns. Meanwhile the kernel does not forward the captured sessions.
-func (s *Server) Capture(ctx context.Context, f relay.CaptureFilter, take func(*relay.Catch) error) error {
+func (s *Server) Capture(ctx context.Context, f recording.CaptureFilter, take func(*recording.Catch) error) error {
 	if err := s.mayCapture(ctx, &f); err != nil {
 		return err
 	}
@@ -34,9 +36,9 @@ func (s *Server) Capture(ctx context.Context, f relay.CaptureFilter, take func(*
 	}
 	defer s.captures.Add(-1)
 	ready := make(chan struct{}, 1)
-	spools := make([]*relay.Spool, len(s.loops))
+	spools := make([]*recording.Spool, len(s.loops))
 	for i := range spools {
-		spools[i] = relay.NewSpool(&f, ready)
+		spools[i] = recording.NewSpool(&f, ready)
 	}
 	defer s.release(spools)
 	for i, l := range s.loops {
@@ -49,7 +51,7 @@ func (s *Server) Capture(ctx context.Context, f relay.CaptureFilter, take func(*
 			return err
 		}
 	}
-	if err := take(new(relay.Catch)); err != nil {
+	if err := take(new(recording.Catch)); err != nil {
 		return err
 	}
 	return s.collect(ctx, f.Session, spools, ready, take)
@@ -57,7 +59,7 @@ func (s *Server) Capture(ctx context.Context, f relay.CaptureFilter, take func(*
 
 // mayCapture returns an error if f names a session, route or upstream that does not exist. Such a capture would stay
 // empty.
-func (s *Server) mayCapture(ctx context.Context, f *relay.CaptureFilter) error {
+func (s *Server) mayCapture(ctx context.Context, f *recording.CaptureFilter) error {
 	if f.Session != 0 {
 		if _, err := s.Session(ctx, f.Session); err != nil {
 			return err
@@ -81,20 +83,20 @@ func (s *Server) mayCapture(ctx context.Context, f *relay.CaptureFilter) error {
 }
 
 // release makes the loops release spools, also a spool that a loop does not have yet.
-func (s *Server) release(spools []*relay.Spool) {
+func (s *Server) release(spools []*recording.Spool) {
 	for i, l := range s.loops {
 		l.post(stats.WorkCapture, func(r *relay.Relay, _ time.Time) { r.EndCapture(spools[i]) })
 	}
 }
 
 // collect empties the spools until the capture ends.
-func (s *Server) collect(ctx context.Context, id relay.SessionID, spools []*relay.Spool, ready <-chan struct{},
-	take func(*relay.Catch) error) error {
+func (s *Server) collect(ctx context.Context, id sessions.ID, spools []*recording.Spool, ready <-chan struct{},
+	take func(*recording.Catch) error) error {
 	ctx, stop := s.untilEnded(ctx)
 	defer stop()
 	look := time.NewTicker(sessionLook)
 	defer look.Stop()
-	caught := new(relay.Batch)
+	caught := new(recording.Batch)
 	for over := false; ; {
 		for _, spool := range spools {
 			caught = spool.Swap(caught)

@@ -18,6 +18,8 @@ import (
 	"tidegate/internal/testkit/await"
 	"tidegate/proxy"
 	"tidegate/proxy/relay"
+	"tidegate/proxy/relay/recording"
+	sessions "tidegate/session"
 )
 
 // recorder captures a running proxy and keeps all datagrams.
@@ -26,18 +28,18 @@ type recorder struct {
 	ended chan error
 
 	mu  sync.Mutex
-	got []relay.Captured
+	got []recording.Captured
 }
 
 // record begins a capture. It returns when all loops capture.
-func record(t *testing.T, r *running, f relay.CaptureFilter) *recorder {
+func record(t *testing.T, r *running, f recording.CaptureFilter) *recorder {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
 	c := &recorder{stop: cancel, ended: make(chan error, 1)}
 	begun := make(chan struct{}, 1)
 	go func() {
-		c.ended <- r.server.Capture(ctx, f, func(catch *relay.Catch) error {
+		c.ended <- r.server.Capture(ctx, f, func(catch *recording.Catch) error {
 			c.keep(catch)
 			select {
 			case begun <- struct{}{}:
@@ -56,7 +58,7 @@ func record(t *testing.T, r *running, f relay.CaptureFilter) *recorder {
 	return c
 }
 
-func (c *recorder) keep(catch *relay.Catch) {
+func (c *recorder) keep(catch *recording.Catch) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, one := range catch.Captured {
@@ -104,7 +106,7 @@ func TestCapture(t *testing.T) {
 			server := &udpPeer{t: t, socket: socket}
 			serverAddr := socket.LocalAddr().(*net.UDPAddr).AddrPort()
 			r := start(t, b.backend, b.loops, clients, servers, serverAddr)
-			c := record(t, r, relay.CaptureFilter{Client: netip.MustParsePrefix("127.0.0.0/8")})
+			c := record(t, r, recording.CaptureFilter{Client: netip.MustParsePrefix("127.0.0.0/8")})
 			client := dialUDP(t, clients, r.addr)
 			client.flush()
 			server.meet(servers)
@@ -171,7 +173,7 @@ func (p *udpPeer) meet(protocol codec.Protocol) {
 // it exists.
 func (c *recorder) check(t *testing.T, client, listener, server netip.AddrPort) {
 	t.Helper()
-	var session relay.SessionID
+	var session sessions.ID
 	for i := range c.got {
 		one := &c.got[i]
 		ours, peer := one.To, one.From
@@ -198,7 +200,7 @@ func (c *recorder) check(t *testing.T, client, listener, server netip.AddrPort) 
 // TestCaptureOfStreams asserts that a captured frame has its length before it.
 func TestCaptureOfStreams(t *testing.T) {
 	eachStreamWorld(t, func(w *streamWorld) {
-		c := record(t, w.running, relay.CaptureFilter{Upstream: "arena"})
+		c := record(t, w.running, recording.CaptureFilter{Upstream: "arena"})
 		w.join()
 		await.Until(t, "captured on both sides and ways", func() bool {
 			return len(c.of(false, false)) > 0 && len(c.of(false, true)) > 0 && len(c.of(true, false)) > 0 &&
@@ -224,12 +226,12 @@ func TestCaptureEndsWithItsSession(t *testing.T) {
 	patient := riptide.New(riptide.Options{})
 	r := start(t, netio.Auto, 2, patient, patient, closedPort(t))
 	for _, c := range []struct {
-		filter relay.CaptureFilter
+		filter recording.CaptureFilter
 		want   error
 	}{
-		{relay.CaptureFilter{Session: 7}, relay.ErrNoSession},
-		{relay.CaptureFilter{Route: "nowhere"}, proxy.ErrNoRoute},
-		{relay.CaptureFilter{Upstream: "none"}, proxy.ErrNoUpstream},
+		{recording.CaptureFilter{Session: 7}, relay.ErrNoSession},
+		{recording.CaptureFilter{Route: "nowhere"}, proxy.ErrNoRoute},
+		{recording.CaptureFilter{Upstream: "none"}, proxy.ErrNoUpstream},
 	} {
 		if err := r.server.Capture(t.Context(), c.filter, nil); !errors.Is(err, c.want) {
 			t.Errorf("%+v: %v, want %v", c.filter, err, c.want)
@@ -239,7 +241,7 @@ func TestCaptureEndsWithItsSession(t *testing.T) {
 	r = start(t, netio.Auto, 2, patient, bedrock(), server)
 	client := dialUDP(t, patient, r.addr)
 	client.await(codec.Connected)
-	c := record(t, r, relay.CaptureFilter{Session: r.server.Snapshot().Sessions[0].ID})
+	c := record(t, r, recording.CaptureFilter{Session: r.server.Snapshot().Sessions[0].ID})
 	client.conn.Close(time.Now(), codec.Goodbye{Reason: codec.Closed})
 	client.flush()
 	c.wait(t)
@@ -254,14 +256,14 @@ func TestCapturesAreBounded(t *testing.T) {
 	r := start(t, netio.Auto, 2, bedrock(), bedrock(), closedPort(t))
 	var all []*recorder
 	for range 4 {
-		all = append(all, record(t, r, relay.CaptureFilter{}))
+		all = append(all, record(t, r, recording.CaptureFilter{}))
 	}
-	if err := r.server.Capture(t.Context(), relay.CaptureFilter{}, nil); !errors.Is(err, proxy.ErrCaptures) {
+	if err := r.server.Capture(t.Context(), recording.CaptureFilter{}, nil); !errors.Is(err, proxy.ErrCaptures) {
 		t.Errorf("the fifth: %v", err)
 	}
 	all[0].stop()
 	all[0].wait(t)
-	all[0] = record(t, r, relay.CaptureFilter{})
+	all[0] = record(t, r, recording.CaptureFilter{})
 	r.end(t)
 	for _, c := range all {
 		c.wait(t)
@@ -278,7 +280,7 @@ func TestSlowCapture(t *testing.T) {
 	var kept, leftOut uint64
 	go func() {
 		first := true
-		ended <- r.server.Capture(ctx, relay.CaptureFilter{}, func(c *relay.Catch) error {
+		ended <- r.server.Capture(ctx, recording.CaptureFilter{}, func(c *recording.Catch) error {
 			if first {
 				first = false
 				close(begun)

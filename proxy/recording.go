@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"tidegate/proxy/relay"
+	"tidegate/proxy/relay/recording"
 	"time"
 )
 
@@ -24,19 +25,19 @@ var (
 
 // Recorded passes the recorded datagrams that f selects to take, in the order of time. It reads memory only, so it
 // also works after Run has returned. A Catch is lent until take returns.
-func (s *Server) Recorded(ctx context.Context, f relay.RecordFilter, take func(*relay.Catch) error) error {
+func (s *Server) Recorded(ctx context.Context, f recording.RecordFilter, take func(*recording.Catch) error) error {
 	if len(s.boxes) == 0 {
 		return ErrNotRecording
 	}
 	if oldest := time.Now().Add(-s.options.Recording.Last); f.Since.Before(oldest) {
 		f.Since = oldest
 	}
-	var all []relay.Found
+	var all []recording.Found
 	for _, b := range s.boxes {
 		all = append(all, b.Choose(&f)...)
 	}
 	if len(all) == 0 {
 		return ErrNothingRecorded
 	}
-	return relay.ReadOut(all, func(c *relay.Catch) error { return errors.Join(ctx.Err(), take(c)) })
+	return recording.ReadOut(all, func(c *recording.Catch) error { return errors.Join(ctx.Err(), take(c)) })
 }

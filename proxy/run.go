@@ -12,6 +12,7 @@ import (
 	"tidegate/internal/netio"
 	"tidegate/proxy/relay"
 	"tidegate/proxy/relay/admission"
+	"tidegate/proxy/relay/recording"
 	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
 	sessions "tidegate/session"
@@ -65,7 +66,7 @@ func (s *Server) addLoop(shard int) error {
 		Forwarder: o.Kernel.forwarder(), Gate: o.Kernel.gate(shard), Deserted: s.tellDeserted, Abnormal: o.Recording.Ended,
 	}, poller, time.Now())
 	if o.Recording.Last > 0 {
-		box := relay.NewBlackBox(o.Recording.Memory / o.Loops)
+		box := recording.NewBlackBox(o.Recording.Memory / o.Loops)
 		machine.Record(box)
 		s.boxes = append(s.boxes, box)
 	}

@@ -11,6 +11,7 @@ import (
 	"tidegate/internal/upstream"
 	"tidegate/proxy/relay"
 	"tidegate/proxy/relay/admission"
+	"tidegate/proxy/relay/recording"
 	"tidegate/ratelimit"
 	sessions "tidegate/session"
 )
@@ -36,7 +37,7 @@ type Options struct {
 // Server runs a proxy: loops that share no session and no socket.
 type Server struct {
 	loops     []*loop
-	boxes     []*relay.BlackBox // of the loops; none without a recording
+	boxes     []*recording.BlackBox // of the loops; none without a recording
 	options   Options
 	pools     upstream.Pools
 	presence  relay.Presence

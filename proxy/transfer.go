@@ -8,13 +8,14 @@ import (
 
 	"tidegate/proxy/relay"
 	"tidegate/proxy/stats"
+	sessions "tidegate/session"
 )
 
 // Transfer moves an established session to another server of its upstream. The new server gets the client's Hello.
 // Until it has accepted, reliable messages of the client wait. The old server keeps the messages that it has
 // acknowledged, and the new server gets the later ones. A server that refuses the session counts as lost, and the
 // Relay tries others.
-func (s *Server) Transfer(ctx context.Context, id relay.SessionID, to netip.AddrPort) error {
+func (s *Server) Transfer(ctx context.Context, id sessions.ID, to netip.AddrPort) error {
 	return s.atHome(ctx, id, func(r *relay.Relay, now time.Time, e *relay.Entry) error { return r.Move(now, e, to) })
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"tidegate/proxy/relay"
 	"tidegate/proxy/stats"
+	sessions "tidegate/session"
 )
 
 // A session can travel to another Server, in another process or on another machine. TakeOut removes it here and
@@ -15,7 +16,7 @@ import (
 
 // TakeOut removes an established session without a goodbye, and returns it for PutIn. The session is gone from this
 // Server then: after a failure elsewhere, PutIn can give it back. ErrNotMovable names the reason why a session stays.
-func (s *Server) TakeOut(ctx context.Context, id relay.SessionID) ([]byte, error) {
+func (s *Server) TakeOut(ctx context.Context, id sessions.ID) ([]byte, error) {
 	var claimed atomic.Bool // by the loop, or by this function if ctx ends first
 	var taken []byte
 	done := make(chan struct{})
@@ -39,7 +40,7 @@ func (s *Server) TakeOut(ctx context.Context, id relay.SessionID) ([]byte, error
 }
 
 // Record returns the whole state of a session as values for JSON, without secrets and payloads.
-func (s *Server) Record(ctx context.Context, id relay.SessionID) (state map[string]any, err error) {
+func (s *Server) Record(ctx context.Context, id sessions.ID) (state map[string]any, err error) {
 	var b []byte
 	err = s.atHome(ctx, id, func(r *relay.Relay, now time.Time, e *relay.Entry) (err error) {
 		b, err = r.WriteDown(now, e)

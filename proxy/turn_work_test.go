@@ -11,8 +11,10 @@ import (
 	"tidegate/internal/filter"
 	"tidegate/internal/netio"
 	"tidegate/proxy/relay"
+	"tidegate/proxy/relay/recording"
 	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
+	sessions "tidegate/session"
 )
 
 // manySessions is more than a turn may visit.
@@ -63,13 +65,13 @@ var operations = []operation{
 		s.loops[0].ask(stats.WorkDue, func(r *relay.Relay, _ time.Time) { r.Stood(time.Minute) })
 	}},
 	{stats.WorkList, "the youngest session", func(t *testing.T, s *Server, m *crowd) {
-		const id = relay.SessionID(manySessions)
+		const id = sessions.ID(manySessions)
 		if one, err := s.Session(t.Context(), id); err != nil || one.ID != id {
 			t.Errorf("%v, %v", one, err)
 		}
 	}},
 	{stats.WorkList, "a session that is gone", func(t *testing.T, s *Server, _ *crowd) {
-		if err := s.Kick(t.Context(), relay.SessionID(10*manySessions), ""); err != relay.ErrNoSession {
+		if err := s.Kick(t.Context(), sessions.ID(10*manySessions), ""); err != relay.ErrNoSession {
 			t.Errorf("kick of none: %v", err)
 		}
 	}},
@@ -98,7 +100,7 @@ var operations = []operation{
 	{stats.WorkCapture, "of everything", func(t *testing.T, s *Server, _ *crowd) {
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
-		_ = s.Capture(ctx, relay.CaptureFilter{}, func(*relay.Catch) error { return context.Canceled })
+		_ = s.Capture(ctx, recording.CaptureFilter{}, func(*recording.Catch) error { return context.Canceled })
 	}},
 	{stats.WorkWhy, "an address", func(t *testing.T, s *Server, _ *crowd) {
 		if why, err := s.Why(t.Context(), crowdAddr(manySessions-1).Addr()); err != nil || len(why.Sessions) != 1 {

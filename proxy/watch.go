@@ -7,11 +7,12 @@ import (
 
 	"tidegate/proxy/relay"
 	"tidegate/proxy/stats"
+	sessions "tidegate/session"
 )
 
 // Watch returns the state of a session. The first call begins to count its messages by kind, until Unwatch or the
 // session's end. With too many watches, the oldest counts stay and the session has none.
-func (s *Server) Watch(ctx context.Context, id relay.SessionID) (relay.Watched, error) {
+func (s *Server) Watch(ctx context.Context, id sessions.ID) (relay.Watched, error) {
 	var found *relay.Watched
 	l := s.loops[id.Shard(len(s.loops))]
 	err := l.consult(ctx, stats.WorkList, func(r *relay.Relay, now time.Time) {
@@ -28,6 +29,6 @@ func (s *Server) Watch(ctx context.Context, id relay.SessionID) (relay.Watched, 
 }
 
 // Unwatch ends the count of a session's messages. It does not wait.
-func (s *Server) Unwatch(id relay.SessionID) {
+func (s *Server) Unwatch(id sessions.ID) {
 	s.loops[id.Shard(len(s.loops))].post(stats.WorkList, func(r *relay.Relay, _ time.Time) { r.Unwatch(id) })
 }

@@ -22,8 +22,10 @@ import (
 	"tidegate/internal/door"
 	"tidegate/proxy"
 	"tidegate/proxy/relay"
+	"tidegate/proxy/relay/recording"
 	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
+	"tidegate/session"
 )
 
 // Proxy is the part of a proxy that the admin server uses; *proxy.Server implements it. It must be safe for concurrent
@@ -31,14 +33,14 @@ import (
 type Proxy interface {
 	Figures(ctx context.Context) (relay.Figures, error)
 	Sessions(ctx context.Context, q relay.Query) ([]relay.Session, error)
-	Session(ctx context.Context, id relay.SessionID) (relay.Session, error)
-	Kick(ctx context.Context, id relay.SessionID, text string) error
+	Session(ctx context.Context, id session.ID) (relay.Session, error)
+	Kick(ctx context.Context, id session.ID, text string) error
 	Why(ctx context.Context, a netip.Addr) (relay.Why, error)
-	Capture(ctx context.Context, f relay.CaptureFilter, take func(*relay.Catch) error) error
-	Recorded(ctx context.Context, f relay.RecordFilter, take func(*relay.Catch) error) error
-	Transfer(ctx context.Context, id relay.SessionID, to netip.AddrPort) error
-	Record(ctx context.Context, id relay.SessionID) (map[string]any, error)
-	TakeOut(ctx context.Context, id relay.SessionID) ([]byte, error)
+	Capture(ctx context.Context, f recording.CaptureFilter, take func(*recording.Catch) error) error
+	Recorded(ctx context.Context, f recording.RecordFilter, take func(*recording.Catch) error) error
+	Transfer(ctx context.Context, id session.ID, to netip.AddrPort) error
+	Record(ctx context.Context, id session.ID) (map[string]any, error)
+	TakeOut(ctx context.Context, id session.ID) ([]byte, error)
 	PutIn(ctx context.Context, b []byte) error
 	Upstreams() []proxy.UpstreamStatus
 	TransferServer(ctx context.Context, upstream string, from netip.AddrPort) (moved int, err error)
@@ -46,8 +48,8 @@ type Proxy interface {
 	UndrainServer(upstream string, server netip.AddrPort) error
 	Top(ctx context.Context, q relay.TopQuery) (relay.Top, error)
 	Refused(ctx context.Context, sources int) ([]stats.RecentDrop, error)
-	Watch(ctx context.Context, id relay.SessionID) (relay.Watched, error)
-	Unwatch(id relay.SessionID)
+	Watch(ctx context.Context, id session.ID) (relay.Watched, error)
+	Unwatch(id session.ID)
 }
 
 // Options configure a Server.

@@ -7,7 +7,8 @@ import (
 
 	"tidegate/internal/capture"
 	"tidegate/internal/cidr"
-	"tidegate/proxy/relay"
+	"tidegate/proxy/relay/recording"
+	"tidegate/session"
 )
 
 // captureQuery are the parameters that filter a capture.
@@ -24,7 +25,7 @@ func (s *Server) capture(w http.ResponseWriter, r *http.Request) {
 		refuse(w, statusOf(err), err.Error())
 		return
 	}
-	s.sendFile(w, r, "capture started by an operator", "capture ended", func(take func(*relay.Catch) error) error {
+	s.sendFile(w, r, "capture started by an operator", "capture ended", func(take func(*recording.Catch) error) error {
 		return s.Proxy.Capture(r.Context(), filter, take)
 	})
 }
@@ -36,18 +37,19 @@ func (s *Server) recording(w http.ResponseWriter, r *http.Request) {
 		refuse(w, statusOf(err), err.Error())
 		return
 	}
-	s.sendFile(w, r, "recording asked for by an operator", "recording sent", func(take func(*relay.Catch) error) error {
+	read := func(take func(*recording.Catch) error) error {
 		return s.Proxy.Recorded(r.Context(), filter, take)
-	})
+	}
+	s.sendFile(w, r, "recording asked for by an operator", "recording sent", read)
 }
 
 // sendFile answers with a pcapng file of the datagrams that run passes to its argument. started and ended are log
 // messages.
 func (s *Server) sendFile(w http.ResponseWriter, r *http.Request, started, ended string,
-	run func(take func(*relay.Catch) error) error) {
+	run func(take func(*recording.Catch) error) error) {
 	of := r.URL.Query().Encode()
 	var file *capture.Writer
-	err := run(func(c *relay.Catch) (err error) {
+	err := run(func(c *recording.Catch) (err error) {
 		limitTime(w, writeTimeout) // extended each time: a capture may last long, but its reader must keep reading
 		if file == nil {
 			w.Header().Set("Content-Type", capture.MediaType)
@@ -76,14 +78,14 @@ func (s *Server) sendFile(w http.ResponseWriter, r *http.Request, started, ended
 }
 
 // captureFilter parses a request's parameters, of which known are allowed.
-func captureFilter(r *http.Request, known []string) (f relay.CaptureFilter, err error) {
+func captureFilter(r *http.Request, known []string) (f recording.CaptureFilter, err error) {
 	if err := checkQuery(r, known); err != nil {
 		return f, err
 	}
 	ask := r.URL.Query()
 	f.Route, f.Upstream = ask.Get("route"), ask.Get("upstream")
 	if text := ask.Get("session"); text != "" {
-		if f.Session, err = relay.ParseSessionID(text); err != nil {
+		if f.Session, err = session.ParseID(text); err != nil {
 			return f, badRequest{err}
 		}
 	}
@@ -96,7 +98,7 @@ func captureFilter(r *http.Request, known []string) (f relay.CaptureFilter, err 
 }
 
 // recordFilter parses a request's parameters.
-func recordFilter(r *http.Request) (f relay.RecordFilter, err error) {
+func recordFilter(r *http.Request) (f recording.RecordFilter, err error) {
 	same, err := captureFilter(r, recordingQuery)
 	if err != nil {
 		return f, err

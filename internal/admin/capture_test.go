@@ -16,7 +16,7 @@ import (
 
 	"tidegate/internal/capture"
 	"tidegate/proxy"
-	"tidegate/proxy/relay"
+	"tidegate/proxy/relay/recording"
 )
 
 func TestCaptureRefuses(t *testing.T) {
@@ -37,7 +37,7 @@ func TestCaptureRefuses(t *testing.T) {
 func TestCapture(t *testing.T) {
 	f := newFake("")
 	w := f.ask("GET", "/api/v1/capture?session=c&client=192.0.2.0/24&route=arena&upstream=pool", "")
-	asked := relay.CaptureFilter{
+	asked := recording.CaptureFilter{
 		Session:  12,
 		Client:   netip.MustParsePrefix("192.0.2.0/24"),
 		Route:    "arena",

@@ -18,8 +18,10 @@ import (
 	"tidegate/internal/upstream"
 	"tidegate/proxy"
 	"tidegate/proxy/relay"
+	"tidegate/proxy/relay/recording"
 	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
+	"tidegate/session"
 )
 
 // fakeProxy is a proxy with one session, 12, that records its calls.
@@ -29,8 +31,8 @@ type fakeProxy struct {
 	query    relay.Query
 	kicked   string
 	movedTo  []netip.AddrPort
-	captured relay.CaptureFilter
-	recorded relay.RecordFilter
+	captured recording.CaptureFilter
+	recorded recording.RecordFilter
 	top      relay.TopQuery
 	watched  atomic.Bool
 	asked    atomic.Int64 // calls of Figures
@@ -63,7 +65,7 @@ func (p *fakeProxy) Sessions(_ context.Context, q relay.Query) ([]relay.Session,
 	return []relay.Session{fakeSession}, nil
 }
 
-func (p *fakeProxy) Session(_ context.Context, id relay.SessionID) (relay.Session, error) {
+func (p *fakeProxy) Session(_ context.Context, id session.ID) (relay.Session, error) {
 	if id != fakeSession.ID {
 		return relay.Session{}, relay.ErrNoSession
 	}
@@ -90,21 +92,21 @@ func (p *fakeProxy) Why(_ context.Context, a netip.Addr) (relay.Why, error) {
 }
 
 // Capture captures one datagram and misses two, for any filter.
-func (p *fakeProxy) Capture(_ context.Context, f relay.CaptureFilter, take func(*relay.Catch) error) error {
+func (p *fakeProxy) Capture(_ context.Context, f recording.CaptureFilter, take func(*recording.Catch) error) error {
 	p.captured = f
 	if f.Session != 0 && f.Session != fakeSession.ID {
 		return relay.ErrNoSession
 	}
-	catch := &relay.Catch{Captured: []relay.Captured{{
+	catch := &recording.Catch{Captured: []recording.Captured{{
 		At: time.Now(), From: fakeSession.Client, To: netip.MustParseAddrPort("192.0.2.9:7777"),
 		Session: 12, Bytes: []byte("hello"),
 	}}}
 	catch.LeftOut.Upstreams = 2
-	return errors.Join(take(new(relay.Catch)), take(catch), p.err)
+	return errors.Join(take(new(recording.Catch)), take(catch), p.err)
 }
 
 // Recorded has one datagram of session 12.
-func (p *fakeProxy) Recorded(_ context.Context, f relay.RecordFilter, take func(*relay.Catch) error) error {
+func (p *fakeProxy) Recorded(_ context.Context, f recording.RecordFilter, take func(*recording.Catch) error) error {
 	p.recorded = f
 	switch {
 	case p.err != nil:
@@ -112,7 +114,7 @@ func (p *fakeProxy) Recorded(_ context.Context, f relay.RecordFilter, take func(
 	case f.Session != 0 && f.Session != fakeSession.ID:
 		return proxy.ErrNothingRecorded
 	}
-	return take(&relay.Catch{Captured: []relay.Captured{{
+	return take(&recording.Catch{Captured: []recording.Captured{{
 		At: time.Now(), From: fakeSession.Client, To: netip.MustParseAddrPort("192.0.2.9:7777"),
 		Session: 12, Bytes: []byte("earlier"),
 	}}})
@@ -120,7 +122,7 @@ func (p *fakeProxy) Recorded(_ context.Context, f relay.RecordFilter, take func(
 
 func (p *fakeProxy) Upstreams() []proxy.UpstreamStatus { return p.upstreams }
 
-func (p *fakeProxy) Transfer(_ context.Context, id relay.SessionID, to netip.AddrPort) error {
+func (p *fakeProxy) Transfer(_ context.Context, id session.ID, to netip.AddrPort) error {
 	switch {
 	case id != fakeSession.ID:
 		return relay.ErrNoSession
@@ -131,11 +133,11 @@ func (p *fakeProxy) Transfer(_ context.Context, id relay.SessionID, to netip.Add
 	return nil
 }
 
-func (p *fakeProxy) Record(_ context.Context, id relay.SessionID) (map[string]any, error) {
+func (p *fakeProxy) Record(_ context.Context, id session.ID) (map[string]any, error) {
 	return map[string]any{"serial": id.String()}, nil
 }
 
-func (p *fakeProxy) TakeOut(_ context.Context, id relay.SessionID) ([]byte, error) {
+func (p *fakeProxy) TakeOut(_ context.Context, id session.ID) ([]byte, error) {
 	if id != fakeSession.ID {
 		return nil, relay.ErrNoSession
 	}
@@ -185,7 +187,7 @@ func (p *fakeProxy) Refused(context.Context, int) ([]stats.RecentDrop, error) {
 	}, nil
 }
 
-func (p *fakeProxy) Watch(_ context.Context, id relay.SessionID) (relay.Watched, error) {
+func (p *fakeProxy) Watch(_ context.Context, id session.ID) (relay.Watched, error) {
 	if id != fakeSession.ID {
 		return relay.Watched{}, relay.ErrNoSession
 	}
@@ -193,9 +195,9 @@ func (p *fakeProxy) Watch(_ context.Context, id relay.SessionID) (relay.Watched,
 	return relay.Watched{Session: fakeSession}, nil
 }
 
-func (p *fakeProxy) Unwatch(relay.SessionID) { p.watched.Store(false) }
+func (p *fakeProxy) Unwatch(session.ID) { p.watched.Store(false) }
 
-func (p *fakeProxy) Kick(_ context.Context, id relay.SessionID, text string) error {
+func (p *fakeProxy) Kick(_ context.Context, id session.ID, text string) error {
 	if id != fakeSession.ID {
 		return relay.ErrNoSession
 	}

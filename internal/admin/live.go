@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
-	"tidegate/proxy/relay"
+	"tidegate/session"
 	"time"
 )
 
@@ -34,8 +34,8 @@ type live struct {
 
 // stream is one reader of the live figures. A slow reader misses events; no event waits for it.
 type stream struct {
-	session relay.SessionID // 0: none
-	events  chan []byte     // holds the newest event
+	session session.ID  // 0: none
+	events  chan []byte // holds the newest event
 }
 
 // stream answers with server-sent events, one a second, until the client disconnects. The event "live" has the
@@ -47,7 +47,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
 	}
 	one := &stream{events: make(chan []byte, 1)}
 	if text := r.URL.Query().Get("session"); text != "" {
-		id, err := relay.ParseSessionID(text)
+		id, err := session.ParseID(text)
 		if err != nil {
 			refuse(w, http.StatusBadRequest, err.Error())
 			return
@@ -107,7 +107,7 @@ func (l *live) close(one *stream) {
 	}
 }
 
-func (l *live) watches(id relay.SessionID) bool {
+func (l *live) watches(id session.ID) bool {
 	for one := range l.streams {
 		if one.session == id {
 			return true
@@ -142,7 +142,7 @@ func (l *live) collect(ctx context.Context, m *meter) {
 		return // the next round tries again; readers see that no event comes
 	}
 	common := event("live", m.read(now, &figures))
-	sessions := make(map[relay.SessionID][]byte)
+	sessions := make(map[session.ID][]byte)
 	for _, one := range l.present() {
 		text := common
 		if one.session != 0 {
@@ -167,7 +167,7 @@ func (l *live) present() []*stream {
 }
 
 // session returns the event of a session, or that it has ended.
-func (l *live) session(ctx context.Context, id relay.SessionID) []byte {
+func (l *live) session(ctx context.Context, id session.ID) []byte {
 	found, err := l.server.Proxy.Watch(ctx, id)
 	if err != nil {
 		return event("ended", refusal{fmt.Sprintf("session %s: %v", id, err)})

@@ -10,6 +10,7 @@ import (
 	"tidegate/codec"
 	"tidegate/proxy/relay"
 	"tidegate/proxy/stats"
+	"tidegate/session"
 )
 
 // Session is the JSON of a session.
@@ -56,7 +57,7 @@ func (s *Server) listSessions(r *http.Request) (Sessions, error) {
 	q := relay.Query{Listener: ask.Get("listener"), Route: ask.Get("route"), Limit: defaultPage}
 	var err error
 	if text := ask.Get("after"); text != "" {
-		if q.After, err = relay.ParseSessionID(text); err != nil {
+		if q.After, err = session.ParseID(text); err != nil {
 			return Sessions{}, badRequest{err}
 		}
 	}
@@ -80,7 +81,7 @@ func (s *Server) listSessions(r *http.Request) (Sessions, error) {
 }
 
 func (s *Server) showSession(r *http.Request) (Session, error) {
-	id, err := relay.ParseSessionID(r.PathValue("id"))
+	id, err := session.ParseID(r.PathValue("id"))
 	if err != nil {
 		return Session{}, badRequest{err}
 	}
@@ -97,7 +98,7 @@ type Kick struct {
 }
 
 func (s *Server) kickSession(r *http.Request, k Kick) (nothing, error) {
-	id, err := relay.ParseSessionID(r.PathValue("id"))
+	id, err := session.ParseID(r.PathValue("id"))
 	if err != nil {
 		return nothing{}, badRequest{err}
 	}

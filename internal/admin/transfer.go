@@ -5,8 +5,8 @@ import (
 	"net/http"
 	"net/netip"
 
-	"tidegate/proxy/relay"
 	"tidegate/proxy/stats"
+	"tidegate/session"
 )
 
 // Transfer is the request body of a session's transfer.
@@ -15,7 +15,7 @@ type Transfer struct {
 }
 
 func (s *Server) transferSession(r *http.Request, to Transfer) (nothing, error) {
-	id, err := relay.ParseSessionID(r.PathValue("id"))
+	id, err := session.ParseID(r.PathValue("id"))
 	if err != nil {
 		return nothing{}, badRequest{err}
 	}

@@ -4,7 +4,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"net/http"
-	"tidegate/proxy/relay"
+	"tidegate/session"
 )
 
 // Record is the whole state of a session, without secrets and payloads.
@@ -23,7 +23,7 @@ func (s *Server) recordSession(r *http.Request) (Record, error) {
 	if err != nil {
 		return Record{}, err
 	}
-	id, err := relay.ParseSessionID(shown.ID)
+	id, err := session.ParseID(shown.ID)
 	if err != nil {
 		return Record{}, err
 	}
@@ -35,7 +35,7 @@ func (s *Server) recordSession(r *http.Request) (Record, error) {
 }
 
 func (s *Server) takeOutSession(r *http.Request, _ nothing) (Travel, error) {
-	id, err := relay.ParseSessionID(r.PathValue("id"))
+	id, err := session.ParseID(r.PathValue("id"))
 	if err != nil {
 		return Travel{}, badRequest{err}
 	}

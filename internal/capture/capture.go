@@ -8,8 +8,9 @@ package capture
 import (
 	"io"
 	"runtime"
-	"tidegate/proxy/relay"
 	"time"
+
+	"tidegate/proxy/relay/recording"
 
 	"github.com/gopacket/gopacket"
 	"github.com/gopacket/gopacket/layers"
@@ -50,7 +51,7 @@ func side(name, about string) pcapgo.NgInterface {
 }
 
 // Write writes everything in a catch, and flushes it.
-func (w *Writer) Write(c *relay.Catch) error {
+func (w *Writer) Write(c *recording.Catch) error {
 	for i := range c.Captured {
 		if err := w.packet(&c.Captured[i]); err != nil {
 			return err
@@ -64,7 +65,7 @@ func (w *Writer) Write(c *relay.Catch) error {
 	return w.file.Flush()
 }
 
-func (w *Writer) packet(c *relay.Captured) error {
+func (w *Writer) packet(c *recording.Captured) error {
 	packet, err := w.headers.wrap(c)
 	if err != nil {
 		return err

@@ -16,20 +16,20 @@ import (
 	"github.com/gopacket/gopacket/pcapgo"
 
 	"tidegate/internal/capture"
-	"tidegate/proxy/relay"
+	"tidegate/proxy/relay/recording"
 )
 
 // at is the time of the test's datagrams, to the nanosecond.
 var at = time.Unix(1_700_000_000, 123_456_789)
 
-func between(from, to string, payload string) relay.Captured {
-	return relay.Captured{
+func between(from, to string, payload string) recording.Captured {
+	return recording.Captured{
 		At: at, From: netip.MustParseAddrPort(from), To: netip.MustParseAddrPort(to), Bytes: []byte(payload),
 	}
 }
 
 // file writes a catch to a file.
-func file(t testing.TB, c *relay.Catch) []byte {
+func file(t testing.TB, c *recording.Catch) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	w, err := capture.NewWriter(&b, "1.2.3", "session=c")
@@ -84,7 +84,7 @@ func (p packet) checkSums(t *testing.T) {
 
 // TestWriter reads back a file with gopacket: addresses, checksums, times, sides, directions and sessions.
 func TestWriter(t *testing.T) {
-	all := []relay.Captured{
+	all := []recording.Captured{
 		between("192.0.2.1:5000", "192.0.2.9:7777", "hello"),
 		between("[2001:db8::9]:7777", "[2001:db8::1]:5000", "odd"),
 		between("[::]:7777", "192.0.2.1:5000", strings.Repeat("large", 800)),
@@ -93,7 +93,7 @@ func TestWriter(t *testing.T) {
 	}
 	all[1].Sent, all[1].Session = true, 12
 	all[3].Sent, all[3].Upstream = true, true
-	catch := &relay.Catch{Captured: all}
+	catch := &recording.Catch{Captured: all}
 	catch.LeftOut.Upstreams = 7
 	reader, got := read(t, file(t, catch))
 	if len(got) != len(all) {
@@ -137,12 +137,12 @@ func TestWriter(t *testing.T) {
 // TestStreams checks that frames become consecutive segments, in both directions.
 func TestStreams(t *testing.T) {
 	client, listener := "192.0.2.1:5000", "192.0.2.9:7777"
-	all := []relay.Captured{between(client, listener, "abc"), between(listener, client, "de"),
+	all := []recording.Captured{between(client, listener, "abc"), between(listener, client, "de"),
 		between(client, listener, "f")}
 	for i := range all {
 		all[i].Stream = true
 	}
-	_, got := read(t, file(t, &relay.Catch{Captured: all}))
+	_, got := read(t, file(t, &recording.Catch{Captured: all}))
 	want := [][2]uint32{{0, 0}, {0, 3}, {3, 2}}
 	for i, p := range got {
 		tcp := p.TransportLayer().(*layers.TCP)
@@ -163,7 +163,7 @@ func TestManyStreams(t *testing.T) {
 	c.Stream = true
 	write := func(n int) {
 		c.From = netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, byte(n >> 16), byte(n >> 8)}), uint16(n&0xff+1))
-		if err := w.Write(&relay.Catch{Captured: []relay.Captured{c}}); err != nil {
+		if err := w.Write(&recording.Catch{Captured: []recording.Captured{c}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -183,7 +183,7 @@ func TestManyStreams(t *testing.T) {
 
 // TestCopy checks that Copy passes on the whole file or stops at a limit, and that its output can always be opened.
 func TestCopy(t *testing.T) {
-	catch := &relay.Catch{}
+	catch := &recording.Catch{}
 	for range 10 {
 		catch.Captured = append(catch.Captured, between("192.0.2.1:5000", "192.0.2.9:7777", "hello"))
 	}
@@ -228,7 +228,8 @@ var errFull = errors.New("no room")
 func (full) Write([]byte) (int, error) { return 0, errFull }
 
 func TestCopyFails(t *testing.T) {
-	whole := file(t, &relay.Catch{Captured: []relay.Captured{between("192.0.2.1:5000", "192.0.2.9:7777", "hello")}})
+	said := between("192.0.2.1:5000", "192.0.2.9:7777", "hello")
+	whole := file(t, &recording.Catch{Captured: []recording.Captured{said}})
 	if _, err := capture.Copy(full{}, bytes.NewReader(whole), capture.Limits{}); err != errFull {
 		t.Errorf("to a full disk: %v", err)
 	}
@@ -248,7 +249,7 @@ func TestCopyFails(t *testing.T) {
 
 // FuzzCopy checks that, for any input, the output is a prefix of the input in whole blocks.
 func FuzzCopy(f *testing.F) {
-	catch := &relay.Catch{Captured: []relay.Captured{between("192.0.2.1:5000", "192.0.2.9:7777", "hello")}}
+	catch := &recording.Catch{Captured: []recording.Captured{between("192.0.2.1:5000", "192.0.2.9:7777", "hello")}}
 	catch.LeftOut.Clients = 3
 	f.Add(file(f, catch))
 	f.Fuzz(func(t *testing.T, from []byte) {

@@ -2,7 +2,8 @@ package capture
 
 import (
 	"net/netip"
-	"tidegate/proxy/relay"
+
+	"tidegate/proxy/relay/recording"
 
 	"github.com/gopacket/gopacket"
 	"github.com/gopacket/gopacket/layers"
@@ -32,7 +33,7 @@ func newHeaders() headers {
 }
 
 // wrap returns a datagram's packet, valid until the next call.
-func (h *headers) wrap(c *relay.Captured) ([]byte, error) {
+func (h *headers) wrap(c *recording.Captured) ([]byte, error) {
 	f := flow{alike(c.From, c.To), alike(c.To, c.From)}
 	if c.Stream {
 		segment := h.segment(f, len(c.Bytes))

@@ -17,6 +17,7 @@ import (
 	"tidegate/internal/setup"
 	"tidegate/proxy/bridge"
 	"tidegate/proxy/relay"
+	"tidegate/proxy/relay/recording"
 )
 
 func checkCommand() *cli.Command {
@@ -178,7 +179,7 @@ func explainRecord(r *config.Record) string {
 	if r.Last == 0 {
 		return ""
 	}
-	held := float64(r.Memory) / (typicalDatagram + relay.RecordOverhead)
+	held := float64(r.Memory) / (typicalDatagram + recording.Overhead)
 	text := fmt.Sprintf("record: %s of memory; holds %s of %.0f datagrams of %d bytes a second\n", r.Memory, r.Last,
 		held/time.Duration(r.Last).Seconds(), typicalDatagram)
 	if r.Directory != "" {

@@ -14,6 +14,7 @@ import (
 	"tidegate/internal/capture"
 	"tidegate/internal/config"
 	"tidegate/proxy/relay"
+	"tidegate/proxy/relay/recording"
 	"tidegate/ratelimit"
 )
 
@@ -33,7 +34,7 @@ type recordings struct {
 	directory string
 	files     int
 	size      int64 // of all files together, in bytes
-	recorded  func(context.Context, relay.RecordFilter, func(*relay.Catch) error) error
+	recorded  func(context.Context, recording.RecordFilter, func(*recording.Catch) error) error
 	log       zerolog.Logger
 
 	queue   chan relay.Ended
@@ -167,7 +168,7 @@ func (r *recordings) fill(ctx context.Context, file *os.File, e *relay.Ended, ab
 	if err != nil {
 		return 0, err
 	}
-	err = r.recorded(ctx, relay.RecordFilter{Session: e.Session, Peer: e.Client}, w.Write)
+	err = r.recorded(ctx, recording.RecordFilter{Session: e.Session, Peer: e.Client}, w.Write)
 	datagrams, _ := w.Totals()
 	return datagrams, err
 }

@@ -17,7 +17,9 @@ import (
 	"tidegate/internal/testkit/await"
 	"tidegate/proxy"
 	"tidegate/proxy/relay"
+	"tidegate/proxy/relay/recording"
 	"tidegate/proxy/stats"
+	"tidegate/session"
 )
 
 // recordingInto returns recordings with a datagram of a size for each session.
@@ -30,8 +32,8 @@ func recordingInto(t *testing.T, size int, change func(*config.Record)) *recordi
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.recorded = func(_ context.Context, f relay.RecordFilter, take func(*relay.Catch) error) error {
-		return take(&relay.Catch{Captured: []relay.Captured{{
+	r.recorded = func(_ context.Context, f recording.RecordFilter, take func(*recording.Catch) error) error {
+		return take(&recording.Catch{Captured: []recording.Captured{{
 			At: began, From: f.Peer, To: netip.MustParseAddrPort("192.0.2.9:7777"), Session: f.Session,
 			Bytes: make([]byte, size),
 		}}})
@@ -44,7 +46,7 @@ var began = time.Unix(1_700_000_000, 0)
 // endedAt is the end of the i-th session, i seconds after the first.
 func endedAt(i int) relay.Ended {
 	return relay.Ended{
-		At: began.Add(time.Duration(i) * time.Second), Session: relay.SessionID(i + 1), By: stats.ByProxy,
+		At: began.Add(time.Duration(i) * time.Second), Session: session.ID(i + 1), By: stats.ByProxy,
 		Client: netip.MustParseAddrPort("192.0.2.1:5000"), Listener: "play", Reason: codec.TimedOut,
 	}
 }
@@ -93,7 +95,7 @@ func TestRecordingsAreBounded(t *testing.T) {
 // TestRecordingsThatFail leave no file behind.
 func TestRecordingsThatFail(t *testing.T) {
 	r := recordingInto(t, 10, func(*config.Record) {})
-	r.recorded = func(context.Context, relay.RecordFilter, func(*relay.Catch) error) error {
+	r.recorded = func(context.Context, recording.RecordFilter, func(*recording.Catch) error) error {
 		return proxy.ErrNothingRecorded
 	}
 	e := endedAt(0)

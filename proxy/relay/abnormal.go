@@ -4,13 +4,14 @@ import (
 	"net/netip"
 	"tidegate/codec"
 	"tidegate/proxy/stats"
+	sessions "tidegate/session"
 	"time"
 )
 
 // Ended describes a session that has ended in an abnormal way.
 type Ended struct {
 	At       time.Time
-	Session  SessionID
+	Session  sessions.ID
 	Client   netip.AddrPort
 	Listener string
 	By       stats.Party

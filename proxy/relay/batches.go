@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 	"tidegate/internal/netio"
+	sessions "tidegate/session"
 	"time"
 )
 
@@ -112,10 +113,10 @@ func (r *Relay) Import(at time.Time, s *LoopState, sockets netio.Handover, early
 }
 
 // unchanged yields the IDs of the sessions that are as in the pre-copy.
-func (s *LoopState) unchanged(yield func(SessionID) bool) {
+func (s *LoopState) unchanged(yield func(sessions.ID) bool) {
 	_ = s.each(func(names, b []byte) bool {
 		id, _ := binary.Uvarint(names)
-		return len(b) > 0 || yield(SessionID(id))
+		return len(b) > 0 || yield(sessions.ID(id))
 	})
 }
 
@@ -129,7 +130,7 @@ func (i *Importer) next(names, b []byte, from netio.Handover, own []netio.Socket
 		return own, i.session(b, own)
 	}
 	id, _ := binary.Uvarint(names)
-	one, err := i.takeCopy(SessionID(id))
+	one, err := i.takeCopy(sessions.ID(id))
 	if err != nil {
 		return own, err
 	}

@@ -9,6 +9,7 @@ import (
 	"tidegate/internal/netio"
 	"tidegate/internal/record"
 	"tidegate/proxy/relay/saved"
+	sessions "tidegate/session"
 )
 
 // sessionCopy is a session from a pre-copy.
@@ -51,12 +52,12 @@ func (i *Importer) copied(b []byte, at time.Time, names []byte, sockets []netio.
 		return
 	}
 	if i.copies == nil {
-		i.copies = make(map[SessionID]*sessionCopy)
+		i.copies = make(map[sessions.ID]*sessionCopy)
 	}
-	if last := i.copies[SessionID(v.Serial)]; last != nil {
+	if last := i.copies[sessions.ID(v.Serial)]; last != nil {
 		last.leave(i.relay)
 	}
-	i.copies[SessionID(v.Serial)] = one
+	i.copies[sessions.ID(v.Serial)] = one
 	if !found || one.check(i) != nil {
 		return
 	}
@@ -120,7 +121,7 @@ func (o *sessionCopy) leave(r *Relay) {
 }
 
 // keep removes all entered sessions that are not among those with the given IDs: they have ended or changed.
-func (i *Importer) keep(unchanged func(yield func(SessionID) bool)) {
+func (i *Importer) keep(unchanged func(yield func(sessions.ID) bool)) {
 	for id := range unchanged {
 		if one := i.copies[id]; one != nil {
 			one.kept = true
@@ -134,7 +135,7 @@ func (i *Importer) keep(unchanged func(yield func(SessionID) bool)) {
 }
 
 // takeCopy takes a session out of the pre-copy.
-func (i *Importer) takeCopy(id SessionID) (*sessionCopy, error) {
+func (i *Importer) takeCopy(id sessions.ID) (*sessionCopy, error) {
 	one := i.copies[id]
 	if one == nil {
 		return nil, unusable("copy of the session", id)

@@ -33,7 +33,7 @@
 // What the driver asks of a Relay:
 //
 //   - requests.go, list.go, rank.go, watched.go, explain.go, totals.go: requests of operators, lists and figures
-//   - recorded.go, abnormal.go: recorded datagrams, and sessions that ended in an abnormal way
+//   - abnormal.go: sessions that ended in an abnormal way
 //   - export.go, batches.go, recopy.go: sessions as records, for a successor
 //   - import.go, import_relay.go, copies.go, restore.go, pending.go: the same on the successor's side
 //   - travelling.go, arrivals.go: a session that moves to another Server
@@ -46,7 +46,6 @@
 //
 // Parts of the Relay. They know no Relay:
 //
-//   - spool.go, blackbox.go: copies of datagrams for captures and recordings
 //   - waiting.go, presence.go, forward.go, pressure.go: sessions without a server, names of clients, kernel offload,
 //     and a side that is too fast
 //   - sample.go, drops.go, journal.go, loglimiter.go: figures, drops, and log lines

@@ -6,6 +6,7 @@ import (
 	"tidegate/internal/filter"
 	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
+	sessions "tidegate/session"
 	"time"
 )
 
@@ -32,7 +33,7 @@ type SourceWhy struct {
 type LimitWhy struct {
 	Limit   string // as in logs, for example "packets per address"
 	Verdict ratelimit.Verdict
-	Session SessionID // the session; 0: the limit is that of strangers at the address
+	Session sessions.ID // the session; 0: the limit is that of strangers at the address
 }
 
 // JudgeSources applies the rules about sources at each listener. The proxy of the settings need not run.
@@ -70,7 +71,7 @@ func (w *Why) Of(a netip.Addr) Visit {
 }
 
 // note adds limits that are used up: those of a session, or with the ID 0 those of strangers.
-func (w *Why) note(used []ratelimit.Limit, id SessionID) {
+func (w *Why) note(used []ratelimit.Limit, id sessions.ID) {
 	for i := range used {
 		one := LimitWhy{used[i].String(), used[i].Verdict, id}
 		if !slices.Contains(w.Limits, one) {

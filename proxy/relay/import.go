@@ -31,7 +31,7 @@ type Importer struct {
 	gone    []*listener // that the settings no longer have
 	routes  []saved.Route
 	made    map[string]*route // routes that the settings no longer have
-	copies  map[SessionID]*sessionCopy
+	copies  map[sessions.ID]*sessionCopy
 	room    candidate // memory for the session that is imported
 }
 
@@ -186,7 +186,7 @@ func (c *candidate) refer(i *Importer) error {
 		return unusable("route of another mode", v.Route)
 	case !v.Client.IsValid():
 		return unusable("client", v.Client)
-	case v.Serial == 0 || !r.serials.has(SessionID(v.Serial)):
+	case v.Serial == 0 || !r.serials.has(sessions.ID(v.Serial)):
 		return unusable("session ID", v.Serial)
 	case v.Path != nil && !v.Server.IsValid(), v.HasSocket && !v.Server.IsValid():
 		return unusable("server", v.Server)
@@ -237,7 +237,7 @@ func (c *candidate) take() error {
 // restoreFigures restores the plain fields of the first part.
 func (c *candidate) restoreFigures(now time.Time) {
 	v := &c.Session
-	c.via, c.preamble, c.serial = restoreProxy(v.Via), restorePreamble(v.Preamble), SessionID(v.Serial)
+	c.via, c.preamble, c.serial = restoreProxy(v.Via), restorePreamble(v.Preamble), sessions.ID(v.Serial)
 	c.opened, c.heard = v.Opened.Time(now), v.Heard.Time(now)
 	c.fromClient, c.fromServer = restoreTraffic(v.FromClient), restoreTraffic(v.FromServer)
 	c.tries, c.refused, c.answered = v.Tries, v.Refused, v.Answered

@@ -11,6 +11,7 @@ import (
 	"tidegate/proxy/bridge"
 	"tidegate/proxy/relay/admission"
 	"tidegate/proxy/relay/saved"
+	sessions "tidegate/session"
 )
 
 // shared restores the part of a Relay that belongs to no single session. It comes before the sessions. open opens the
@@ -24,7 +25,7 @@ func (i *Importer) shared(b []byte, open func(addr netip.AddrPort) (netio.Socket
 	if v.Kind != saved.RelayKind || v.Version != saved.Version {
 		return unusable("version", v.Version)
 	}
-	last := SessionID(v.Last)
+	last := sessions.ID(v.Last)
 	if !r.serials.has(last) {
 		return unusable("number of loops", "another one")
 	}

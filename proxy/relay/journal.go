@@ -9,6 +9,7 @@ import (
 	"tidegate/codec"
 	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
+	sessions "tidegate/session"
 )
 
 // journal writes a Relay's log: a line for the beginning and end of each session, and lines about drops. The lines of
@@ -18,7 +19,7 @@ type journal struct {
 	access zerolog.Logger
 	hide   bool // log the networks of clients, not their addresses
 	lines  logLimiter
-	causes map[SessionID]string // bans, rules and limits that end sessions, until their lines are written
+	causes map[sessions.ID]string // bans, rules and limits that end sessions, until their lines are written
 
 	wrong      int               // states that could not follow
 	forwarding ratelimit.Limiter // for lines about sessions that the kernel does not forward
@@ -26,7 +27,7 @@ type journal struct {
 
 func newJournal(now time.Time, log, access zerolog.Logger, hide bool, seed uint64) journal {
 	return journal{
-		log: log, access: access, hide: hide, lines: newLogLimiter(now, seed), causes: make(map[SessionID]string),
+		log: log, access: access, hide: hide, lines: newLogLimiter(now, seed), causes: make(map[sessions.ID]string),
 		forwarding: ratelimit.Limiter{Every: dropLogEvery, Burst: dropLogBurst},
 	}
 }

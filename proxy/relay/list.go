@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"tidegate/codec"
 	"tidegate/proxy/stats"
+	sessions "tidegate/session"
 	"time"
 )
 
@@ -17,12 +18,12 @@ var (
 // Query selects sessions for a list. Empty fields select all sessions.
 type Query struct {
 	Listener, Route string
-	After           SessionID // only younger sessions: the last ID of the page before
-	Limit           int       // largest number of sessions
+	After           sessions.ID // only younger sessions: the last ID of the page before
+	Limit           int         // largest number of sessions
 }
 
-// Visit returns a visit to the session of an ID alone.
-func (id SessionID) Visit(f func(*Relay, time.Time, *Entry)) Visit {
+// VisitSession returns a visit to the session of an ID alone.
+func VisitSession(id sessions.ID, f func(*Relay, time.Time, *Entry)) Visit {
 	return func(r *Relay, now time.Time, e *Entry) int {
 		if e.Value.serial != id {
 			return looked
@@ -63,13 +64,13 @@ func (q Query) Listing(list *Pages) Visit {
 	}
 }
 
-func (q *Query) chooses(id SessionID, l *listener, r *route) bool {
+func (q *Query) chooses(id sessions.ID, l *listener, r *route) bool {
 	return id > q.After && (q.Listener == "" || l.name == q.Listener) && (q.Route == "" || r.Name == q.Route)
 }
 
 // Session is one session of a Snapshot.
 type Session struct {
-	ID               SessionID
+	ID               sessions.ID
 	Listener         string
 	Route            string
 	Client           netip.AddrPort

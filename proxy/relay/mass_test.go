@@ -142,9 +142,9 @@ func list(r *Relay, now time.Time, q Query) (all []Session) {
 }
 
 // kick is the Relay's part of Server.Kick.
-func kick(r *Relay, now time.Time, id SessionID, text string) error {
+func kick(r *Relay, now time.Time, id sessions.ID, text string) error {
 	result := ErrNoSession
-	visitAll(r, now, id.Visit(func(r *Relay, now time.Time, e *Entry) { result = r.Kick(now, e, text) }))
+	visitAll(r, now, VisitSession(id, func(r *Relay, now time.Time, e *Entry) { result = r.Kick(now, e, text) }))
 	return result
 }
 

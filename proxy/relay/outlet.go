@@ -8,6 +8,7 @@ import (
 	"tidegate/codec"
 	"tidegate/internal/netio"
 	"tidegate/proxy/relay/admission"
+	"tidegate/proxy/relay/recording"
 	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
 )
@@ -41,13 +42,13 @@ func newReplies(seed uint64) *ratelimit.Budget {
 }
 
 // Capture copies datagrams into a Spool from now on, as its filter selects.
-func (r *Relay) Capture(s *Spool) {
+func (r *Relay) Capture(s *recording.Spool) {
 	r.sockets.insertTap(r.table)
 	r.sockets.tap.spools = append(r.sockets.tap.spools, s)
 }
 
 // Record copies all datagrams into a BlackBox from now on.
-func (r *Relay) Record(b *BlackBox) {
+func (r *Relay) Record(b *recording.BlackBox) {
 	r.sockets.insertTap(r.table)
 	r.sockets.tap.box = b
 }
@@ -60,13 +61,13 @@ func (o *outlet) insertTap(table sessionTable) {
 }
 
 // EndCapture ends the effect of Capture.
-func (r *Relay) EndCapture(s *Spool) {
+func (r *Relay) EndCapture(s *recording.Spool) {
 	o := &r.sockets
 	if o.tap == nil {
 		return
 	}
 	if o.tap.spools = slices.DeleteFunc(o.tap.spools,
-		func(other *Spool) bool { return other == s }); len(o.tap.spools) == 0 && o.tap.box == nil {
+		func(other *recording.Spool) bool { return other == s }); len(o.tap.spools) == 0 && o.tap.box == nil {
 		o.Sockets, o.tap = o.tap.Sockets, nil
 	}
 }

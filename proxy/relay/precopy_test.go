@@ -13,18 +13,19 @@ import (
 	"tidegate/internal/netio"
 	"tidegate/internal/record"
 	"tidegate/proxy/relay/saved"
+	sessions "tidegate/session"
 )
 
 // copiedPass is what a pass of a pre-copy gives the successor.
 type copiedPass struct {
 	At      time.Time
 	Batch   []byte
-	sockets map[SessionID][]netio.Socket // of all sessions at that moment
+	sockets map[sessions.ID][]netio.Socket // of all sessions at that moment
 }
 
 // copyPass makes a pass of a pre-copy.
 func copyPass(r *Relay, now time.Time) copiedPass {
-	c, b := &r.precopy, copiedPass{At: now, sockets: make(map[SessionID][]netio.Socket)}
+	c, b := &r.precopy, copiedPass{At: now, sockets: make(map[sessions.ID][]netio.Socket)}
 	for first := true; first || c.pass != nil; first = false {
 		b.Batch = append(b.Batch, c.piece(r, now)...)
 	}
@@ -58,7 +59,7 @@ func eachCopy(t testing.TB, batch []byte, f func(record []byte)) {
 
 // takeCopies gives an importer the batches of a pre-copy. One of every few sessions has its sockets there already, and
 // enters. Some of these change or end before the standstill.
-func takeCopies(t testing.TB, i *Importer, every SessionID, batches []copiedPass) {
+func takeCopies(t testing.TB, i *Importer, every sessions.ID, batches []copiedPass) {
 	t.Helper()
 	for _, b := range batches {
 		eachCopy(t, b.Batch, func(of []byte) {
@@ -66,8 +67,8 @@ func takeCopies(t testing.TB, i *Importer, every SessionID, batches []copiedPass
 			if err := record.Read(of, &v); err != nil {
 				t.Fatal(err)
 			}
-			if SessionID(v.Serial)%every == 0 {
-				i.copied(of, b.At, nil, b.sockets[SessionID(v.Serial)], true)
+			if sessions.ID(v.Serial)%every == 0 {
+				i.copied(of, b.At, nil, b.sockets[sessions.ID(v.Serial)], true)
 			} else {
 				i.copied(of, b.At, nil, nil, false)
 			}
@@ -97,7 +98,7 @@ func (w *world) checkCopies(r *Relay) {
 				w.t.Fatal(err)
 			}
 			for e := range r.table.All {
-				if e.Value.serial != SessionID(before.Serial) || !r.precopy.has(&e.Value) ||
+				if e.Value.serial != sessions.ID(before.Serial) || !r.precopy.has(&e.Value) ||
 					!b.isLast(w.t, w.copies, e.Value.serial) {
 					continue
 				}
@@ -117,13 +118,13 @@ func (w *world) checkCopies(r *Relay) {
 }
 
 // isLast reports whether no later batch has the session.
-func (b copiedPass) isLast(t testing.TB, of []copiedPass, id SessionID) bool {
+func (b copiedPass) isLast(t testing.TB, of []copiedPass, id sessions.ID) bool {
 	for _, later := range of {
 		if later.At.After(b.At) {
 			last := true
 			eachCopy(t, later.Batch, func(b []byte) {
 				var v saved.Session
-				last = last && (record.Read(b, &v) != nil || SessionID(v.Serial) != id)
+				last = last && (record.Read(b, &v) != nil || sessions.ID(v.Serial) != id)
 			})
 			if !last {
 				return false
@@ -282,7 +283,7 @@ func TestCopyWithAnotherSocket(t *testing.T) {
 		old.precopy.start(nil)
 		copies := copyPass(old, m.now)
 		shared, all := exportAll(old, m.now)
-		right := make(map[SessionID]netio.Socket)
+		right := make(map[sessions.ID]netio.Socket)
 		for i := range all {
 			right[all[i].kept] = all[i].sockets[0]
 			if i > 0 { // as if the first session was the only one to keep its descriptor

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tidegate/codec"
+	sessions "tidegate/session"
 )
 
 // Presence finds the sessions of clients that name themselves as they join (codec.Identity). A second client of the
@@ -18,7 +19,7 @@ type Presence struct {
 
 // present is the session of a client, and its address.
 type present struct {
-	session SessionID
+	session sessions.ID
 	from    netip.AddrPort
 	asked   time.Time // when a client of its host on another loop asked for its place first
 }
@@ -125,7 +126,7 @@ func (here *Presence) remove(s *session) {
 }
 
 // drop forgets a client's name, if the given session has it.
-func (here *Presence) drop(key presenceKey, session SessionID) {
+func (here *Presence) drop(key presenceKey, session sessions.ID) {
 	here.mu.Lock()
 	defer here.mu.Unlock()
 	if here.sessions[key].session == session {

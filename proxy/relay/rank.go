@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 	"tidegate/internal/enum"
+	sessions "tidegate/session"
 	"time"
 )
 
@@ -52,7 +53,7 @@ type Top struct {
 
 // ranked is a session's place in the order. Ties are broken by the ID.
 type ranked struct {
-	id   SessionID
+	id   sessions.ID
 	key  float64
 	addr netip.AddrPort // of ByClient and ByServer
 }
@@ -62,7 +63,7 @@ type Ranks []ranked
 
 // Page is one page of them.
 type Page struct {
-	places   map[SessionID]int
+	places   map[sessions.ID]int
 	sessions []Session
 }
 
@@ -76,7 +77,7 @@ func (q *TopQuery) Page(all Ranks) *Page {
 	})
 	some := all[min(q.Offset, len(all)):]
 	some = some[:min(q.Limit, len(some))]
-	p := &Page{make(map[SessionID]int, len(some)), make([]Session, len(some))}
+	p := &Page{make(map[sessions.ID]int, len(some)), make([]Session, len(some))}
 	for i := range some {
 		p.places[some[i].id] = i
 	}

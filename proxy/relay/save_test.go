@@ -12,6 +12,7 @@ import (
 	"tidegate/internal/netio"
 	"tidegate/internal/testkit/heavy"
 	"tidegate/internal/testkit/simnet"
+	sessions "tidegate/session"
 )
 
 // replaceWorlds makes each new world replace its Relay again and again.
@@ -21,7 +22,7 @@ var replaceWorlds bool
 type savedRecord struct {
 	bytes   []byte
 	sockets []netio.Socket
-	kept    SessionID // that the importer has from a pre-copy; 0: it needs bytes
+	kept    sessions.ID // that the importer has from a pre-copy; 0: it needs bytes
 }
 
 // enter makes the session again.
@@ -38,7 +39,7 @@ func (s *savedRecord) enter(i *Importer) error {
 
 // keep tells an importer which sessions are as in the pre-copy.
 func keep(i *Importer, all []savedRecord) {
-	i.keep(func(yield func(SessionID) bool) {
+	i.keep(func(yield func(sessions.ID) bool) {
 		for _, one := range all {
 			if one.kept != 0 && !yield(one.kept) {
 				return

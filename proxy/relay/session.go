@@ -53,7 +53,7 @@ type session struct {
 	path     *path            // to server, if sessions share a choice or a bound there
 	preamble *preamble        // before datagrams to server; nil: none
 
-	serial SessionID
+	serial sessions.ID
 	tally  *stats.Tally
 	meter  admission.Meter
 

@@ -7,6 +7,7 @@ import (
 
 	"tidegate/internal/netio"
 	"tidegate/internal/proxyproto"
+	"tidegate/proxy/relay/recording"
 	sessions "tidegate/session"
 )
 
@@ -16,9 +17,9 @@ type tap struct {
 	Sockets
 	table  sessionTable
 	now    time.Time // the time of the loop's turn
-	spools []*Spool
-	box    *BlackBox // nil: nothing is recorded
-	prefix []byte    // scratch
+	spools []*recording.Spool
+	box    *recording.BlackBox // nil: nothing is recorded
+	prefix []byte              // scratch
 }
 
 // at notes the time. A turn may run deadlines of an earlier time, after a pause.
@@ -54,16 +55,16 @@ func (t *tap) sent(s netio.Socket, to netip.AddrPort, datagram []byte) {
 	if peer := s.Peer(); peer.IsValid() {
 		to = peer
 	}
-	t.copy(s, &Captured{At: t.now, From: s.Addr(), To: to, Sent: true}, to, datagram)
+	t.copy(s, &recording.Captured{At: t.now, From: s.Addr(), To: to, Sent: true}, to, datagram)
 }
 
 // received copies a datagram before the Relay reads it, since a codec may overwrite it.
 func (t *tap) received(now time.Time, s netio.Socket, from netip.AddrPort, datagram []byte) {
 	t.at(now)
-	t.copy(s, &Captured{At: t.now, From: from, To: s.Addr()}, from, datagram)
+	t.copy(s, &recording.Captured{At: t.now, From: from, To: s.Addr()}, from, datagram)
 }
 
-func (t *tap) copy(s netio.Socket, c *Captured, peer netip.AddrPort, datagram []byte) {
+func (t *tap) copy(s netio.Socket, c *recording.Captured, peer netip.AddrPort, datagram []byte) {
 	about := t.topic(s, peer, datagram, c.Sent)
 	if t.box == nil && !t.wanted(&about) {
 		return
@@ -74,18 +75,18 @@ func (t *tap) copy(s netio.Socket, c *Captured, peer netip.AddrPort, datagram []
 		t.prefix = about.transport.Prefix.Append(t.prefix, len(datagram))
 	}
 	if t.box != nil {
-		t.box.put(c, about.client, t.prefix, datagram)
+		t.box.Put(c, about.client, t.prefix, datagram)
 	}
 	for _, spool := range t.spools {
-		if about.chosenBy(spool.filter) {
-			spool.put(c, t.prefix, datagram)
+		if about.chosenBy(spool.Filter()) {
+			spool.Put(c, t.prefix, datagram)
 		}
 	}
 }
 
 // wanted reports whether any capture's filter selects the topic.
 func (t *tap) wanted(about *topic) bool {
-	return slices.ContainsFunc(t.spools, func(s *Spool) bool { return about.chosenBy(s.filter) })
+	return slices.ContainsFunc(t.spools, func(s *recording.Spool) bool { return about.chosenBy(s.Filter()) })
 }
 
 // topic has the facts about a datagram that filters look at.
@@ -93,12 +94,12 @@ type topic struct {
 	transport Transport
 	upstream  bool           // between the proxy and a server
 	client    netip.AddrPort // the zero AddrPort: no client's
-	session   SessionID      // 0: none
+	session   sessions.ID    // 0: none
 	route     string         // empty: none, a check of an upstream's servers
 	pool      string         // the upstream
 }
 
-func (about *topic) chosenBy(f *CaptureFilter) bool {
+func (about *topic) chosenBy(f *recording.CaptureFilter) bool {
 	return (f.Session == 0 || f.Session == about.session) &&
 		(!f.Client.IsValid() || f.Client.Contains(about.client.Addr().Unmap().WithZone(""))) &&
 		(f.Route == "" || f.Route == about.route) &&
@@ -124,14 +125,14 @@ func (t *tap) topic(s netio.Socket, peer netip.AddrPort, datagram []byte, sent b
 
 // topicOf returns the topic of a datagram between the proxy and a server. client is zero if the datagram is no
 // client's.
-func topicOf(r *route, client netip.AddrPort, id SessionID) topic {
+func topicOf(r *route, client netip.AddrPort, id sessions.ID) topic {
 	pool := r.Upstream
 	return topic{transport: pool.Transport, upstream: true, client: client, session: id, route: r.Name, pool: pool.Name}
 }
 
 // topicAt returns the topic of a datagram between a client and a listener, with or without a session.
 func (t *tap) topicAt(l *listener, client netip.AddrPort) topic {
-	r, id := l.route, SessionID(0)
+	r, id := l.route, sessions.ID(0)
 	if e := t.table.peek(sessions.Key{Listener: l.index, Client: client}); e != nil {
 		r, id = e.Value.route, e.Value.serial
 	}

@@ -8,11 +8,12 @@ import (
 
 	"tidegate/internal/proxyproto"
 	"tidegate/internal/testkit/allocs"
+	"tidegate/proxy/relay/recording"
 )
 
 // tap begins a capture.
-func (p *plainRelay) tap(f CaptureFilter) *Spool {
-	s := NewSpool(&f, make(chan struct{}, 1))
+func (p *plainRelay) tap(f recording.CaptureFilter) *recording.Spool {
+	s := recording.NewSpool(&f, make(chan struct{}, 1))
 	p.relay.Capture(s)
 	p.relay.walk(p.now, RecallCaptured, nil)
 	return s
@@ -24,8 +25,8 @@ func (p *plainRelay) feed(from, at netip.AddrPort, datagram []byte) {
 }
 
 // told describes the datagrams that a spool has got since the last call.
-func told(s *Spool) (all []string) {
-	for _, c := range s.Swap(new(Batch)).Captured {
+func told(s *recording.Spool) (all []string) {
+	for _, c := range s.Swap(new(recording.Batch)).Captured {
 		side, way := "client", "in"
 		if c.Upstream {
 			side = "upstream"
@@ -38,7 +39,7 @@ func told(s *Spool) (all []string) {
 	return all
 }
 
-func wantTold(t *testing.T, what string, s *Spool, want ...string) {
+func wantTold(t *testing.T, what string, s *recording.Spool, want ...string) {
 	t.Helper()
 	if got := told(s); !slices.Equal(got, want) {
 		t.Errorf("%s: captured\n%q, want\n%q", what, got, want)
@@ -49,7 +50,7 @@ func wantTold(t *testing.T, what string, s *Spool, want ...string) {
 // session. After the end of the capture nothing is copied.
 func TestTap(t *testing.T) {
 	p := newPlainRelay(t, Any, unchanged)
-	s := p.tap(CaptureFilter{})
+	s := p.tap(recording.CaptureFilter{})
 	own, server := upstreamSocketAddr(0), serverAddr
 	p.feed(playerAddr(1), listenerAddr, []byte("hello"))
 	p.feed(server, own, []byte("welcome"))
@@ -73,20 +74,20 @@ func TestTapFilters(t *testing.T) {
 	p.meet(1, 0, serverAddr)
 	p.meet(2, 1, secondAddr)
 	for _, c := range []struct {
-		filter CaptureFilter
+		filter recording.CaptureFilter
 		want   []string // payloads
 	}{
-		{CaptureFilter{}, []string{"one", "one", "two", "two", "back", "back"}},
-		{CaptureFilter{Session: 2}, []string{"two", "two", "back", "back"}},
-		{CaptureFilter{Session: 3}, nil},
-		{CaptureFilter{Client: netip.PrefixFrom(playerAddr(1).Addr(), 32)}, []string{"one", "one"}},
-		{CaptureFilter{Client: netip.PrefixFrom(playerAddr(0).Addr(), 24)},
+		{recording.CaptureFilter{}, []string{"one", "one", "two", "two", "back", "back"}},
+		{recording.CaptureFilter{Session: 2}, []string{"two", "two", "back", "back"}},
+		{recording.CaptureFilter{Session: 3}, nil},
+		{recording.CaptureFilter{Client: netip.PrefixFrom(playerAddr(1).Addr(), 32)}, []string{"one", "one"}},
+		{recording.CaptureFilter{Client: netip.PrefixFrom(playerAddr(0).Addr(), 24)},
 			[]string{"one", "one", "two", "two", "back", "back"}},
-		{CaptureFilter{Client: netip.PrefixFrom(serverAddr.Addr(), 32)}, nil},
-		{CaptureFilter{Route: "arena"}, []string{"one", "one", "two", "two", "back", "back"}},
-		{CaptureFilter{Route: "other"}, nil},
-		{CaptureFilter{Upstream: "arena", Session: 1}, []string{"one", "one"}},
-		{CaptureFilter{Upstream: "other"}, nil},
+		{recording.CaptureFilter{Client: netip.PrefixFrom(serverAddr.Addr(), 32)}, nil},
+		{recording.CaptureFilter{Route: "arena"}, []string{"one", "one", "two", "two", "back", "back"}},
+		{recording.CaptureFilter{Route: "other"}, nil},
+		{recording.CaptureFilter{Upstream: "arena", Session: 1}, []string{"one", "one"}},
+		{recording.CaptureFilter{Upstream: "other"}, nil},
 	} {
 		s := p.tap(c.filter)
 		p.feed(playerAddr(1), listenerAddr, []byte("one"))
@@ -94,7 +95,7 @@ func TestTapFilters(t *testing.T) {
 		p.feed(secondAddr, upstreamSocketAddr(1), []byte("back"))
 		p.relay.EndCapture(s)
 		var got []string
-		for _, one := range s.Swap(new(Batch)).Captured {
+		for _, one := range s.Swap(new(recording.Batch)).Captured {
 			got = append(got, string(one.Bytes))
 		}
 		if !slices.Equal(got, c.want) {
@@ -108,7 +109,7 @@ func TestTwoCaptures(t *testing.T) {
 	p := newPlainRelay(t, Any, unchanged)
 	p.meet(1, 0, serverAddr)
 	p.meet(2, 1, secondAddr)
-	first, second := p.tap(CaptureFilter{Session: 1}), p.tap(CaptureFilter{Session: 2})
+	first, second := p.tap(recording.CaptureFilter{Session: 1}), p.tap(recording.CaptureFilter{Session: 2})
 	p.feed(playerAddr(1), listenerAddr, []byte("x"))
 	p.relay.EndCapture(first)
 	p.feed(playerAddr(1), listenerAddr, []byte("y"))
@@ -123,13 +124,13 @@ func TestTwoCaptures(t *testing.T) {
 func TestTapBehindFronts(t *testing.T) {
 	for _, format := range []proxyproto.Format{proxyproto.V2, proxyproto.Simple} {
 		p := trusting(t)
-		s := p.tap(CaptureFilter{Client: netip.PrefixFrom(playerAddr(1).Addr(), 32)})
+		s := p.tap(recording.CaptureFilter{Client: netip.PrefixFrom(playerAddr(1).Addr(), 32)})
 		for i, text := range []string{"other", "mine"} {
 			h := proxyproto.Header{Client: playerAddr(i), Proxy: listenerAddr, Format: format}
 			p.feed(balancer(i), listenerAddr, headed(h, text))
 			p.feed(serverAddrOf(i), upstreamSocketAddr(i), []byte("answer"))
 		}
-		got := s.Swap(new(Batch)).Captured
+		got := s.Swap(new(recording.Batch)).Captured
 		if len(got) != 4 || got[0].From != balancer(1) || got[3].To != balancer(1) || got[2].Session != 2 ||
 			got[3].Session != 2 {
 			t.Errorf("%v: captured %+v", format, got)
@@ -153,42 +154,13 @@ func TestCapturedFlowsComeBack(t *testing.T) {
 	p.meet(2, 1, secondAddr)
 	first, second := flowOf(1, 0, serverAddr), flowOf(2, 1, secondAddr)
 	f.want(t, "at first", first, second)
-	s := p.tap(CaptureFilter{Session: 1})
+	s := p.tap(recording.CaptureFilter{Session: 1})
 	f.want(t, "while the one is captured", second)
 	p.up(1, 0, serverAddr, []byte("seen"))
 	f.want(t, "after its next datagram", second)
 	p.relay.EndCapture(s)
 	p.up(1, 0, serverAddr, []byte("unseen"))
 	f.want(t, "after the capture", first, second)
-}
-
-// TestSpoolIsBounded asserts that datagrams without room are counted by side, and that kept datagrams are whole.
-func TestSpoolIsBounded(t *testing.T) {
-	for _, size := range []int{1, 4000} {
-		ready := make(chan struct{}, 1)
-		s := NewSpool(new(CaptureFilter), ready)
-		datagram := make([]byte, size)
-		room := min(maxSpoolCount, MaxSpool/size)
-		for i := range room + 3 {
-			datagram[0] = byte(i)
-			s.put(&Captured{Upstream: i%2 == 0}, nil, datagram)
-		}
-		got := s.Swap(new(Batch))
-		if left := got.LeftOut; len(got.Captured) != room || left.Clients+left.Upstreams != 3 || left.Clients == 0 ||
-			len(ready) != 1 {
-			t.Fatalf("of %d bytes: %d kept of %d, left out %+v", size, len(got.Captured), room, left)
-		}
-		for i, c := range got.Captured {
-			if len(c.Bytes) != size || c.Bytes[0] != byte(i) {
-				t.Fatalf("datagram %d is %x", i, c.Bytes)
-			}
-		}
-		s.put(new(Captured), []byte("ab"), []byte("c"))
-		if again := s.Swap(got); len(again.Captured) != 1 || string(again.Captured[0].Bytes) != "abc" ||
-			again.LeftOut.Clients != 0 {
-			t.Errorf("then %+v", again.Catch)
-		}
-	}
 }
 
 // TestTapAllocatesNothing covers the time after a capture, and a running capture once it has its memory.
@@ -202,9 +174,9 @@ func TestTapAllocatesNothing(t *testing.T) {
 		p.relay.Receive(p.now, listenerSocket, playerAddr(1), datagram)
 		p.relay.Receive(p.now, up, serverAddr, datagram)
 	}
-	s := p.tap(CaptureFilter{})
+	s := p.tap(recording.CaptureFilter{})
 	round()
-	used := s.Swap(new(Batch))
+	used := s.Swap(new(recording.Batch))
 	round()
 	if n := allocs.PerRun(1000, func() {
 		round()

@@ -119,7 +119,7 @@ func DescribeRecord(b []byte) (map[string]any, error) {
 		return nil, err
 	}
 	state := record.DescribeStruct(v)
-	state["serial"] = SessionID(v.Serial).String()
+	state["serial"] = sessions.ID(v.Serial).String()
 	if v.Body != nil {
 		var body saved.Terminated
 		if err := record.Read(v.Body, &body); err != nil {

@@ -6,6 +6,7 @@ import (
 	"tidegate/codec"
 	"tidegate/internal/filter"
 	"tidegate/proxy/stats"
+	sessions "tidegate/session"
 	"time"
 )
 
@@ -44,10 +45,10 @@ type watch struct {
 }
 
 // watches are a Relay's watches. Without one, a message costs one comparison.
-type watches map[SessionID]*watch
+type watches map[sessions.ID]*watch
 
 // count counts a message of a session, if the session is watched.
-func (w watches) count(id SessionID, from filter.Direction, m *codec.Message) {
+func (w watches) count(id sessions.ID, from filter.Direction, m *codec.Message) {
 	if len(w) == 0 {
 		return
 	}
@@ -98,7 +99,7 @@ func (r *Relay) Watch(now time.Time, e *Entry) *Watched {
 }
 
 // Watched returns the state of a watched session, or nil.
-func (r *Relay) Watched(now time.Time, id SessionID) *Watched {
+func (r *Relay) Watched(now time.Time, id sessions.ID) *Watched {
 	if w := r.watches[id]; w != nil {
 		return watched(now, r, w.entry)
 	}
@@ -106,4 +107,4 @@ func (r *Relay) Watched(now time.Time, id SessionID) *Watched {
 }
 
 // Unwatch ends a watch.
-func (r *Relay) Unwatch(id SessionID) { delete(r.watches, id) }
+func (r *Relay) Unwatch(id sessions.ID) { delete(r.watches, id) }

@@ -33,9 +33,9 @@ type Rule struct {
 	overall ratelimit.Bucket
 }
 
-// Limit replaces the limits, and the sizes of one network in them. seed makes the seeds of hashed buckets. Each session
-// must be enrolled again.
-func (g *Guard) Limit(all []ratelimit.Limit, networks ratelimit.Networks, seed func() uint64) {
+// SetLimits replaces the limits, and the sizes of one network in them. seed makes the seeds of hashed buckets. Each
+// session must be enrolled again.
+func (g *Guard) SetLimits(all []ratelimit.Limit, networks ratelimit.Networks, seed func() uint64) {
 	g.networks, g.limits = networks, newLimits(all, seed)
 	g.begin()
 }

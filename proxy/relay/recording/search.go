@@ -1,17 +1,18 @@
-package relay
+package recording
 
 import (
 	"net/netip"
 	"runtime"
 	"slices"
 	"tidegate/codec"
+	"tidegate/session"
 	"time"
 )
 
 // RecordFilter selects recorded datagrams. Empty fields select all.
 type RecordFilter struct {
 	Since   time.Time
-	Session SessionID // also the datagrams of its client before the session began
+	Session session.ID // also the datagrams of its client before the session began
 	Client  netip.Prefix
 	Peer    netip.AddrPort // the session's client, if it is known: the search is faster
 }

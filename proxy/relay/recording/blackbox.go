@@ -1,4 +1,4 @@
-package relay
+package recording
 
 import (
 	"encoding/binary"
@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"sync"
 	"time"
+
+	"tidegate/session"
 
 	"github.com/zeebo/xxh3"
 )
@@ -52,11 +54,11 @@ const (
 	headFrom    = 38
 	headTo      = 56
 	headClient  = 74
-	headLength  = RecordOverhead
+	headLength  = Overhead
 )
 
-// RecordOverhead is the memory in bytes that a recorded datagram takes beyond its own.
-const RecordOverhead = 96
+// Overhead is the memory in bytes that a recorded datagram takes beyond its own.
+const Overhead = 96
 
 // Flags of a record.
 const (
@@ -65,8 +67,8 @@ const (
 	flagStream
 )
 
-// put records a datagram of a client, after the prefix that stands before it on the wire.
-func (b *BlackBox) put(c *Captured, client netip.AddrPort, prefix, datagram []byte) {
+// Put records a datagram of a client, after the prefix that stands before it on the wire.
+func (b *BlackBox) Put(c *Captured, client netip.AddrPort, prefix, datagram []byte) {
 	size := len(prefix) + len(datagram)
 	whole := uint64(headLength+size+7) &^ 7
 	room := uint64(len(b.room))
@@ -126,7 +128,7 @@ func (b *BlackBox) whole(place uint64) bool { return place > 0 && b.next <= plac
 type recorded struct {
 	place   uint64
 	at      time.Time
-	session SessionID
+	session session.ID
 	client  netip.AddrPort
 }
 
@@ -149,7 +151,7 @@ func (b *BlackBox) find(since time.Time, client netip.AddrPort, visit func(recor
 		head := b.room[place%uint64(len(b.room)):][:headLength]
 		found := recorded{
 			place: place, at: time.Unix(0, int64(binary.LittleEndian.Uint64(head[headTime:]))),
-			session: SessionID(binary.LittleEndian.Uint64(head[headSession:])), client: addrAt(head[headClient:]),
+			session: session.ID(binary.LittleEndian.Uint64(head[headSession:])), client: addrAt(head[headClient:]),
 		}
 		if found.at.Before(since) {
 			return
@@ -184,7 +186,7 @@ func (b *BlackBox) read(place uint64, into *Batch) bool {
 	into.add(&Captured{
 		At: time.Unix(0, int64(le.Uint64(record[headTime:]))), From: addrAt(record[headFrom:]), To: addrAt(record[headTo:]),
 		Upstream: flags&flagUpstream != 0, Sent: flags&flagSent != 0, Stream: flags&flagStream != 0,
-		Session: SessionID(le.Uint64(record[headSession:])),
+		Session: session.ID(le.Uint64(record[headSession:])),
 	}, nil, record[headLength:][:le.Uint32(record[headSize:])])
 	return true
 }

@@ -1,14 +1,15 @@
-package relay
+package recording
 
 import (
 	"net/netip"
 	"sync"
+	"tidegate/session"
 	"time"
 )
 
 // CaptureFilter selects the datagrams of a capture. Empty fields select all.
 type CaptureFilter struct {
-	Session  SessionID
+	Session  session.ID
 	Client   netip.Prefix // a network that contains the client's address
 	Route    string
 	Upstream string
@@ -18,10 +19,10 @@ type CaptureFilter struct {
 type Captured struct {
 	At       time.Time // the time of the loop's turn, which looks at the clock once
 	From, To netip.AddrPort
-	Upstream bool      // between the proxy and a server, not a client
-	Sent     bool      // sent by the proxy
-	Stream   bool      // over TCP: Bytes are a frame with its length before it
-	Session  SessionID // 0: none, or none yet
+	Upstream bool       // between the proxy and a server, not a client
+	Sent     bool       // sent by the proxy
+	Stream   bool       // over TCP: Bytes are a frame with its length before it
+	Session  session.ID // 0: none, or none yet
 	Bytes    []byte
 }
 
@@ -61,8 +62,11 @@ func NewSpool(f *CaptureFilter, ready chan<- struct{}) *Spool {
 	return &Spool{filter: f, ready: ready, held: new(Batch)}
 }
 
-// put copies a datagram, after the prefix that stands before it on the wire.
-func (s *Spool) put(c *Captured, prefix, datagram []byte) {
+// Filter returns the filter that selects the Spool's datagrams.
+func (s *Spool) Filter() *CaptureFilter { return s.filter }
+
+// Put copies a datagram, after the prefix that stands before it on the wire.
+func (s *Spool) Put(c *Captured, prefix, datagram []byte) {
 	s.mu.Lock()
 	s.held.add(c, prefix, datagram)
 	s.mu.Unlock()
