@@ -46,7 +46,7 @@ var plantedFaults = []planted{
 	{"an answered question keeps its place", "proxy/relay/places.go",
 		"return t.Spare(from)", "return nil", "proxy/relay", "^TestAnsweredQuestionsMakeRoom$"},
 	{"a name is not looked up again when its server is lost", "internal/discovery/client.go",
-		"if has && (!had || time.Since(asked) >= c.minTTL) {", "if false {",
+		"has := c.Troubled()", "has := had",
 		"internal/discovery", "^Test(NewTroubleAsksAtOnce|TroubleAsksAgain)$"},
 	{"Riptide gives up a peer with a raised time-out after 5 s", "codec/riptide/patience.go",
 		"if c.reflected {", "if false {", "proxy/relay", "^TestPausesBesideDirect$"},
