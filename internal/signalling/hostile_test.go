@@ -109,6 +109,7 @@ func TestSlowReaders(t *testing.T) {
 	w := serve(t, func(o *Options) { o.Times = Times{Body: 50 * time.Millisecond} })
 	w.bds.behave(func(to http.ResponseWriter, _ *http.Request, _ int) { io.WriteString(to, strings.Repeat("7", maxBody)) })
 	c := w.dial()
+	_ = c.SetDeadline(time.Time{}) // only the Server may end it
 	go func() {
 		for i := range 1000 { // more than the buffers of both ends hold
 			if _, err := io.WriteString(c, post("/v1/join/1", offerOf(i))); err != nil {
