@@ -3,9 +3,10 @@ package proxy
 import (
 	"context"
 	"errors"
+	"time"
+
 	"tidegate/proxy/relay"
 	"tidegate/proxy/relay/recording"
-	"time"
 )
 
 // Recording configures the black boxes of a Server. They keep the last datagrams of all sessions, so that events

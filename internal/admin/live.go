@@ -7,8 +7,9 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
-	"tidegate/session"
 	"time"
+
+	"tidegate/session"
 )
 
 // Bounds of the live stream.

@@ -10,11 +10,11 @@ import (
 	"runtime"
 	"time"
 
-	"tidegate/proxy/relay/recording"
-
 	"github.com/gopacket/gopacket"
 	"github.com/gopacket/gopacket/layers"
 	"github.com/gopacket/gopacket/pcapgo"
+
+	"tidegate/proxy/relay/recording"
 )
 
 // MediaType is the media type of a file.

@@ -3,10 +3,10 @@ package capture
 import (
 	"net/netip"
 
-	"tidegate/proxy/relay/recording"
-
 	"github.com/gopacket/gopacket"
 	"github.com/gopacket/gopacket/layers"
+
+	"tidegate/proxy/relay/recording"
 )
 
 // maxFlows bounds the directions of TCP streams whose bytes are counted. Beyond it, counting starts anew.

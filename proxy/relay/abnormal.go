@@ -2,10 +2,11 @@ package relay
 
 import (
 	"net/netip"
+	"time"
+
 	"tidegate/codec"
 	"tidegate/proxy/stats"
 	sessions "tidegate/session"
-	"time"
 )
 
 // Ended describes a session that has ended in an abnormal way.

@@ -254,3 +254,8 @@ func (s *checked) flush(now time.Time, r *Relay) (decided bool) {
 	}
 	return decided
 }
+
+func (c *checked) topic() topic {
+	pool := c.checker.upstream
+	return topic{transport: pool.Transport, upstream: true, pool: pool.Name}
+}

@@ -131,3 +131,7 @@ func (x *closingConn) hand(now time.Time, r *Relay, m *codec.Message) {
 	r.received(now, x.of, filter.FromUpstream, m)
 	r.dirty.mark(x.of)
 }
+
+func (x *closingConn) topic() topic {
+	return topicOf(x.of.Value.route, x.of.Key.Client, x.of.Value.serial)
+}

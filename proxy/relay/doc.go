@@ -17,16 +17,17 @@
 //
 //   - relay.go, arrange.go, receive.go, turn.go, pause.go: settings, received datagrams, due work, sent datagrams, and
 //     pauses of the process
+//   - fleet.go: datagrams of other nodes of a fleet, and for them
 //   - newcomer.go, relayed.go, gatekeeper.go: new clients, sessions in ModeRelay, and what their servers are spared
 //   - seek.go, redial.go, dismiss.go: servers for waiting sessions, another socket, the end for many sessions
 //   - succeed.go: a new client at the address of an ended session
-//   - walk.go: work on all sessions, a slice in each turn
+//   - walk.go, cost.go: work on all sessions, a slice in each turn, and its cost
 //
 // What happens to a terminated session:
 //
 //   - sides.go, events.go, admit.go: which of the two sides had an input, their events, and when each is admitted
 //   - refused.go, failover.go, move.go: a server that cannot be reached, a lost server, and the farewell to a server
-//   - life.go: the states of a session, and the one function that enters a state
+//   - life.go, enter.go: the states of a session, and the one function that enters a state
 //   - places.go, verdict.go: room in the table, and the verdicts of package admission on messages and datagrams
 //   - carry.go, end.go: messages for package bridge, and the end of both kinds of sessions
 //
@@ -35,14 +36,13 @@
 //   - requests.go, list.go, rank.go, watched.go, explain.go, totals.go: requests of operators, lists and figures
 //   - abnormal.go: sessions that ended in an abnormal way
 //   - export.go, batches.go, recopy.go: sessions as records, for a successor
-//   - import.go, import_relay.go, copies.go, restore.go, pending.go: the same on the successor's side
+//   - import.go, import_relay.go, copies.go, restore.go, pending.go, complete.go: the same on the successor's side
 //   - travelling.go, arrivals.go: a session that moves to another Server
 //
 // These files get the Relay as an argument:
 //
 //   - checker.go, pinger.go, closing.go: servers are checked, asked for texts, and left with a goodbye
 //   - envelope.go: the messages of an envelope, one by one
-//   - players.go: clients whose datagrams arrive at another node of a fleet
 //
 // Parts of the Relay. They know no Relay:
 //
@@ -52,11 +52,8 @@
 //   - save.go, save_relay.go: the fields of a session's record, and of a Relay's
 //   - session.go, path.go, line.go, fifo.go: a session, and its way to a server at the pace that the server accepts
 //   - trusted_proxy.go, identity.go, serial.go, hold.go: what sessions refer to
-//
-// Parts of the Relay with a few methods of it:
-//
-//   - listener.go, known.go, outlet.go, tap.go: listeners, clients that are no strangers, sent datagrams and their
-//     copies
+//   - listener.go, known.go, players.go: listeners, clients that are no strangers, and clients at other nodes
+//   - outlet.go, tap.go, watch.go: sent datagrams, their copies, and counts of messages for an operator
 //
 // Values of the settings:
 //

@@ -58,7 +58,7 @@ func TestPartsKnowNoRelay(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, parts, found := strings.Cut(string(text), "They know no Relay:")
-	parts, _, ended := strings.Cut(parts, "Parts of the Relay with")
+	parts, _, ended := strings.Cut(parts, "Values of the settings")
 	if !found || !ended {
 		t.Fatal("doc.go lists no parts")
 	}

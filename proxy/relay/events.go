@@ -156,3 +156,14 @@ func (r *Relay) upstreamGone(now time.Time, e *Entry, why codec.Goodbye) {
 		r.end(now, e, stats.ByUpstream, why)
 	}
 }
+
+// settleSides is settle for an input to some sides of a session.
+func (r *Relay) settleSides(now time.Time, e *Entry, touched sides) {
+	if !e.Value.isSteady() {
+		touched = bothSides
+	}
+	if r.poll(now, e, touched) || !e.Value.isSteady() {
+		touched = bothSides
+	}
+	r.dirty.markSides(e, touched)
+}

@@ -3,11 +3,12 @@ package relay
 import (
 	"net/netip"
 	"slices"
+	"time"
+
 	"tidegate/internal/filter"
 	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
 	sessions "tidegate/session"
-	"time"
 )
 
 // Why has the bans, rules and limits that decide about an address now.

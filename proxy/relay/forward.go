@@ -133,14 +133,6 @@ func (o *offload) update(now time.Time, e *Entry) {
 	}
 }
 
-// costOfCopy returns the cost of a visit that copies the session's state after an update.
-func (s *session) costOfCopy() int {
-	if s.shortcut != nil {
-		return asked
-	}
-	return copied
-}
-
 // review copies the Forwarder's figures of a session into the session. The Relay's own counters do not include them.
 func (o *offload) review(now time.Time, e *Entry) {
 	s := &e.Value

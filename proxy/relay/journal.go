@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"errors"
 	"net/netip"
 	"time"
 
@@ -239,3 +240,6 @@ func (j *journal) settle(now time.Time) {
 		j.catchUp(now)
 	}
 }
+
+// errListPing is the note of a drop that is no reason for a warning: server browsers and "tidegate ping" ask any port.
+var errListPing = errors.New("a server list asks in RakNet")

@@ -2,7 +2,6 @@ package relay
 
 import (
 	"net/netip"
-	"time"
 
 	"tidegate/codec"
 	"tidegate/internal/kernel/shield"
@@ -15,20 +14,6 @@ type known struct {
 	loop    int          // of the Relay
 	changes uint64       // number of changes of the known clients
 	count   int          // of known clients
-}
-
-// KnownClients returns the number of clients that have answered and whose addresses the kernel sees, and the number of
-// changes of that set.
-func (r *Relay) KnownClients() (count int, changes uint64) { return r.known.count, r.known.changes }
-
-// EachKnownClient returns a visit that calls know with the addresses of these clients.
-func EachKnownClient(know func(netip.AddrPort)) Visit {
-	return func(_ *Relay, _ time.Time, e *Entry) int {
-		if e.Value.isKnown() && !e.Value.listener.stream && e.Value.listener.proxies == nil {
-			know(e.Key.Client)
-		}
-		return looked
-	}
 }
 
 // add notes that a client of a listener is no longer a stranger. Where no filter sees the client's own address, it

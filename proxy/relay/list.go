@@ -1,18 +1,12 @@
 package relay
 
 import (
-	"errors"
 	"net/netip"
+	"time"
+
 	"tidegate/codec"
 	"tidegate/proxy/stats"
 	sessions "tidegate/session"
-	"time"
-)
-
-// Errors of an operator's requests to a Server.
-var (
-	ErrNoSession = errors.New("no such session") // the session has ended, or never existed
-	ErrEnding    = errors.New("the session is ending already")
 )
 
 // Query selects sessions for a list. Empty fields select all sessions.
@@ -115,12 +109,4 @@ func (r *Relay) Describe(now time.Time, e *Entry) Session {
 	s.Ending, s.Held = session.isEnding(), session.life.isHeld()
 	s.ClientStats, s.UpstreamStats = session.stats()
 	return s
-}
-
-// stats returns the statistics of both connections.
-func (p *terminated) stats() (client, server codec.Stats) {
-	if p.upstream.Conn != nil {
-		server = p.upstream.Conn.Stats()
-	}
-	return p.client.Conn.Stats(), server
 }

@@ -71,51 +71,6 @@ func listenersByKey(all ...[]*listener) map[listenerKey]*listener {
 	return found
 }
 
-// Fresh returns the indexes of the settings' listeners that the Relay does not have, and notes the addresses of the
-// others.
-func (r *Relay) Fresh(settings *Settings, addrs []netip.AddrPort) (fresh []int) {
-	present := listenersByKey(r.listeners, r.retired.list)
-	for i := range addrs {
-		if l := present[settings.Listeners[i].key()]; l != nil {
-			addrs[i] = l.socket.Addr()
-		} else {
-			fresh = append(fresh, i)
-		}
-	}
-	return fresh
-}
-
-// ListenerSocket returns the socket of a listener of the settings.
-func (r *Relay) ListenerSocket(i int) netio.Socket { return r.listeners[i].socket }
-
-// ListenerSockets yields all listening sockets, and whether they accept streams: those of the settings, and those of
-// removed listeners with sessions.
-func (r *Relay) ListenerSockets(yield func(s netio.Socket, stream bool) bool) {
-	for _, l := range slices.Concat(r.listeners, r.retired.list) {
-		if !yield(l.socket, l.stream) {
-			return
-		}
-	}
-}
-
-// Retired returns the addresses of removed UDP listeners with sessions, as their settings had them.
-func (r *Relay) Retired() (addrs []netip.AddrPort) {
-	for _, l := range r.retired.list {
-		if l.sessions > 0 {
-			addrs = append(addrs, l.addr)
-		}
-	}
-	return addrs
-}
-
-// Deserted returns the indexes of removed listeners without sessions.
-func (r *Relay) Deserted() map[int]bool { return r.retired.empty() }
-
-// CloseDeserted closes removed listeners, at most a number of them, and reports whether others are left.
-func (r *Relay) CloseDeserted(indexes map[int]bool, most int) (more bool) {
-	return r.retired.close(indexes, most)
-}
-
 // entryOf returns the listener's entry of a protocol, or nil.
 func (l *listener) entryOf(p codec.Protocol) *protocolEntry {
 	for i := range l.entries {

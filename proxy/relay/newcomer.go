@@ -72,9 +72,6 @@ func strangeness(l *listener, datagram []byte) (stats.Drop, error) {
 	return stats.DropUnknownProtocol, questionOf(datagram)
 }
 
-// errListPing is the note of a drop that is no reason for a warning: server browsers and "tidegate ping" ask any port.
-var errListPing = errors.New("a server list asks in RakNet")
-
 // listPing follows the first byte and the time of RakNet's question for a server list.
 const listPing = "\x00\xff\xff\x00\xfe\xfe\xfe\xfe\xfd\xfd\xfd\xfd\x12\x34\x56\x78"
 

@@ -2,13 +2,12 @@ package relay
 
 import (
 	"net/netip"
-	"slices"
 	"time"
 
 	"tidegate/codec"
 	"tidegate/internal/netio"
+	"tidegate/internal/stray"
 	"tidegate/proxy/relay/admission"
-	"tidegate/proxy/relay/recording"
 	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
 )
@@ -41,34 +40,10 @@ func newReplies(seed uint64) *ratelimit.Budget {
 	return ratelimit.NewBudget(ratelimit.Rates{Overall: repliesOverall, Network: repliesNetwork}, seed)
 }
 
-// Capture copies datagrams into a Spool from now on, as its filter selects.
-func (r *Relay) Capture(s *recording.Spool) {
-	r.sockets.insertTap(r.table)
-	r.sockets.tap.spools = append(r.sockets.tap.spools, s)
-}
-
-// Record copies all datagrams into a BlackBox from now on.
-func (r *Relay) Record(b *recording.BlackBox) {
-	r.sockets.insertTap(r.table)
-	r.sockets.tap.box = b
-}
-
 func (o *outlet) insertTap(table sessionTable) {
 	if o.tap == nil {
 		o.tap = &tap{Sockets: o.Sockets, table: table}
 		o.Sockets = o.tap
-	}
-}
-
-// EndCapture ends the effect of Capture.
-func (r *Relay) EndCapture(s *recording.Spool) {
-	o := &r.sockets
-	if o.tap == nil {
-		return
-	}
-	if o.tap.spools = slices.DeleteFunc(o.tap.spools,
-		func(other *recording.Spool) bool { return other == s }); len(o.tap.spools) == 0 && o.tap.box == nil {
-		o.Sockets, o.tap = o.tap.Sockets, nil
 	}
 }
 
@@ -302,4 +277,29 @@ func (o *outlet) sendParked(now time.Time, way *path) bool {
 	}
 	d.of = nil
 	return true
+}
+
+// seek also sends a datagram on other ways than the client's last one: from here, and by the node where the last
+// datagram of any client of the listener has arrived. A floating address leads all clients to the same node.
+func (o *outlet) seek(s *session, client netip.AddrPort, datagram []byte) {
+	far, ok := s.face.(*farFace)
+	if ok {
+		o.Send(far.Socket, client, datagram)
+	}
+	if at := s.listener.arriving; at != "" && (!ok || far.node != at) {
+		o.answerFar(&farFace{s.home(), at}, s.listener, client, datagram)
+	}
+}
+
+// answerFar sends a datagram to a client by another node.
+func (o *outlet) answerFar(f *farFace, l *listener, client netip.AddrPort, datagram []byte) {
+	carrier := o.players.carrier.Load()
+	if carrier == nil {
+		return
+	}
+	answer := stray.Datagram{Listener: l.id, Client: client, Bytes: datagram}
+	if f.Socket != l.socket {
+		answer.Local = f.Addr().Addr()
+	}
+	(*carrier).Answer(f.node, &answer)
 }

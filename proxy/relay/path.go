@@ -253,3 +253,16 @@ func (ps *paths) rejoin(now time.Time, u *Upstream, server netip.AddrPort, sourc
 	p.sessions++
 	return p
 }
+
+// dialFrom opens a socket to a server for a client whose session comes from another Server. Where it can, it takes the
+// source address that the session has had.
+func (u *Upstream) dialFrom(sockets Sockets, to, source, client netip.AddrPort) (netio.Socket, error) {
+	t := u.Transport
+	if !t.Sources.IsValid() && !t.Pooled && !t.Transparent {
+		o := netio.SocketOptions{Local: source.Addr(), LocalPort: source.Port(), ReceiveBuffer: t.ReceiveBuffer}
+		if s, err := sockets.Dial(to, o); err == nil {
+			return s, nil
+		}
+	}
+	return t.dial(sockets, to, u.source(to.Addr()), client)
+}

@@ -189,3 +189,5 @@ func (p *pinger) publish() {
 		l.pong.set(p.joined, pong)
 	}
 }
+
+func (p *pinged) topic() topic { return topicOf(p.pinger.route, netip.AddrPort{}, 0) }

@@ -10,8 +10,6 @@ import (
 	"tidegate/internal/netio"
 	"tidegate/internal/stray"
 	"tidegate/proxy/relay/admission"
-	"tidegate/proxy/stats"
-	sessions "tidegate/session"
 )
 
 // maxPlayerNews bounds the changes that wait for the fleet. Beyond it, the fleet asks for all players.
@@ -203,18 +201,6 @@ func (s *session) repeats() bool {
 	return s.mayStray() && s.client.Conn.Stats().Resent != s.resent
 }
 
-// seek also sends a datagram on other ways than the client's last one: from here, and by the node where the last
-// datagram of any client of the listener has arrived. A floating address leads all clients to the same node.
-func (o *outlet) seek(s *session, client netip.AddrPort, datagram []byte) {
-	far, ok := s.face.(*farFace)
-	if ok {
-		o.Send(far.Socket, client, datagram)
-	}
-	if at := s.listener.arriving; at != "" && (!ok || far.node != at) {
-		o.answerFar(&farFace{s.home(), at}, s.listener, client, datagram)
-	}
-}
-
 // settled is how long the datagrams of all clients must arrive at one node, before it counts as the way to silent ones.
 // Where each client has its own way, the node changes all the time.
 const settled = 10 * time.Millisecond
@@ -242,39 +228,6 @@ func (w *ways) excuse(now time.Time, s *session) {
 	}
 }
 
-// follow sends a session's further answers where its client's last accepted datagram has arrived.
-func (r *Relay) follow(e *Entry) {
-	s := &e.Value
-	if l := s.listener; l.arriving != r.ways.at {
-		l.arriving, l.movedAt = r.ways.at, s.heard
-	}
-	if r.ways.at == "" && !s.isFar() {
-		return
-	}
-	if face := r.ways.face(s.home(), r.ways.at); face != s.face {
-		switch {
-		case s.isRelayed():
-			r.offload.recall(e) // the kernel would answer from here
-		case !s.isPending():
-			s.resent = s.client.Conn.Stats().Resent
-		}
-		s.face = face
-	}
-}
-
-// answerFar sends a datagram to a client by another node.
-func (o *outlet) answerFar(f *farFace, l *listener, client netip.AddrPort, datagram []byte) {
-	carrier := o.players.carrier.Load()
-	if carrier == nil {
-		return
-	}
-	answer := stray.Datagram{Listener: l.id, Client: client, Bytes: datagram}
-	if f.Socket != l.socket {
-		answer.Local = f.Addr().Addr()
-	}
-	(*carrier).Answer(f.node, &answer)
-}
-
 // listenerWith returns the listener of a fleet's datagram, or nil.
 func listenerWith(id uint64, all []*listener) *listener {
 	for _, l := range all {
@@ -293,54 +246,9 @@ func (l *listener) faceAt(local netip.Addr) netio.Socket {
 	return l.socket
 }
 
-// FromFleet handles a client's datagram that arrived at another node. The session checks it as it checks a datagram
-// that arrives here: its sender may be forged.
-func (r *Relay) FromFleet(now time.Time, node string, key stray.Key, in *stray.Datagram) {
-	l := listenerWith(in.Listener, r.listeners)
-	if l == nil {
-		return
-	}
-	r.drops.fate = stats.FateStray
-	home := l.faceAt(in.Local)
-	e := r.table.Get(now, sessions.Key{Listener: l.index, Client: in.Client})
-	if e == nil {
-		e = r.arrived(now, l, home, in.Client)
-	}
-	r.ways.at = node
-	switch {
-	case e == nil:
-		if r.ways.passAgain(key, in) {
-			r.drops.has(stats.FateTaken)
-		}
-	case !e.Value.isRelayed():
-		r.fromTerminated(now, e, home, in.Bytes)
-	case r.drops.passes(now, l, in.Client, len(in.Bytes), r.guard.MayRelay(now, &e.Value.meter, len(in.Bytes))):
-		r.passUp(now, e, in.Bytes)
-	}
-	r.ways.at = ""
-	r.counters.Clients.Receive(in.Bytes, r.drops.fate)
-}
-
 // passAgain passes a datagram on to the node that the session has gone to, and reports whether it did.
 func (w *ways) passAgain(key stray.Key, d *stray.Datagram) bool {
 	carrier := w.players.carrier.Load()
 	d.Hops++
 	return carrier != nil && d.Hops <= stray.MaxHops && (*carrier).PassOn(key, d)
-}
-
-// TellPlayer is a visit that makes a client known which was here before the fleet.
-func TellPlayer(r *Relay, _ time.Time, e *Entry) int {
-	if l := e.Value.listener; e.Value.isKnown() && !l.stream && l.proxies == nil {
-		r.ways.players.opened(l.id, e.Key.Client, r.shard.index)
-	}
-	return copied
-}
-
-// SendAnswer sends another node's datagram to a client whose datagrams arrive here.
-func (r *Relay) SendAnswer(node string, key stray.Key, d *stray.Datagram) {
-	carrier := r.ways.players.carrier.Load()
-	if l := listenerWith(d.Listener, r.listeners); l != nil && carrier != nil && (*carrier).Has(node, key) {
-		r.counters.Clients.Out.Count(d.Bytes)
-		r.sockets.Send(l.faceAt(d.Local), d.Client, d.Bytes)
-	}
 }

@@ -5,9 +5,10 @@ import (
 	"cmp"
 	"net/netip"
 	"slices"
+	"time"
+
 	"tidegate/internal/enum"
 	sessions "tidegate/session"
-	"time"
 )
 
 // SortKey is a figure by which sessions are sorted.

@@ -4,10 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
+	"time"
+
 	"tidegate/codec"
 	"tidegate/internal/upstream"
+	"tidegate/proxy/relay/recording"
 	"tidegate/ratelimit"
-	"time"
 )
 
 // Kick ends a session for an operator. The client gets the text where its protocol can carry one.
@@ -99,4 +102,51 @@ func (r *Relay) Spending(p ratelimit.Peers) []ratelimit.Spending {
 		all[i].Used /= time.Duration(r.shard.of)
 	}
 	return all
+}
+
+// Capture copies datagrams into a Spool from now on, as its filter selects.
+func (r *Relay) Capture(s *recording.Spool) {
+	r.sockets.insertTap(r.table)
+	r.sockets.tap.spools = append(r.sockets.tap.spools, s)
+}
+
+// Record copies all datagrams into a BlackBox from now on.
+func (r *Relay) Record(b *recording.BlackBox) {
+	r.sockets.insertTap(r.table)
+	r.sockets.tap.box = b
+}
+
+// EndCapture ends the effect of Capture.
+func (r *Relay) EndCapture(s *recording.Spool) {
+	o := &r.sockets
+	if o.tap == nil {
+		return
+	}
+	if o.tap.spools = slices.DeleteFunc(o.tap.spools,
+		func(other *recording.Spool) bool { return other == s }); len(o.tap.spools) == 0 && o.tap.box == nil {
+		o.Sockets, o.tap = o.tap.Sockets, nil
+	}
+}
+
+// KnownClients returns the number of clients that have answered and whose addresses the kernel sees, and the number of
+// changes of that set.
+func (r *Relay) KnownClients() (count int, changes uint64) { return r.known.count, r.known.changes }
+
+// EachKnownClient returns a visit that calls know with the addresses of these clients.
+func EachKnownClient(know func(netip.AddrPort)) Visit {
+	return func(_ *Relay, _ time.Time, e *Entry) int {
+		if e.Value.isKnown() && !e.Value.listener.stream && e.Value.listener.proxies == nil {
+			know(e.Key.Client)
+		}
+		return looked
+	}
+}
+
+// RecallCaptured is the visit that ends the forwarding of a session that a capture watches.
+func RecallCaptured(r *Relay, _ time.Time, e *Entry) int {
+	if e.Value.shortcut == nil || !r.offload.watches(e) {
+		return looked
+	}
+	r.offload.recall(e)
+	return acted
 }

@@ -47,12 +47,6 @@ func (r *Relay) attend(now time.Time) {
 	}
 }
 
-// mustering is the walk that holds the sessions of a lost server.
-type mustering struct {
-	pool *upstream.Pool
-	lost *upstream.Server // nil once the server is back
-}
-
 // muster holds the sessions of a lost server that have not noticed the loss and must keep their client IDs. It takes
 // some turns. Meanwhile the server's queue does not open, and other lost servers wait.
 func (r *Relay) muster(now time.Time, pool *upstream.Pool) {

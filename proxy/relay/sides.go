@@ -1,6 +1,9 @@
 package relay
 
-import "time"
+import (
+	"tidegate/codec"
+	"time"
+)
 
 // sides says which of a session's two connections had an input since the last Flush. A connection without input has
 // nothing to send and no event, so a turn leaves its memory alone.
@@ -36,17 +39,6 @@ func (s *session) dueSides(now time.Time) sides {
 
 func (s *side) isDue(now time.Time) bool { return !s.due.IsZero() && !now.Before(s.due) }
 
-// settleSides is settle for an input to some sides of a session.
-func (r *Relay) settleSides(now time.Time, e *Entry, touched sides) {
-	if !e.Value.isSteady() {
-		touched = bothSides
-	}
-	if r.poll(now, e, touched) || !e.Value.isSteady() {
-		touched = bothSides
-	}
-	r.dirty.markSides(e, touched)
-}
-
 // plan notes the connection's next timeout, which has only changed if it was touched.
 func (s *side) plan(touched bool) {
 	switch {
@@ -57,9 +49,6 @@ func (s *side) plan(touched bool) {
 	}
 }
 
-// weight is the memory in bytes that a connection holds for its peer, and that of its queue.
-type weight struct{ held, queued int }
-
 // weigh notes the memory of the connection, which has only changed if it was touched.
 func (s *side) weigh(touched bool) {
 	switch {
@@ -69,4 +58,15 @@ func (s *side) weigh(touched bool) {
 		figures := s.Conn.Stats()
 		s.weight = weight{figures.Held + figures.Kept, figures.Queued}
 	}
+}
+
+// weight is the memory in bytes that a connection holds for its peer, and that of its queue.
+type weight struct{ held, queued int }
+
+// stats returns the statistics of both connections.
+func (p *terminated) stats() (client, server codec.Stats) {
+	if p.upstream.Conn != nil {
+		server = p.upstream.Conn.Stats()
+	}
+	return p.client.Conn.Stats(), server
 }

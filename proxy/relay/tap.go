@@ -112,13 +112,8 @@ func (t *tap) topic(s netio.Socket, peer netip.AddrPort, datagram []byte, sent b
 		return t.topicAt(owner, owner.clientOf(peer, datagram, sent))
 	case *Entry:
 		return topicOf(owner.Value.route, owner.Key.Client, owner.Value.serial)
-	case *closingConn:
-		return topicOf(owner.of.Value.route, owner.of.Key.Client, owner.of.Value.serial)
-	case *pinged:
-		return topicOf(owner.pinger.route, netip.AddrPort{}, 0)
-	case *checked:
-		pool := owner.checker.upstream
-		return topic{transport: pool.Transport, upstream: true, pool: pool.Name}
+	case interface{ topic() topic }: // a connection that is closing, a check, or a question
+		return owner.topic()
 	}
 	return topic{} // of a socket without an owner yet
 }
@@ -159,13 +154,4 @@ func (l *listener) clientOf(peer netip.AddrPort, datagram []byte, sent bool) net
 		return peer
 	}
 	return h.Client
-}
-
-// RecallCaptured is the visit that ends the forwarding of a session that a capture watches.
-func RecallCaptured(r *Relay, _ time.Time, e *Entry) int {
-	if e.Value.shortcut == nil || !r.offload.watches(e) {
-		return looked
-	}
-	r.offload.recall(e)
-	return acted
 }

@@ -58,19 +58,6 @@ func (t Transport) dial(sockets Sockets, to netip.AddrPort, local netip.Addr, cl
 	return socket, err
 }
 
-// dialFrom opens a socket to a server for a client whose session comes from another Server. Where it can, it takes the
-// source address that the session has had.
-func (u *Upstream) dialFrom(sockets Sockets, to, source, client netip.AddrPort) (netio.Socket, error) {
-	t := u.Transport
-	if !t.Sources.IsValid() && !t.Pooled && !t.Transparent {
-		o := netio.SocketOptions{Local: source.Addr(), LocalPort: source.Port(), ReceiveBuffer: t.ReceiveBuffer}
-		if s, err := sockets.Dial(to, o); err == nil {
-			return s, nil
-		}
-	}
-	return t.dial(sockets, to, u.source(to.Addr()), client)
-}
-
 // sourceKey returns the number that chooses a client's address out of an upstream's Sources. It is the same in every
 // run. So a game server's bans by address stay right after a restart.
 func sourceKey(client netip.Addr) uint64 {

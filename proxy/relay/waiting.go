@@ -138,3 +138,9 @@ func isHeld(s *session) bool {
 func (s *session) needsServer() bool {
 	return (s.life.isJoining() || s.life == joined) && s.upstream.Conn == nil && s.client.Live()
 }
+
+// mustering is the walk that holds the sessions of a lost server.
+type mustering struct {
+	pool *upstream.Pool
+	lost *upstream.Server // nil once the server is back
+}

@@ -8,9 +8,9 @@ import (
 	"sync"
 	"time"
 
-	"tidegate/session"
-
 	"github.com/zeebo/xxh3"
+
+	"tidegate/session"
 )
 
 // BlackBox keeps the last datagrams of a loop in memory of a fixed size: the newest ones replace the oldest ones. The

@@ -4,9 +4,10 @@ import (
 	"net/netip"
 	"runtime"
 	"slices"
+	"time"
+
 	"tidegate/codec"
 	"tidegate/session"
-	"time"
 )
 
 // RecordFilter selects recorded datagrams. Empty fields select all.

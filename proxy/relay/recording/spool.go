@@ -3,8 +3,9 @@ package recording
 import (
 	"net/netip"
 	"sync"
-	"tidegate/session"
 	"time"
+
+	"tidegate/session"
 )
 
 // CaptureFilter selects the datagrams of a capture. Empty fields select all.

@@ -1,0 +1,74 @@
+package relay
+
+import (
+	"time"
+
+	"tidegate/internal/stray"
+	"tidegate/proxy/stats"
+	sessions "tidegate/session"
+)
+
+// FromFleet handles a client's datagram that arrived at another node. The session checks it as it checks a datagram
+// that arrives here: its sender may be forged.
+func (r *Relay) FromFleet(now time.Time, node string, key stray.Key, in *stray.Datagram) {
+	l := listenerWith(in.Listener, r.listeners)
+	if l == nil {
+		return
+	}
+	r.drops.fate = stats.FateStray
+	home := l.faceAt(in.Local)
+	e := r.table.Get(now, sessions.Key{Listener: l.index, Client: in.Client})
+	if e == nil {
+		e = r.arrived(now, l, home, in.Client)
+	}
+	r.ways.at = node
+	switch {
+	case e == nil:
+		if r.ways.passAgain(key, in) {
+			r.drops.has(stats.FateTaken)
+		}
+	case !e.Value.isRelayed():
+		r.fromTerminated(now, e, home, in.Bytes)
+	case r.drops.passes(now, l, in.Client, len(in.Bytes), r.guard.MayRelay(now, &e.Value.meter, len(in.Bytes))):
+		r.passUp(now, e, in.Bytes)
+	}
+	r.ways.at = ""
+	r.counters.Clients.Receive(in.Bytes, r.drops.fate)
+}
+
+// SendAnswer sends another node's datagram to a client whose datagrams arrive here.
+func (r *Relay) SendAnswer(node string, key stray.Key, d *stray.Datagram) {
+	carrier := r.ways.players.carrier.Load()
+	if l := listenerWith(d.Listener, r.listeners); l != nil && carrier != nil && (*carrier).Has(node, key) {
+		r.counters.Clients.Out.Count(d.Bytes)
+		r.sockets.Send(l.faceAt(d.Local), d.Client, d.Bytes)
+	}
+}
+
+// TellPlayer is a visit that makes a client known which was here before the fleet.
+func TellPlayer(r *Relay, _ time.Time, e *Entry) int {
+	if l := e.Value.listener; e.Value.isKnown() && !l.stream && l.proxies == nil {
+		r.ways.players.opened(l.id, e.Key.Client, r.shard.index)
+	}
+	return copied
+}
+
+// follow sends a session's further answers where its client's last accepted datagram has arrived.
+func (r *Relay) follow(e *Entry) {
+	s := &e.Value
+	if l := s.listener; l.arriving != r.ways.at {
+		l.arriving, l.movedAt = r.ways.at, s.heard
+	}
+	if r.ways.at == "" && !s.isFar() {
+		return
+	}
+	if face := r.ways.face(s.home(), r.ways.at); face != s.face {
+		switch {
+		case s.isRelayed():
+			r.offload.recall(e) // the kernel would answer from here
+		case !s.isPending():
+			s.resent = s.client.Conn.Stats().Resent
+		}
+		s.face = face
+	}
+}
