@@ -123,6 +123,7 @@ func (c *Conn) Advance(now time.Time) {
 		}
 	}
 	c.sender.advance(at, c.awaitsSign())
+	c.narrow(at)
 	c.askAgain(at)
 	c.report()
 	c.stepShutdown(at)
@@ -282,7 +283,7 @@ func (c *Conn) Stats() codec.Stats {
 	}
 	return codec.Stats{
 		RTT: rtt, Sent: c.sent, Received: c.received, Resent: c.sender.resent, Lost: c.sender.lost,
-		Dropped: c.receiver.dropped, Queued: c.sender.bytes, Held: c.held(),
+		Dropped: c.receiver.dropped, Queued: c.sender.bytes, Held: c.held(), MTU: c.sender.narrowed,
 	}
 }
 

@@ -16,6 +16,7 @@ type outgoing struct {
 	queuedAt time.Duration
 	control  bool // RakNet's own, not the game's
 	inLine   bool // counted by its channel while it waits
+	numbered bool // it has its number in its channel, and begins again
 
 	// Set when its first part is sent.
 	order, sequence Seq24

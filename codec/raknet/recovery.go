@@ -15,6 +15,7 @@ func (s *sender) acknowledge(now time.Duration, body []byte) error {
 			return
 		}
 		s.congestion.answered(s.rtt.smoothed)
+		s.passed(d)
 		switch was {
 		case inFlight:
 			s.congestion.acknowledged(n, int(d.size))
@@ -73,6 +74,7 @@ func (s *sender) reject(now time.Duration, body []byte) error {
 		s.ackedAt = now
 		s.congestion.lost(n, s.flight.next, int(d.size), false)
 		s.lost++
+		s.failed(n)
 	})
 	s.congestion.losses.judge(newest)
 	return err
@@ -108,6 +110,7 @@ func (s *sender) advance(now time.Duration, patient bool) {
 // whether the next timeout is longer.
 func (s *sender) overdue(n Seq24, d *sentDatagram, silent bool) bool {
 	s.lost++
+	s.failed(n)
 	if d.unsure = s.congestion.queue.lagging && (s.requests || s.unrequested < mostUnrequested); d.unsure {
 		s.unrequested = min(s.unrequested+1, mostUnrequested)
 		return s.congestion.overdue(n, s.flight.next, int(d.size), silent)

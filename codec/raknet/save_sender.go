@@ -1,6 +1,7 @@
 package raknet
 
 import (
+	"slices"
 	"time"
 
 	"tidegate/codec"
@@ -32,6 +33,8 @@ type savedSender struct {
 	Lost       uint64          `cbor:"21,keyasint,omitempty"`
 	Requests   bool            `cbor:"22,keyasint,omitempty"`
 	Unasked    uint8           `cbor:"23,keyasint,omitempty"` // overdue datagrams that were not requested
+	Narrowed   int             `cbor:"24,keyasint,omitempty"`
+	Narrowing  savedNarrowing  `cbor:"25,keyasint,omitempty"`
 }
 
 type savedOutgoing struct {
@@ -49,6 +52,15 @@ type savedOutgoing struct {
 	Parts    uint32        `cbor:"12,keyasint,omitempty"`
 	Sent     uint32        `cbor:"13,keyasint,omitempty"`
 	Settled  uint32        `cbor:"14,keyasint,omitempty"`
+	Numbered bool          `cbor:"15,keyasint,omitempty"`
+}
+
+type savedNarrowing struct {
+	Turns  uint8         `cbor:"1,keyasint,omitempty"`
+	Lost   bool          `cbor:"2,keyasint,omitempty"`
+	LostAt time.Duration `cbor:"3,keyasint,omitempty"`
+	Until  time.Duration `cbor:"4,keyasint,omitempty"`
+	Fails  uint8         `cbor:"5,keyasint,omitempty"`
 }
 
 // savedFlight is a flight. The slots of parts keep their places, so that the order of later reports stays.
@@ -136,7 +148,11 @@ func (s *sender) save() savedSender {
 	v := savedSender{
 		MTU: s.mtu, BulkTurn: s.bulkTurn, Debt: s.pacer.debt, PacerAt: s.pacer.at, WakeAt: s.pacer.wakeAt,
 		AckedAt: s.ackedAt, AckedSent: s.ackedSent, RTT: s.rtt.save(), SplitID: s.splitID, ReliableAt: s.reliableAt,
-		Resent: s.resent, Lost: s.lost, Requests: s.requests, Unasked: s.unrequested,
+		Resent: s.resent, Lost: s.lost, Requests: s.requests, Unasked: s.unrequested, Narrowed: s.narrowed,
+		Narrowing: savedNarrowing{
+			Turns: s.narrowing.turns, Lost: s.narrowing.lost, LostAt: s.narrowing.lostAt, Until: s.narrowing.until,
+			Fails: s.narrowing.fails,
+		},
 		Congestion: savedCongestion{
 			Window: g.window, Threshold: g.threshold, InFlight: g.inFlight, Limiting: g.limiting,
 			Recovered: g.recovered, Reduced: g.reduced, LossShare: g.lossShare,
@@ -174,7 +190,7 @@ func (m *outgoing) save() savedOutgoing {
 	return savedOutgoing{
 		Payload: m.payload, Pad: m.pad, Mode: m.mode, Channel: m.channel, Receipt: m.receipt, QueuedAt: m.queuedAt,
 		Control: m.control, InLine: m.inLine, Order: m.order, Sequence: m.sequence, SplitID: m.splitID,
-		Parts: m.parts, Sent: m.sent, Settled: m.settled,
+		Parts: m.parts, Sent: m.sent, Settled: m.settled, Numbered: m.numbered,
 	}
 }
 
@@ -195,8 +211,17 @@ func (s *sender) restore(v *savedSender, o *Options) error {
 		g.InFlight < -maxSegment || g.InFlight > maxSegment, !(g.LossShare >= 0 && g.LossShare <= 1),
 		g.Losses < 0 || g.Losses > maxSegment, g.Trips > mostTrips, g.ProbeRoom < -maxSegment || g.ProbeRoom > maxSegment:
 		return saved.Fault("window", g.Window)
+	case v.Narrowed != 0 && (!slices.Contains(probes[1:], v.Narrowed) || v.Narrowed >= s.mtu):
+		return saved.Fault("MTU of the path", v.Narrowed)
 	case v.Debt < 0 || v.Debt > maxSegment:
 		return saved.Fault("debt of the pacer", v.Debt)
+	}
+	s.narrowed, s.narrowing = v.Narrowed, narrowing{
+		turns: min(v.Narrowing.Turns, narrowAfter), lost: v.Narrowing.Lost, lostAt: v.Narrowing.LostAt,
+		until: v.Narrowing.Until, fails: min(v.Narrowing.Fails, narrowFails),
+	}
+	if s.narrowed > 0 {
+		s.congestion.segment = s.datagramSize()
 	}
 	s.bulkTurn, s.pacer = v.BulkTurn, pacer{debt: v.Debt, at: v.PacerAt, wakeAt: v.WakeAt}
 	s.ackedAt, s.ackedSent, s.rtt, s.splitID = v.AckedAt, v.AckedSent, v.RTT.restore(), v.SplitID
@@ -299,7 +324,7 @@ func (v *savedOutgoing) restore(s *sender, o *Options) (*outgoing, error) {
 	*m = outgoing{
 		payload: s.memory.copy(v.Payload), pad: s.padOf(v.Pad), mode: v.Mode, channel: v.Channel, receipt: v.Receipt,
 		queuedAt: v.QueuedAt, control: v.Control, inLine: v.InLine, order: v.Order, sequence: v.Sequence,
-		splitID: v.SplitID, parts: v.Parts, sent: v.Sent, settled: v.Settled,
+		splitID: v.SplitID, parts: v.Parts, sent: v.Sent, settled: v.Settled, numbered: v.Numbered,
 	}
 	return m, nil
 }

@@ -33,6 +33,8 @@ const (
 type sender struct {
 	*sending
 	mtu         int
+	narrowed    int // MTU of a path that has shown itself narrower; 0: as mtu
+	narrowing   narrowing
 	orderedOnly bool // as in Options
 	bits        bool // the peer counts the bits of a message; otherwise all messages are whole bytes
 	bulkTurn    bool // if small and bulk messages wait, bulk is first in the next datagram
@@ -82,10 +84,18 @@ func (s *sender) setMTU(mtu int) {
 
 // Sizes at an MTU, as in stock RakNet (docs/protocols/raknet.md#sizes). They reserve 5 bytes more than the datagram
 // header has, and the longest capsule header for every message.
-func (s *sender) datagramSize() int { return s.mtu - udpOverhead - 5 }
-func (s *sender) partSize() int     { return partSizeAt(s.mtu) }
+func (s *sender) datagramSize() int { return datagramSizeAt(s.pathMTU()) }
+func (s *sender) partSize() int     { return partSizeAt(s.pathMTU()) }
 
-func partSizeAt(mtu int) int { return mtu - udpOverhead - 9 - maxCapsuleHeaderSize }
+func datagramSizeAt(mtu int) int { return mtu - udpOverhead - 5 }
+func partSizeAt(mtu int) int     { return mtu - udpOverhead - 9 - maxCapsuleHeaderSize }
+
+func (s *sender) pathMTU() int {
+	if s.narrowed > 0 {
+		return s.narrowed
+	}
+	return s.mtu
+}
 
 // partsOf returns the number of parts of a message with size bytes. Before the MTU is known, it may be the least.
 func (s *sender) partsOf(size int) int {
@@ -197,6 +207,9 @@ func (s *sender) transmit(now time.Duration, b []byte, open bool) ([]byte, bool)
 	}
 	p := packer{s: s, now: now, start: len(b), datagram: s.flight.open(now), numbers: s.flight.numbersLeft()}
 	p.b = appendDataHeader(b, s.flight.next, false, s.congestion.inSlowStart())
+	if s.narrowing.lost {
+		p.packQueue(&s.control) // a ping beside no large message
+	}
 	p.packResends()
 	p.packQueue(&s.control)
 	if open {
@@ -251,12 +264,12 @@ func (s *sender) settled() bool {
 func (s *sender) start(m *outgoing) {
 	if m.parts = uint32(s.partsOf(len(m.payload))); m.parts > 1 {
 		m.mode = s.splitMode(m.mode)
-		m.splitID = s.splitID
+		m.splitID, _ = s.nextSplitID()
 		s.openIDs[m.splitID%openSplitIDs/64] |= 1 << (m.splitID % 64)
-		s.splitID++
+		s.splitID = m.splitID + 1
 		s.openSplits++
 	}
-	if !hasChannel(m.mode) {
+	if !hasChannel(m.mode) || m.numbered {
 		return
 	}
 	ch := s.channel(m.channel)
@@ -285,7 +298,8 @@ func (s *sender) splitMode(m codec.Mode) codec.Mode {
 // maySplit reports whether another split message may be under way.
 func (s *sender) maySplit() bool {
 	if s.toClient {
-		return s.openIDs[s.splitID%openSplitIDs/64]&(1<<(s.splitID%64)) == 0
+		_, ok := s.nextSplitID()
+		return ok
 	}
 	return s.openSplits < maxOpenSplits
 }

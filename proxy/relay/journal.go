@@ -150,6 +150,9 @@ func connection(line *zerolog.Event, name string, s *side) {
 	of := s.Conn.Stats()
 	line.Float64(name+"_rtt_ms", float64(of.RTT.Microseconds())/1000).
 		Uint64(name+"_resent", of.Resent).Uint64(name+"_lost", of.Lost)
+	if of.MTU > 0 {
+		line.Int(name+"_mtu", of.MTU)
+	}
 }
 
 // notForwarded logs why the kernel does not forward a session, within a limit.

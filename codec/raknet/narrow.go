@@ -1,0 +1,123 @@
+package raknet
+
+import (
+	"time"
+
+	"tidegate/codec"
+)
+
+// narrowAfter is how often in turn large datagrams to a client must be lost and a smaller one, sent later, must arrive
+// before the path counts as narrower than the handshake has shown. It tries the size towards the server only.
+const narrowAfter = 4
+
+// narrowFails is how many large datagrams with repeated parts must be lost in a row before turns count.
+const narrowFails = 8
+
+// narrowPing is the least time between pings that may be the smaller ones.
+const narrowPing = 100 * time.Millisecond
+
+// narrowing notices that large datagrams do not arrive while smaller ones do. The acknowledgement of a large one begins
+// the count again. So requests of a forger cannot narrow a path.
+type narrowing struct {
+	fails  uint8 // large datagrams with repeated parts that were lost, up to narrowFails
+	turns  uint8
+	lost   bool          // a large datagram was lost since the last turn
+	lostAt time.Duration // when the newest of those was sent
+	until  time.Duration // when the small datagram of the last turn was sent
+}
+
+// narrower returns the next smaller MTU that clients try, or 0.
+func (s *sender) narrower() int {
+	for _, mtu := range probes {
+		if mtu < s.pathMTU() {
+			return mtu
+		}
+	}
+	return 0
+}
+
+// isLarge reports whether a datagram would not fit into the next smaller MTU.
+func (s *sender) isLarge(d *sentDatagram) bool {
+	mtu := s.narrower()
+	return mtu > 0 && int(d.size) > datagramSizeAt(mtu)
+}
+
+// passed notes that a datagram arrived.
+func (s *sender) passed(d *sentDatagram) {
+	switch n := &s.narrowing; {
+	case *n == narrowing{}:
+	case s.isLarge(d):
+		*n = narrowing{}
+	case n.lost && d.at > n.lostAt:
+		n.turns, n.lost, n.until = n.turns+1, false, d.at
+	}
+}
+
+// failed notes that datagram n was lost.
+func (s *sender) failed(number Seq24) {
+	d, n := s.flight.at(number), &s.narrowing
+	if !s.toClient || s.flight.literal || d.at < n.until || !s.isLarge(d) || !s.flight.resentLately(number) {
+		return
+	}
+	if n.fails = min(n.fails+1, narrowFails); n.fails == narrowFails {
+		n.lost, n.lostAt = true, max(n.lostAt, d.at)
+	}
+}
+
+// narrow goes on with smaller datagrams if large ones do not arrive. Messages that need large ones begin again as other
+// parts. Pings take the numbers of the old parts, because a peer waits for each number.
+func (c *Conn) narrow(now time.Duration) {
+	s, k := &c.sender, &c.keepalive
+	if s.narrowing.lost && c.phase == connected && now >= k.pingedAt+max(narrowPing, 2*s.rtt.smoothed) {
+		k.ask(now, codec.Unreliable)
+	}
+	if s.narrowing.turns < narrowAfter {
+		return
+	}
+	s.narrowed, s.narrowing = s.narrower(), narrowing{}
+	s.congestion.segment = s.datagramSize()
+	for _, q := range [...]*queue{&s.small, &s.bulk} {
+		if m := q.peek(); m != nil && m.sent == 0 && m.parts > 0 {
+			s.beginAgain(m)
+		}
+	}
+	ping := connectedPing{time: c.milliseconds(now)}
+	var b [connectedPingSize]byte
+	for i := range s.flight.parts {
+		p := &s.flight.parts[i]
+		m := p.message
+		if m == nil || !m.mode.IsReliable() || m.parts == 1 && len(m.payload) <= s.partSize() {
+			continue
+		}
+		s.beginAgain(m)
+		filler := s.outgoing(now, codec.Message{Payload: ping.append(b[:0]), Mode: codec.Reliable})
+		filler.control, filler.parts, filler.sent = true, 1, 1
+		p.message, p.index = filler, 0
+	}
+}
+
+// beginAgain lets a message wait again whose parts are in flight. It keeps its place in its channel. The ID of its old
+// parts stays in use, because the peer may have kept some of them.
+func (s *sender) beginAgain(m *outgoing) {
+	if m.parts == 0 {
+		return // at another of its parts
+	}
+	if m.parts > 1 {
+		s.openSplits--
+	}
+	if m.sent == m.parts {
+		s.bulk.push(m)
+	}
+	m.parts, m.sent, m.settled, m.numbered = 0, 0, 0, true
+}
+
+// nextSplitID returns an ID for a split message to a client. No other one under way has the same low byte.
+func (s *sender) nextSplitID() (id uint16, ok bool) {
+	for i := range uint16(openSplitIDs) {
+		id = s.splitID + i
+		if s.openIDs[id%openSplitIDs/64]&(1<<(id%64)) == 0 {
+			return id, true
+		}
+	}
+	return s.splitID, false
+}
