@@ -66,7 +66,7 @@ func suite(o Options) codectest.Config {
 		StatelessRefusal: codec.Rejected,
 		Forge:            forge,
 		Derived: []string{
-			"events", "handshake.due", "heirs.proved", "stats.RTT", "stats.Queued", "stats.Held", "stats.Kept",
+			"events", "handshake.due", "heirs.proved", "stats.RTT", "stats.Queued", "stats.Held", "stats.Kept", "stats.MTU",
 			"flight.bytes", "flight.messages", "flight.resend", "flight.waiting",
 			"in.early", "in.follows", "in.guesses", "in.held", "in.heldNext", "in.largest", "in.now", "in.waiting",
 			"out.bytes", "out.count", "out.reliable", "out.unreliable",

@@ -69,7 +69,8 @@ func conformance(v Version) codectest.Config {
 		Forgeable:        func(d []byte) bool { return forgeable(&dialects[v], d) },
 		FatalIfForged:    func(d []byte) bool { return fatalIfForged(&dialects[v], d) },
 		Derived: []string{
-			"events", "stats.RTT", "stats.Queued", "stats.Held", "stats.Kept", "control", "doubt.goodbye", "notifier.answered",
+			"events", "stats.RTT", "stats.Queued", "stats.Held", "stats.Kept", "stats.MTU", "control",
+			"doubt.goodbye", "notifier.answered",
 			"flight.bytes", "flight.first", "flight.last", "flight.spare", "sends", "window.prints",
 		},
 	}

@@ -84,6 +84,7 @@ func conformance(dialect Dialect, largest int) codectest.Config {
 		MaxPayload: func(codec.Mode) int { return largest },
 		Derived: []string{
 			"link.events", "link.initial", "link.stats.RTT", "link.stats.Queued", "link.stats.Held", "link.stats.Kept",
+			"link.stats.MTU",
 			"server.ip.addr.hi",
 			"gather.held", "gather.full", "mirror.bytes", "mirror.max", "pinger.interval", "pinger.timeout", "rate.perSecond",
 		},

@@ -48,7 +48,7 @@ func conformance() codectest.Config {
 		StatelessRefusal: codec.Rejected,
 		Forge:            forge,
 		Derived: []string{
-			"events", "due", "stats.RTT", "stats.Queued", "stats.Held", "stats.Kept",
+			"events", "due", "stats.RTT", "stats.Queued", "stats.Held", "stats.Kept", "stats.MTU",
 			"flight.began", "flight.answered",
 		},
 	}
