@@ -159,7 +159,7 @@ func TestRTTBounds(t *testing.T) {
 		t.Errorf("unknown: resend after %v, reported %d", r.resend(1), r.milliseconds())
 	}
 	r.measure(0)
-	if got := r.resend(patientSends); got != leastWhole*5/3 {
+	if got := r.resend(patientSends); got != patientResend {
 		t.Errorf("zero, after %d transmissions: resend after %v", patientSends, got)
 	}
 	if r.smooth != ms || r.resend(1) != tickResend || r.resend(2) != minimumResend || r.milliseconds() != 50 {

@@ -27,6 +27,10 @@ const mostStarved = 4
 // its server resends more slowly. So from then on we wait so long that 15 sends take at least as long as the player's.
 const patientSends = 5
 
+// patientResend is the least of these waits. A peer of 20 Hz measures 1 to 2 ticks and repeats in whole ticks. So its
+// 15 sends last for 1.5 s, also on a LAN.
+const patientResend = 150 * time.Millisecond
+
 // rtt is the smoothed round-trip time: seven parts of the old value and three parts of the new one, at least a
 // millisecond.
 type rtt struct {
@@ -85,7 +89,7 @@ func (r *rtt) resend(sends uint8) time.Duration {
 		after = max(tickResend, after, r.slowest[0]*6/5, r.slowest[1]*6/5)
 	}
 	if sends >= patientSends {
-		after = max(after, r.whole()*5/3)
+		after = max(after, r.whole()*5/3, patientResend)
 	}
 	return after
 }

@@ -203,7 +203,7 @@ func TestReliableGivesUp(t *testing.T) {
 		want time.Duration
 	}{
 		{"no round trip known", 0, 15 * 50 * ms},
-		{"a short one", ms, 30*ms + 3*10*ms + 11*(leastWhole*5/3)},
+		{"a short one", ms, 30*ms + 3*10*ms + 11*patientResend},
 		{"a long one", 100 * ms, 4*120*ms + 11*(100*ms*5/3)},
 	} {
 		p := newPair(t, Options{})
