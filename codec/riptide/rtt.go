@@ -28,8 +28,8 @@ const mostStarved = 4
 const patientSends = 5
 
 // patientResend is the least of these waits. A peer of 20 Hz measures 1 to 2 ticks and repeats in whole ticks. So its
-// 15 sends last for 1.5 s, also on a LAN.
-const patientResend = 150 * time.Millisecond
+// 15 sends last for more than 1 s, also on a LAN, and ours for 1.27 s.
+const patientResend = 110 * time.Millisecond
 
 // rtt is the smoothed round-trip time: seven parts of the old value and three parts of the new one, at least a
 // millisecond.

@@ -24,7 +24,7 @@ func TestPlayersAreExcusedInAFlood(t *testing.T) {
 		}
 		w.SetPath(p.addr, listenerAddr, simnet.Weather{Loss: 1})
 		w.send(w.servers[0].peers[0], codec.Message{Payload: []byte("hello"), Mode: codec.Reliable, HasID: true})
-		w.Run(time.Second)
+		w.Run(1500 * time.Millisecond)
 		w.SetPath(p.addr, listenerAddr, simnet.Weather{Latency: 5 * time.Millisecond})
 		w.Run(believed)
 		if gone := w.servers[0].peers[0].gone(); gone == flooded {

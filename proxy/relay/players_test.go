@@ -143,7 +143,7 @@ func TestSilentPlayersAreExcused(t *testing.T) {
 		w.Run(2 * pathTime)
 		game := w.servers[0].peers[0]
 		w.send(game, greeting(riptide22()))
-		w.Run(time.Second)
+		w.Run(1500 * time.Millisecond)
 		w.SetPath(c.addr, listenerAddr, simnet.Weather{Latency: time.Millisecond})
 		w.Run(believed)
 		if game.gone() == follows || follows && len(c.received()) != 1 {
