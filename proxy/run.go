@@ -61,7 +61,7 @@ func (s *Server) addLoop(shard int) error {
 	machine := relay.New(s.settings, relay.Options{
 		Shard: shard, Shards: o.Loops, Seed: rand.Uint64(), Log: o.Log, Access: o.Access,
 		HideAddresses: o.HideAddresses, Bans: o.Bans,
-		Pools: &s.pools, Presence: &s.presence, Arrivals: &s.arrivals, Players: &s.players,
+		Pools: &s.pools, Presence: &s.presence, Arrivals: &s.arrivals, Players: &s.players, Handed: &s.handed,
 		Allowance: s.allowance, Holders: &s.holders, Places: s.places,
 		Forwarder: o.Kernel.forwarder(), Gate: o.Kernel.gate(shard), Deserted: s.tellDeserted, Abnormal: o.Recording.Ended,
 	}, poller, time.Now())

@@ -43,6 +43,7 @@ type Server struct {
 	presence  relay.Presence
 	arrivals  relay.Arrivals
 	players   relay.Players
+	handed    relay.Handed
 	allowance *admission.Allowance
 	holders   admission.Holders
 	places    *sessions.Places

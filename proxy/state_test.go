@@ -17,6 +17,7 @@ boxes       lost     a recording begins again
 captures    lost     captures end
 deserted    anew     a channel
 handedOver  anew     the new process has handed nothing over
+handed      lost     a few datagrams between two loops
 holders     anew     counted again
 inherited   carried
 keeper      anew     reads the kernel's state

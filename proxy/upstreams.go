@@ -9,6 +9,9 @@ import (
 	"tidegate/proxy/relay"
 )
 
+// ErrNoServer reports an upstream whose servers take no one.
+var ErrNoServer = errors.New("no server takes new sessions")
+
 // ErrNoUpstream reports a name that no route's upstream has.
 var ErrNoUpstream = errors.New("no such upstream")
 
@@ -31,6 +34,20 @@ func (s *Server) Upstreams() []UpstreamStatus {
 		}
 	}
 	return all
+}
+
+// Choose returns a server of an upstream for a client that joins beside its datagrams. It is safe for concurrent use.
+func (s *Server) Choose(upstreamName string, client netip.Addr) (netip.AddrPort, error) {
+	pool, err := s.pool(upstreamName)
+	if err != nil {
+		return netip.AddrPort{}, err
+	}
+	server := pool.Pick(time.Now(), client, nil)
+	if server == nil {
+		return netip.AddrPort{}, ErrNoServer
+	}
+	pool.Release(server) // the session takes it again when the client has come
+	return server.Addr, nil
 }
 
 // DrainServer stops new sessions to a server of an upstream. Its sessions stay. It is safe for concurrent use.

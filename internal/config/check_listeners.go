@@ -32,6 +32,7 @@ func (v *validator) listeners() {
 				"answers may leave from another one than the player used")
 		}
 		v.listenProxies(path, l)
+		v.edge(path, l)
 		v.sharedProtocols(protocols, l.Protocols)
 		v.reference(child(path, "route"), l.Route, "route", namesOf(v.Routes, routeName))
 	}
@@ -92,6 +93,38 @@ func (v *validator) listenProxies(path string, l Listener) {
 		if n.IsValid() && n.Bits() == 0 {
 			v.fault(item(key, i), n, "the networks of your own proxies: a trusted proxy can claim any client address")
 		}
+	}
+}
+
+// edge checks the keys of NetherNet's joins.
+func (v *validator) edge(path string, l Listener) {
+	if !slices.ContainsFunc(l.Protocols, func(name string) bool { return v.known[name].Edge }) {
+		for _, key := range []struct {
+			name  string
+			isSet bool
+		}{
+			{"public_addresses", len(l.PublicAddresses) > 0}, {"tls_certificate", l.TLSCertificate != ""},
+			{"tls_key", l.TLSKey != ""},
+		} {
+			if key.isSet {
+				v.warn(child(path, key.name), nil, `no such key, or "nethernet" among the protocols: others do not use it`)
+			}
+		}
+		return
+	}
+	if len(l.ProxyProtocolFrom) > 0 {
+		v.fault(child(path, "proxy_protocol_from"), nil, "an empty list: NetherNet's joins do not know these proxies")
+	}
+	for i, a := range l.PublicAddresses {
+		if a.Addr().IsUnspecified() {
+			v.fault(item(child(path, "public_addresses"), i), a, "an address that players can reach")
+		}
+	}
+	switch {
+	case l.TLSCertificate != "" && l.TLSKey == "":
+		v.fault(child(path, "tls_key"), nil, "the file of the certificate's key")
+	case l.TLSCertificate == "" && l.TLSKey != "":
+		v.fault(child(path, "tls_certificate"), nil, "the file of the key's certificate")
 	}
 }
 

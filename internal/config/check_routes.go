@@ -85,18 +85,22 @@ func (v *validator) pongServers(key string, r Route) {
 // terminable checks that Tidegate speaks the protocols of a route that terminates, and reports whether it does.
 func (v *validator) terminable(r Route, upstream int) bool {
 	known := true
-	remedy := "a protocol that Tidegate speaks, or mode = \"relay\" for the route: an unknown protocol cannot be " +
-		"terminated"
+	remedy := func(name string) string {
+		if v.known[name].Edge {
+			return `mode = "relay" for the route: NetherNet cannot be terminated`
+		}
+		return `a protocol that Tidegate speaks, or mode = "relay" for the route: an unknown protocol cannot be terminated`
+	}
 	for i, l := range v.Listeners {
 		for j, name := range l.Protocols {
 			if l.Route == r.Name && v.known[name].Opaque {
-				v.fault(item(child(item("listener", i), "protocols"), j), name, remedy)
+				v.fault(item(child(item("listener", i), "protocols"), j), name, remedy(name))
 				known = false
 			}
 		}
 	}
 	if name := v.Upstreams[upstream].Protocol; v.known[name].Opaque {
-		v.fault(child(item("upstream", upstream), "protocol"), name, remedy)
+		v.fault(child(item("upstream", upstream), "protocol"), name, remedy(name))
 		known = false
 	}
 	return known

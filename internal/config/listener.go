@@ -9,9 +9,16 @@ type Listener struct {
 	Route     string    `toml:"route"`     // name of a Route
 
 	ProxyProtocolFrom []Network `toml:"proxy_protocol_from"` // trusted sources of PROXY protocol headers
+
+	// for NetherNet's clients: addresses that they are told (none: the one they have reached), and files for HTTPS
+	PublicAddresses []IP   `toml:"public_addresses"`
+	TLSCertificate  string `toml:"tls_certificate"`
+	TLSKey          string `toml:"tls_key"`
 }
 
-func (l *Listener) setDefaults() { *l = Listener{Transport: UDP, ProxyProtocolFrom: []Network{}} }
+func (l *Listener) setDefaults() {
+	*l = Listener{Transport: UDP, ProxyProtocolFrom: []Network{}, PublicAddresses: []IP{}}
+}
 
 // describeOverlap describes the new clients that are left for later, a protocol that is listed after another one.
 // With all, earlier accepts all of them.

@@ -100,7 +100,7 @@ func schemaOfText(key string) node {
 	if !strings.HasSuffix(key, ".protocol") && !strings.HasSuffix(key, ".protocols") {
 		return node{"type": "string"}
 	}
-	names := []string{"any"}
+	names := []string{"any", "nethernet"}
 	for _, d := range protocols.All {
 		names = append(names, d.Name)
 	}

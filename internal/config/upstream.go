@@ -43,6 +43,8 @@ type Upstream struct {
 	// of each socket to a server, in the kernel
 	ReceiveBuffer Size `toml:"receive_buffer" min:"64KiB" max:"1GiB"`
 
+	NAT bool `toml:"nat"` // the servers are behind NAT or in containers: NetherNet's addresses are not theirs
+
 	CookieMode   CookieMode `toml:"cookie_mode"`   // of the servers
 	CookieSecret Key        `toml:"cookie_secret"` // of the servers, for their cookies
 }

@@ -15,6 +15,7 @@ type Traits struct {
 	Joins     bool // several messages may arrive as one
 	Closed    bool // it carries only its own messages
 	Pings     bool // its servers answer pings with a server list text
+	Edge      bool // its clients join over HTTP
 	Opaque    bool // it stands for any protocol, also an unknown one; it can be relayed, not terminated
 	// Accepts names other protocols whose new clients this one accepts if it is listed first. true means all of them.
 	Accepts map[string]bool

@@ -31,6 +31,7 @@ type reloader struct {
 	ruleFiles *ruleFiles
 	found     *discoverer
 	bans      *ratelimit.Bans
+	joins     *joinServers
 	log       zerolog.Logger
 
 	mu      sync.Mutex // guards the fields below
@@ -90,12 +91,14 @@ func (r *reloader) apply() (fixed []string, err error) {
 	if err != nil {
 		return nil, err
 	}
+	r.joins.prepare(ruled)
 	if err := r.server.Reload(ruled); err != nil {
 		return nil, fmt.Errorf("reload: %w", err)
 	}
 	if err := r.ruleFiles.follow(next); err != nil {
 		r.log.Warn().Err(err).Msg("rule files not watched")
 	}
+	r.joins.follow(ruled, r.server.Addrs(), next)
 	warnBuffers(r.log, next)
 	r.found.follow(next)
 	r.bans.SetTerms(setup.BanTerms(next.Bans))

@@ -38,12 +38,15 @@ type service struct {
 	program string    // path of the program file; empty: no successor can replace the process
 	from    inheritance
 	server  *proxy.Server
-	bans    *banSync
-	reloads *reloader
-	fleet   atomic.Pointer[fleet.Fleet] // nil: none
-	unfleet func()                      // leaves the fleet; nil: none
-	held    *fleet.Held                 // until a successor joins it; nil: none
-	closers []func()                    // calls of close, in reverse order
+	joins   *joinServers
+	// openJoins serves joins. A successor does so when the predecessor has left the TCP ports.
+	openJoins func()
+	bans      *banSync
+	reloads   *reloader
+	fleet     atomic.Pointer[fleet.Fleet] // nil: none
+	unfleet   func()                      // leaves the fleet; nil: none
+	held      *fleet.Held                 // until a successor joins it; nil: none
+	closers   []func()                    // calls of close, in reverse order
 }
 
 // Options configure Run.
@@ -107,7 +110,7 @@ func (s *service) run(ctx context.Context, watch bool) error {
 	ctx, drain := context.WithCancel(ctx)
 	defer drain()
 	upgrades := &upgrader{
-		server: s.server, reloads: s.reloads, bans: s.bans, loops: s.loops, secrets: s.secrets, log: s.log,
+		server: s.server, reloads: s.reloads, bans: s.bans, joins: s.joins, loops: s.loops, secrets: s.secrets, log: s.log,
 		from: s.from, trace: s.trace,
 		program: s.program, pending: s.fleetPending, leave: s.leaveFleet,
 	}
@@ -190,6 +193,7 @@ func (s *service) settleIn(drain func(), upgrades *upgrader) {
 	p.awaitEnd(join)
 	join()
 	s.server.TakeKernel()
+	s.openJoins()
 	if err := s.openAdmin(drain, upgrades); err != nil { // clients depend on this process
 		s.log.Error().Err(err).Msg("admin server not started")
 	}
@@ -240,7 +244,7 @@ func (s *service) prepare(ctx context.Context) error {
 	found.follow(s.config)
 	s.reloads = &reloader{
 		path: s.path, loops: s.loops, secrets: s.secrets, server: s.server, ruleFiles: files, found: found,
-		bans: s.bans.bans, log: s.log, current: s.config, earlier: s.earlier,
+		bans: s.bans.bans, log: s.log, joins: s.joins, current: s.config, earlier: s.earlier,
 	}
 	return nil
 }
@@ -303,6 +307,8 @@ func (s *service) listen() error {
 		return &ConfigError{err}
 	}
 	s.addRetired(ruled)
+	s.joins = newJoinServers(s.log)
+	s.joins.prepare(ruled)
 	if s.bans, err = openBans(s.config, s.log); err != nil {
 		return &ConfigError{err}
 	}
@@ -339,6 +345,12 @@ func (s *service) listen() error {
 	if p := s.from.predecessor; p != nil {
 		s.server.InheritDrains(p.Drained)
 	}
+	s.joins.server, s.joins.bans = s.server, s.bans.bans
+	s.openJoins = func() { s.joins.follow(ruled, s.server.Addrs(), s.config) }
+	s.closers = append(s.closers, s.joins.close)
+	if s.from.predecessor == nil {
+		s.openJoins()
+	}
 	s.holdPlayers()
 	logListeners(s.log, s.config, s.server.Addrs())
 	warnBuffers(s.log, s.config)
@@ -367,6 +379,7 @@ func (s *service) answers(ctx context.Context) error {
 func (s *service) serve(ctx context.Context) error {
 	notified := make(chan struct{})
 	running := context.AfterFunc(ctx, func() {
+		s.joins.refuse(true)
 		manager.stopping()
 		close(notified)
 	})

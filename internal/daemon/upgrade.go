@@ -20,6 +20,7 @@ type upgrader struct {
 	server  *proxy.Server
 	reloads *reloader
 	bans    *banSync
+	joins   *joinServers
 	loops   int
 	secrets setup.Secrets
 	log     zerolog.Logger

@@ -231,8 +231,10 @@ func (u *upgrader) handOver(s *successor) error {
 			return fmt.Errorf("copy the sessions: %w", err)
 		}
 	}
+	u.joins.refuse(true) // the successor would not know a join that is answered from now on
 	frozen, err := u.server.Freeze()
 	if err != nil {
+		u.joins.refuse(false)
 		return err
 	}
 	began, at := time.Now(), monotonic()
@@ -242,11 +244,13 @@ func (u *upgrader) handOver(s *successor) error {
 	if err := s.give(at, states); err != nil {
 		s.kill()
 		frozen.Thaw()
+		u.joins.refuse(false)
 		return fmt.Errorf("hand over: %w", err)
 	}
 	s.stood = time.Since(began)
 	s.trace.at("successor runs")
 	manager.succeededBy(s.process.Process.Pid) // before this process ends: until then, the successor sends no message
+	go u.joins.close()                         // the successor needs the TCP ports
 	u.tellLast(s)
 	frozen.Leave()
 	u.reloads.stop() // after Leave, for which a reload may wait

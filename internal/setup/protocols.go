@@ -25,13 +25,28 @@ var opaque = registry.Descriptor{
 	New:      func(any, registry.Use) codec.Protocol { return relay.Any },
 }
 
+// Edge is the name of the protocol that players of Bedrock speak since its version 26.50. It can be relayed, but not
+// terminated.
+const Edge = "nethernet"
+
+// edge has a codec for a part of the wire only, so it is not in the list of protocols.
+var edge = registry.Descriptor{
+	Name:     Edge,
+	Evidence: registry.ByChecksum, // each message has one; a RakNet ping may look like it by chance
+	Options:  func() any { return nil },
+	New:      func(any, registry.Use) codec.Protocol { return relay.NetherNet },
+}
+
 // known returns all protocols that a listener or an upstream may name.
-func known() []*registry.Descriptor { return append(slices.Clone(protocols.All), &opaque) }
+func known() []*registry.Descriptor { return append(slices.Clone(protocols.All), &edge, &opaque) }
 
 // byName returns the descriptor of a protocol. The configuration has already checked the name.
 func byName(name string) *registry.Descriptor {
-	if name == Opaque {
+	switch name {
+	case Opaque:
 		return &opaque
+	case Edge:
+		return &edge
 	}
 	return protocols.Find(name)
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"tidegate/codec/nethernet"
+	"tidegate/internal/joining"
 )
 
 const joinPath = "/v1/join"
@@ -126,7 +127,7 @@ func (s *Server) join(w http.ResponseWriter, r *http.Request, client netip.Addr,
 	}
 	ticket, err := s.o.Tickets.Ask(s.o.Now(), id[:min(len(id), maxID)], s.o.Route, client, to.Addr)
 	switch {
-	case errors.Is(err, ErrNetwork):
+	case errors.Is(err, joining.ErrNetwork):
 		s.limit(w, http.StatusTooManyRequests, err.Error())
 		return
 	case err != nil:
@@ -155,7 +156,7 @@ func (s *Server) join(w http.ResponseWriter, r *http.Request, client netip.Addr,
 
 // offer reads a client's offer, and returns it as the server gets it. It sets the client's half of the ticket. A status
 // other than 0 refuses the offer.
-func (s *Server) offer(w http.ResponseWriter, r *http.Request, t *Ticket) (offer []byte, status int) {
+func (s *Server) offer(w http.ResponseWriter, r *http.Request, t *joining.Ticket) (offer []byte, status int) {
 	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	var tooLarge *http.MaxBytesError
 	switch {
@@ -177,7 +178,7 @@ func (s *Server) offer(w http.ResponseWriter, r *http.Request, t *Ticket) (offer
 
 // answer passes a server's answer on once the ticket stands in the table: the client's first datagram may come before
 // its own read of the answer ends.
-func (s *Server) answer(w http.ResponseWriter, place *conn, t *Ticket, to Backend, in *response) {
+func (s *Server) answer(w http.ResponseWriter, place *conn, t *joining.Ticket, to Backend, in *response) {
 	now := s.o.Now()
 	isAnswer := in.status < http.StatusMultipleChoices && bytes.HasPrefix(in.body, []byte("v="))
 	if !isAnswer { // Bedrock's server refuses with 200 and a number
@@ -193,7 +194,7 @@ func (s *Server) answer(w http.ResponseWriter, place *conn, t *Ticket, to Backen
 		s.o.Tickets.Fail(now, t, err.Error())
 	}
 	switch {
-	case errors.Is(err, ErrConflict):
+	case errors.Is(err, joining.ErrConflict):
 		s.counts.failed.Add(1)
 		s.reply(w, http.StatusConflict, err.Error())
 	case err != nil:
@@ -206,7 +207,7 @@ func (s *Server) answer(w http.ResponseWriter, place *conn, t *Ticket, to Backen
 }
 
 // finish sets the server's half of a ticket, and returns the answer as the client gets it.
-func (s *Server) finish(place *conn, t *Ticket, to Backend, answer []byte) ([]byte, error) {
+func (s *Server) finish(place *conn, t *joining.Ticket, to Backend, answer []byte) ([]byte, error) {
 	d, err := nethernet.ParseDescription(answer)
 	if err != nil {
 		return nil, err

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"tidegate/internal/joining"
 	"tidegate/internal/testkit/await"
 	"tidegate/ratelimit"
 )
@@ -99,14 +100,14 @@ func listen(t *testing.T) net.Listener {
 type world struct {
 	t       *testing.T
 	bds     *bds
-	tickets *Tickets
+	tickets *joining.Tickets
 	server  *Server
 	at      string
 	cancel  context.CancelFunc // ends the Server
 
 	mu   sync.Mutex
 	now  time.Time
-	over []Join
+	over []joining.Join
 }
 
 // serve starts a Server. change may alter its options.
@@ -114,7 +115,7 @@ func serve(t *testing.T, change func(*Options)) *world {
 	t.Helper()
 	w := &world{t: t, bds: startBDS(t), now: start}
 	o := Options{
-		Route: "arena", Tickets: NewTickets(DefaultLimits, func(j Join) {
+		Route: "arena", Tickets: joining.NewTickets(joining.DefaultLimits, func(j joining.Join) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			w.over = append(w.over, j)
@@ -154,7 +155,7 @@ func (w *world) pass(d time.Duration) {
 }
 
 // lastOver waits for the end of a join, and returns it.
-func (w *world) lastOver(n int) (last Join) {
+func (w *world) lastOver(n int) (last joining.Join) {
 	w.t.Helper()
 	await.Until(w.t, fmt.Sprintf("%d joins are over", n), func() bool {
 		w.mu.Lock()
@@ -251,3 +252,6 @@ func (w *world) wantSilentServer() {
 		w.t.Errorf("%d joins, %d sessions are left", u, s)
 	}
 }
+
+// start is when the tests begin.
+var start = time.Unix(1_800_000_000, 0)

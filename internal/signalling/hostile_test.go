@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"tidegate/internal/joining"
 	"tidegate/internal/testkit/await"
 	"tidegate/ratelimit"
 )
@@ -125,9 +126,9 @@ func TestSlowReaders(t *testing.T) {
 
 // TestJoinsOfOneSource asks again and again while the server thinks. The server hears of a few, and others may join.
 func TestJoinsOfOneSource(t *testing.T) {
-	limits := DefaultLimits
+	limits := joining.DefaultLimits
 	limits.Network = 3
-	w := serve(t, func(o *Options) { o.Tickets = NewTickets(limits, nil) })
+	w := serve(t, func(o *Options) { o.Tickets = joining.NewTickets(limits, nil) })
 	goOn := make(chan struct{})
 	w.bds.behave(func(to http.ResponseWriter, _ *http.Request, n int) {
 		if n <= limits.Network {
@@ -247,7 +248,7 @@ func TestClientsThatLeave(t *testing.T) {
 	}
 	<-w.bds.asked
 	_ = c.Close()
-	if join := w.lastOver(1); join.Stage != Failed {
+	if join := w.lastOver(1); join.Stage != joining.Failed {
 		t.Errorf("%+v", join)
 	}
 }

@@ -1,3 +1,8 @@
+// Package signalling lets NetherNet's clients join over HTTP: it passes a client's offer on to a server, and the
+// server's answer back with the edge's own addresses. docs/protocols/nethernet.md has the wire.
+//
+// Server (server.go) is the HTTP side: greet.go decides between TLS and plain HTTP, handler.go serves requests, and
+// backend.go asks servers. A ticket of package joining remains of each answer.
 package signalling
 
 import (
@@ -14,12 +19,13 @@ import (
 	"time"
 
 	"tidegate/internal/door"
+	"tidegate/internal/joining"
 	"tidegate/ratelimit"
 )
 
 // Options say how joins are served. Functions may be called at any time, also several at once.
 type Options struct {
-	Tickets *Tickets
+	Tickets *joining.Tickets
 	Route   string // for tickets
 	// Pick returns the server of a client's next join or question.
 	Pick func(now time.Time, client netip.Addr) (Backend, error)

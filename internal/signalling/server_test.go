@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"tidegate/internal/joining"
 	"time"
 )
 
@@ -106,20 +107,23 @@ func TestServersThatRefuse(t *testing.T) {
 		answer func(http.ResponseWriter, *http.Request, int)
 		status int
 		body   string // empty: any
-		stage  Stage
+		stage  joining.Stage
 		reason string
 	}{
-		{"code", reply(200, "37"), 200, "37", Refused, "code 37"},
-		{"empty", reply(200, ""), 200, "", Refused, "code "},
-		{"401", reply(401, "identity"), 401, "identity", Refused, "Unauthorized identity"},
-		{"404", reply(404, "no"), 404, "no", Refused, "Not Found no"},
-		{"503", reply(503, good), 503, good, Refused, "Service Unavailable v=0"},
-		{"302", reply(302, ""), 302, "", Refused, "Found "},
-		{"too large", reply(200, good+strings.Repeat("x", maxBody)), 502, "", Failed, errBody.Error()},
-		{"no fingerprint", reply(200, strings.Replace(good, "fingerprint", "print", 1)), 502, "", Failed, "no fingerprint"},
-		{"another's address", reply(200, fmt.Sprintf(answerText, "192.0.2.99", 1)), 502, "", Failed, "192.0.2.99:50001"},
-		{"no candidate", reply(200, strings.Replace(good, "candidate", "x", 1)), 502, "", Failed, "no UDP candidate"},
-		{"dead", func(http.ResponseWriter, *http.Request, int) { panic(http.ErrAbortHandler) }, 502, "", Failed, "EOF"},
+		{"code", reply(200, "37"), 200, "37", joining.Refused, "code 37"},
+		{"empty", reply(200, ""), 200, "", joining.Refused, "code "},
+		{"401", reply(401, "identity"), 401, "identity", joining.Refused, "Unauthorized identity"},
+		{"404", reply(404, "no"), 404, "no", joining.Refused, "Not Found no"},
+		{"503", reply(503, good), 503, good, joining.Refused, "Service Unavailable v=0"},
+		{"302", reply(302, ""), 302, "", joining.Refused, "Found "},
+		{"too large", reply(200, good+strings.Repeat("x", maxBody)), 502, "", joining.Failed, errBody.Error()},
+		{"no fingerprint", reply(200, strings.Replace(good, "fingerprint", "print", 1)), 502, "",
+			joining.Failed, "no fingerprint"},
+		{"another's address", reply(200, fmt.Sprintf(answerText, "192.0.2.99", 1)), 502, "",
+			joining.Failed, "192.0.2.99:50001"},
+		{"no candidate", reply(200, strings.Replace(good, "candidate", "x", 1)), 502, "", joining.Failed, "no UDP candidate"},
+		{"dead", func(http.ResponseWriter, *http.Request, int) { panic(http.ErrAbortHandler) }, 502, "",
+			joining.Failed, "EOF"},
 	} {
 		w.bds.behave(test.answer)
 		got := w.dial().send(post("/v1/join/1", offerOf(1)))
@@ -145,7 +149,7 @@ func TestSilentServer(t *testing.T) {
 	if got := w.dial().send(post("/v1/join/1", offerOf(1))); got.status != http.StatusGatewayTimeout {
 		t.Errorf("%+v", got)
 	}
-	if join := w.lastOver(1); join.Stage != Failed || !strings.Contains(join.Reason, "no answer in time") {
+	if join := w.lastOver(1); join.Stage != joining.Failed || !strings.Contains(join.Reason, "no answer in time") {
 		t.Errorf("%+v", join)
 	}
 }
@@ -229,8 +233,8 @@ func TestPlayersWhoNeverComeOverHTTP(t *testing.T) {
 	if got := w.dial().send(post("/v1/join/1", offerOf(1))); got.status != 200 {
 		t.Fatalf("%+v", got)
 	}
-	w.pass(DefaultLimits.Patience)
-	if join := w.lastOver(1); join.Stage != NeverCame || join.ID != "1" {
+	w.pass(joining.DefaultLimits.Patience)
+	if join := w.lastOver(1); join.Stage != joining.NeverCame || join.ID != "1" {
 		t.Errorf("%+v", join)
 	}
 }

@@ -26,6 +26,9 @@ func New(s *Settings, o Options, sockets Sockets, now time.Time) *Relay {
 	if o.Arrivals == nil {
 		o.Arrivals = new(Arrivals)
 	}
+	if o.Handed == nil {
+		o.Handed = new(Handed)
+	}
 	if o.Players == nil {
 		o.Players = new(Players)
 	}
@@ -35,6 +38,7 @@ func New(s *Settings, o Options, sockets Sockets, now time.Time) *Relay {
 		table:      sessionTable{Table: sessions.NewTable[session](s.Limits, now)},
 		presence:   o.Presence,
 		arrivals:   o.Arrivals,
+		handed:     o.Handed,
 		identities: newIdentities(o.Seed),
 		shard:      shard{o.Shard, max(o.Shards, 1)},
 		born:       now,
@@ -152,6 +156,7 @@ func (r *Relay) configure(listener *listener, l *Listener, route *route) {
 	}
 	listener.name, listener.addr, listener.retired = l.Name, l.Addr, false
 	listener.transport, listener.stream = l.Transport, l.Transport.Stream
+	listener.joins = newJoinTable(l.Joins, listener.joins)
 	listener.route, listener.pong, listener.answers, listener.entries = route, l.Pong, nil, nil
 	listener.first = l.FirstBytes()
 	listener.forwardable = r.settings.Forwardable(l) == nil

@@ -105,6 +105,9 @@ func (o *sessionCopy) leave(r *Relay) {
 	}
 	delete(r.journal.causes, s.serial)
 	r.guard.Discharge(&s.meter, v.Client.Addr())
+	if s.edge != nil {
+		s.listener.joins.withdraw(s.edge)
+	}
 	if s.life.hasJoined() {
 		s.tally.Established--
 	}

@@ -26,7 +26,7 @@ func (r *Relay) enter(now time.Time, e *Entry, next life) {
 	case refusing, ending:
 		s.dialBy = time.Time{}
 	case gone:
-		r.releaseAll(e)
+		r.releaseAll(now, e)
 		return
 	}
 	if !s.isRelayed() {
@@ -48,10 +48,13 @@ func (r *Relay) hold(now time.Time, e *Entry, next life, h hold) {
 }
 
 // releaseAll releases what a session has in the Relay's tables.
-func (r *Relay) releaseAll(e *Entry) {
+func (r *Relay) releaseAll(now time.Time, e *Entry) {
 	s := &e.Value
 	if s.isRelayed() {
 		r.offload.recall(e)
+		if s.edge != nil {
+			s.listener.joins.forget(now, s.edge)
+		}
 		return
 	}
 	if s.origin == ownID {

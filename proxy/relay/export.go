@@ -116,6 +116,9 @@ func (x *Exporter) session(e *Entry, b []byte) []byte {
 		if s.gate != codec.GateOpen {
 			v.Gate = &s.gate
 		}
+		if s.edge != nil {
+			v.Edge = saveEdge(x.now, s)
+		}
 		x.relay.offload.review(x.now, e)
 	case s.isPending():
 		v.ID, v.OwnsID, v.Identity, v.Calm = s.id, s.origin == ownID, s.pending.identity, true

@@ -87,8 +87,8 @@ type offload struct {
 // fragmented or too large.
 func (o *offload) offer(now time.Time, e *Entry) {
 	s := &e.Value
-	if o.forwarder == nil || s.life != joined || s.gate != codec.GateOpen || !s.listener.forwardable || s.isFar() ||
-		o.watches(e) {
+	if o.forwarder == nil || s.life != joined || s.edge != nil || s.gate != codec.GateOpen ||
+		!s.listener.forwardable || s.isFar() || o.watches(e) {
 		return
 	}
 	changes := o.forwarder.Changes()

@@ -182,6 +182,8 @@ func (c *candidate) refer(i *Importer) error {
 		return unusable("unknown protocol", v.Protocol)
 	}
 	switch {
+	case v.Edge != nil && (c.listener.joins == nil || v.Body != nil):
+		return unusable("listener without NetherNet", v.Listener)
 	case (c.route.Mode == ModeRelay) != (v.Body == nil):
 		return unusable("route of another mode", v.Route)
 	case !v.Client.IsValid():
@@ -321,6 +323,9 @@ func (c *candidate) enter(i *Importer) {
 	if v.Known {
 		r.table.Prove(e)
 		r.known.add(s.listener, v.Client)
+	}
+	if v.Edge != nil {
+		restoreEdge(i.now, e, v.Edge)
 	}
 	if s.isRelayed() {
 		if s.answered {

@@ -102,6 +102,9 @@ func (i *Importer) listener(v *saved.Listener, open func(netip.AddrPort) (netio.
 			l.proxies.remember(from.addr, from.header)
 		}
 	}
+	if l.joins != nil && r.shard.index == 0 {
+		l.joins.table.Restore(i.now, v.Joins)
+	}
 	if l.pong != nil && r.shard.index == 0 {
 		l.pong.set(v.Text, v.Pong)
 	}

@@ -33,6 +33,7 @@ type listener struct {
 	port    uint16            // the port of clients' datagrams
 
 	proxies *trustedProxies // nil: no trusted proxies
+	joins   *joinTable      // of NetherNet clients; nil: none come here
 	first   shield.FirstBytes
 
 	forwardable bool // a Forwarder may forward its sessions

@@ -18,6 +18,9 @@ import (
 func (r *Relay) newcomer(now time.Time, l *listener, s netio.Socket, from netip.AddrPort, datagram []byte) {
 	entry := r.recognise(now, l, from, datagram)
 	switch {
+	case entry != nil && entry.protocol == NetherNet:
+		r.openEdge(now, l, entry, s, from, datagram)
+		return
 	case entry != nil && l.route.Mode == ModeRelay:
 		if !r.sockets.answerList(now, l, entry, s, from, datagram) {
 			r.openRelayed(now, l, entry, s, from, datagram)

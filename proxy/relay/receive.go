@@ -66,11 +66,15 @@ func (r *Relay) fromClient(now time.Time, l *listener, s netio.Socket, from neti
 	}
 	e := r.table.Get(now, sessions.Key{Listener: l.index, Client: from})
 	if e == nil && !l.stream {
-		e = r.arrived(now, l, s, from)
+		e = r.otherwise(now, l, s, from)
 	}
 	switch {
 	case e == nil && sheds:
 		r.drops.shed(now, &r.backlog, l, from, len(datagram))
+	case e != nil && e.Value.edge != nil:
+		r.fromEdge(now, e, s, from, datagram)
+	case e == nil && l.isElsewhere(from):
+		r.giveAway(now, l.joins.elsewhere[from], l, s, from, datagram)
 	case e == nil && r.ways.players.passOn(l, s, from, r.shard.index, datagram):
 		r.drops.has(stats.FateTaken)
 	case e == nil:

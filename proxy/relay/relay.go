@@ -47,6 +47,7 @@ type Relay struct {
 	table        sessionTable
 	presence     *Presence // shared with its siblings
 	arrivals     *Arrivals // shared with its siblings
+	handed       *Handed   // shared with its siblings
 	dirty        marked
 	paths        paths
 	pools        *upstream.Pools // shared with its siblings
@@ -88,6 +89,7 @@ type Options struct {
 	Pools         *upstream.Pools      // shared by all siblings; nil: its own
 	Presence      *Presence            // shared by all siblings; nil: its own
 	Arrivals      *Arrivals            // shared by all siblings; nil: its own
+	Handed        *Handed              // shared by all siblings; nil: its own
 	Players       *Players             // shared by all siblings; nil: its own
 	Allowance     *admission.Allowance // shared by all siblings; nil: its own
 	Holders       *admission.Holders   // shared by all siblings; nil: its own

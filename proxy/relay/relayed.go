@@ -103,7 +103,7 @@ func (r *Relay) passDown(now time.Time, e *Entry, datagram []byte) {
 			r.journal.serverUp(s.route.Upstream.Name, s.server.Addr)
 		}
 	}
-	if s.life == opening && !r.sockets.affords(now, e, len(datagram)) {
+	if s.life == opening && s.edge == nil && !r.sockets.affords(now, e, len(datagram)) {
 		r.drops.add(now, dropped{stats.DropUnproved, s.listener, e.Key.Client, len(datagram), nil})
 		return
 	}
@@ -111,18 +111,22 @@ func (r *Relay) passDown(now time.Time, e *Entry, datagram []byte) {
 	s.fromServer.Count(datagram)
 	r.counters.RelayedDown.Count(datagram)
 	r.offload.offer(now, e)
+	client := e.Key.Client
+	if s.edge != nil {
+		client = s.edge.sources.To(datagram)
+	}
 	if s.hasMoved(now) {
-		r.sockets.seek(s, e.Key.Client, datagram)
+		r.sockets.seek(s, client, datagram)
 	}
 	if far, ok := s.face.(*farFace); ok {
-		r.sockets.answerFar(far, s.listener, e.Key.Client, datagram)
+		r.sockets.answerFar(far, s.listener, client, datagram)
 		return
 	}
 	if !s.via.simple() {
-		r.sockets.Forward(s.face, s.via.to(e.Key.Client), datagram)
+		r.sockets.Forward(s.face, s.via.to(client), datagram)
 		return
 	}
-	r.sockets.sendHeaded(now, e, s.face, s.via.to(e.Key.Client), s.via.begin(r.sockets.Buffer()), datagram)
+	r.sockets.sendHeaded(now, e, s.face, s.via.to(client), s.via.begin(r.sockets.Buffer()), datagram)
 }
 
 // affords reports whether n more bytes may go to a client that may be forged. Beyond amplification times the client's

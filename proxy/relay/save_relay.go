@@ -43,6 +43,9 @@ func (x *Exporter) shared(b []byte) []byte {
 	}
 	for _, l := range listeners {
 		v.Listeners = append(v.Listeners, saveListener(l))
+		if l.joins != nil && r.shard.index == 0 {
+			v.Listeners[len(v.Listeners)-1].Joins = l.joins.waiting(now)
+		}
 	}
 	for _, c := range r.guard.RuleCounts() {
 		v.Rules = append(v.Rules, saved.Rule(c))

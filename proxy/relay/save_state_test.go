@@ -58,6 +58,7 @@ guard.none           anew     always empty
 guard.seen           lost     under pressure, a client asks twice more
 guard.spending       lost     other nodes report again within a second, and this one counts anew
 guard.start          anew     records have moments
+handed               lost     a few datagrams between two loops
 held                 anew     counted again by the next Flush
 identities           anew     random
 journal.access       anew     from the options of the process

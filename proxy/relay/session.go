@@ -116,6 +116,7 @@ type terminated struct {
 type relayed struct {
 	shortcut  *shortcut        // nil: all datagrams reach user space
 	refusedAt uint64           // the Forwarder's changes plus one when it refused the session
+	edge      *edge            // of a NetherNet client; else nil
 	surplus   *admission.Trust // bounds the bytes to a client without proof, beyond its own; nil: not needed
 }
 

@@ -7,6 +7,7 @@ import (
 	"tidegate/codec"
 	"tidegate/internal/enum"
 	"tidegate/internal/filter"
+	"tidegate/internal/joining"
 	"tidegate/internal/upstream"
 	"tidegate/proxy/bridge"
 	"tidegate/proxy/relay/admission"
@@ -45,7 +46,8 @@ type Listener struct {
 	ProxiesFrom []netip.Prefix
 	Protocols   []codec.Protocol // a new client gets the first protocol whose Sniff returns true
 	Route       *Route
-	Pong        *Pong // text about the upstream's servers; nil where each protocol has its own
+	Joins       *joining.Tickets // of NetherNet clients; nil: none come here
+	Pong        *Pong            // text about the upstream's servers; nil where each protocol has its own
 }
 
 // Route is the upstream of a listener's clients, and the way their messages cross.

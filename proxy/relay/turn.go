@@ -16,6 +16,7 @@ func (r *Relay) Advance(now time.Time) {
 	r.sockets.tap.at(now)
 	r.journal.catchUp(now)
 	r.drainDue(now)
+	r.takeHanded(now)
 	for _, p := range r.pingers {
 		p.advance(now, r)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	wire "tidegate/codec/nethernet"
+	"tidegate/internal/joining"
 	"tidegate/internal/signalling"
 	"tidegate/ratelimit"
 )
@@ -17,22 +18,22 @@ import (
 // It has no bounds, and forwards one datagram at a time.
 type edge struct {
 	t       *testing.T
-	tickets *signalling.Tickets
+	tickets *joining.Tickets
 	udp     *net.UDPConn
 	http    string // host and port
 
 	mu        sync.Mutex
-	sessions  map[*signalling.Ticket]*session
+	sessions  map[*joining.Ticket]*session
 	sources   map[netip.AddrPort]*session
 	integrity *wire.Integrity
 	dropped   int // datagrams
 	alerts    int // DTLS datagrams of either side that may close
-	over      []signalling.Join
+	over      []joining.Join
 }
 
 // session is one admitted client.
 type session struct {
-	ticket  *signalling.Ticket
+	ticket  *joining.Ticket
 	sources wire.Sources
 	server  *net.UDPConn
 	moves   int // of the active source
@@ -46,10 +47,10 @@ func startEdge(t *testing.T, server netip.AddrPort, candidate func(edge netip.Ad
 		t.Fatal(err)
 	}
 	e := &edge{
-		t: t, udp: udp, sessions: make(map[*signalling.Ticket]*session), sources: make(map[netip.AddrPort]*session),
+		t: t, udp: udp, sessions: make(map[*joining.Ticket]*session), sources: make(map[netip.AddrPort]*session),
 		integrity: wire.NewIntegrity(),
 	}
-	e.tickets = signalling.NewTickets(signalling.DefaultLimits, func(j signalling.Join) {
+	e.tickets = joining.NewTickets(joining.DefaultLimits, func(j joining.Join) {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		e.over = append(e.over, j)
@@ -210,7 +211,13 @@ type nat struct {
 
 func startNAT(t *testing.T, edge netip.AddrPort) *nat {
 	t.Helper()
-	inner, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(loopback))
+	return startNATAt(t, edge, loopback)
+}
+
+// startNATAt is startNAT with an address of its own.
+func startNATAt(t *testing.T, edge, at netip.AddrPort) *nat {
+	t.Helper()
+	inner, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(at))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/pion/webrtc/v4"
 
 	wire "tidegate/codec/nethernet"
-	"tidegate/internal/signalling"
+	"tidegate/internal/joining"
 	"tidegate/internal/testkit/await"
 )
 
@@ -53,7 +53,7 @@ func TestPlay(t *testing.T) {
 					return false
 				}
 			})
-			if joins := e.tickets.Joins(loopback.Addr()); len(joins) != 1 || joins[0].Stage != signalling.Admitted {
+			if joins := e.tickets.Joins(loopback.Addr()); len(joins) != 1 || joins[0].Stage != joining.Admitted {
 				t.Errorf("%+v", joins)
 			}
 		})

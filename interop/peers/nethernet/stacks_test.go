@@ -18,7 +18,7 @@ import (
 
 	"github.com/pion/webrtc/v4"
 
-	"tidegate/internal/signalling"
+	"tidegate/internal/joining"
 	"tidegate/internal/testkit/await"
 )
 
@@ -208,7 +208,7 @@ func playOther(t *testing.T, s stack, lite bool) {
 	}
 	g.mu.Unlock()
 	joins := e.tickets.Joins(loopback.Addr())
-	if len(joins) != 1 || joins[0].Stage != signalling.Admitted {
+	if len(joins) != 1 || joins[0].Stage != joining.Admitted {
 		t.Errorf("%+v", joins)
 	}
 	if _, err := fmt.Fprintln(p.in, "close"); err != nil {
@@ -276,4 +276,27 @@ func playAt(t *testing.T, server *stack, client string) {
 			t.Error("the session has not moved")
 		}
 	})
+}
+
+// TestOtherStacksThroughTidegate joins with clients of other authors through the real program. In mid-game a NAT gives
+// each another port.
+func TestOtherStacksThroughTidegate(t *testing.T) {
+	for _, s := range otherStacks {
+		t.Run(s.name, func(t *testing.T) {
+			k := newKeys(t)
+			k.client = nil // the client makes its own
+			g := startGame(t, k, true)
+			const public = "127.0.0.2"
+			at, log, _ := startTidegate(t, g.http, public)
+			n := startNATAt(t, at, netip.AddrPortFrom(netip.MustParseAddr(public), at.Port()))
+			p := s.start(t, "http://"+at.String())
+			p.order("", "open")
+			p.order(fmt.Sprintf("echo %d", s.messages), "echoed")
+			n.rebind(t)
+			p.order("echo 100", "echoed")
+			if n := strings.Count(log.String(), "session established"); n != 1 {
+				t.Errorf("%d sessions", n)
+			}
+		})
+	}
 }

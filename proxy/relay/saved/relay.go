@@ -2,6 +2,7 @@ package saved
 
 import (
 	"net/netip"
+	"tidegate/internal/joining"
 	"tidegate/internal/record"
 	"tidegate/internal/upstream"
 	"tidegate/proxy/bridge"
@@ -40,6 +41,8 @@ type Listener struct {
 	Headers []Proxy        `cbor:"5,keyasint,omitempty"` // last headers of trusted proxies
 	Text    []byte         `cbor:"6,keyasint,omitempty"` // of its servers, for server lists
 	Pong    []byte         `cbor:"7,keyasint,omitempty"`
+	// Joins wait for their NetherNet clients. Only the first loop writes and reads them.
+	Joins []joining.SavedTicket `cbor:"8,keyasint,omitempty"`
 }
 
 // Route is what remains of a route that the next configuration does not have: its sessions go on with it.

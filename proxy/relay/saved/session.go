@@ -3,6 +3,7 @@ package saved
 import (
 	"net/netip"
 	"tidegate/codec"
+	"tidegate/internal/joining"
 	"tidegate/internal/proxyproto"
 	"tidegate/internal/record"
 	"tidegate/internal/upstream"
@@ -54,6 +55,7 @@ type Session struct {
 	// Number 34 had another meaning.
 	Gate        *codec.Gate   `cbor:"35,keyasint,omitempty"` // of a relayed client; none: open
 	RefusedFrom record.Moment `cbor:"36,keyasint,omitempty"` // zero: no refusals
+	Edge        *Edge         `cbor:"37,keyasint,omitempty"` // of a NetherNet client
 }
 
 // Proxy is a trustedProxy.
@@ -165,4 +167,10 @@ type Closing struct {
 	Preamble *Preamble     `cbor:"2,keyasint,omitempty"`
 	Until    record.Moment `cbor:"3,keyasint"`
 	Late     int           `cbor:"4,keyasint,omitempty"`
+}
+
+// Edge is the join of a NetherNet client's session, and the client's addresses.
+type Edge struct {
+	Ticket  joining.SavedTicket `cbor:"1,keyasint"`
+	Sources []netip.AddrPort    `cbor:"2,keyasint,omitempty"` // the active one first
 }

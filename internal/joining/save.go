@@ -1,4 +1,4 @@
-package signalling
+package joining
 
 import (
 	"net/netip"
@@ -32,14 +32,51 @@ func (k *Tickets) Save(now time.Time) (all []SavedTicket) {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
 	for _, t := range k.answered {
-		all = append(all, SavedTicket{
-			ID: t.id, Route: t.Route, Client: t.Client, Server: t.Server, Target: t.Target,
-			ServerUfrag: t.ServerUfrag, ServerPassword: t.ServerPassword, ClientUfrag: t.ClientUfrag,
-			Asked: record.MomentOf(now, t.asked), Answered: record.MomentOf(now, t.answered),
-			Admitted: record.MomentOf(now, t.admitted), From: t.from, Owner: t.owner,
-		})
+		all = append(all, t.save(now))
 	}
 	return all
+}
+
+// save returns the record of a join. The caller has the table's lock.
+func (t *Ticket) save(now time.Time) SavedTicket {
+	return SavedTicket{
+		ID: t.id, Route: t.Route, Client: t.Client, Server: t.Server, Target: t.Target,
+		ServerUfrag: t.ServerUfrag, ServerPassword: t.ServerPassword, ClientUfrag: t.ClientUfrag,
+		Asked: record.MomentOf(now, t.asked), Answered: record.MomentOf(now, t.answered),
+		Admitted: record.MomentOf(now, t.admitted), From: t.from, Owner: t.owner,
+	}
+}
+
+// SaveOne returns the record of one join, for its session.
+func (k *Tickets) SaveOne(now time.Time, t *Ticket) SavedTicket {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	return t.save(now)
+}
+
+// RestoreOne returns the join of a session that another process had. A join without a place in the table still belongs
+// to its session, whose addresses are known.
+func (k *Tickets) RestoreOne(now time.Time, v *SavedTicket) *Ticket {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	t := v.ticket(now)
+	k.restore(t)
+	return t
+}
+
+// Withdraw takes a join out that another process goes on with. It is not over.
+func (k *Tickets) Withdraw(t *Ticket) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.answered[t.username()] != t {
+		return
+	}
+	delete(k.answered, t.username())
+	if _, waits := k.unfinished[t]; waits {
+		k.finish(t)
+	} else {
+		k.sessions--
+	}
 }
 
 // Restore adds the joins of another process, and returns the number that cannot be used. The table's bounds hold.
@@ -47,23 +84,27 @@ func (k *Tickets) Restore(now time.Time, all []SavedTicket) (lost int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for i := range all {
-		if !k.restore(now, &all[i]) {
+		if !k.restore(all[i].ticket(now)) {
 			lost++
 		}
 	}
 	return lost
 }
 
-func (k *Tickets) restore(now time.Time, v *SavedTicket) bool {
-	t := &Ticket{
+func (v *SavedTicket) ticket(now time.Time) *Ticket {
+	return &Ticket{
 		Route: v.Route, Client: v.Client, Server: v.Server, Target: v.Target,
 		ServerUfrag: v.ServerUfrag, ServerPassword: v.ServerPassword, ClientUfrag: v.ClientUfrag,
 		id: v.ID, asked: v.Asked.Time(now), answered: v.Answered.Time(now), admitted: v.Admitted.Time(now),
 		from: v.From, owner: v.Owner, stage: Answered,
 	}
+}
+
+// restore puts a join into the table, and reports whether it could.
+func (k *Tickets) restore(t *Ticket) bool {
 	comes := t.admitted.IsZero()
 	switch {
-	case !v.Client.IsValid() || !v.Target.IsValid(), v.ServerUfrag == "" || v.ServerPassword == "" || v.ClientUfrag == "",
+	case !t.Client.IsValid() || !t.Target.IsValid(), t.ServerUfrag == "" || t.ServerPassword == "" || t.ClientUfrag == "",
 		k.answered[t.username()] != nil,
 		comes && len(k.unfinished) >= k.limits.Unfinished,
 		!comes && k.sessions >= k.limits.Sessions:

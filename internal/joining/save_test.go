@@ -1,4 +1,4 @@
-package signalling
+package joining
 
 import (
 	"net/netip"

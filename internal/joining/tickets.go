@@ -1,11 +1,4 @@
-// Package signalling lets NetherNet's clients join over HTTP: it passes a client's offer on to a server, and the
-// server's answer back with the edge's own addresses. docs/protocols/nethernet.md has the wire.
-//
-// A Ticket is what remains of a join: the names and passwords by which a client's first datagrams are known, and the
-// address of the server that waits for them. Tickets (tickets.go) is the table that the HTTP side fills and that loops
-// read. Server (server.go) is the HTTP side: greet.go decides between TLS and plain HTTP, handler.go serves requests,
-// and backend.go asks servers.
-package signalling
+package joining
 
 import (
 	"errors"

@@ -1,0 +1,222 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"tidegate/internal/config"
+	"tidegate/internal/joining"
+	"tidegate/internal/signalling"
+	"tidegate/proxy"
+	"tidegate/proxy/relay"
+	"tidegate/ratelimit"
+)
+
+// joinServers serve the joins of NetherNet's clients over HTTP: one for each listener with that protocol, at the TCP
+// port with the listener's number. A table of joins outlives reloads, as long as its listener stays.
+type joinServers struct {
+	log    zerolog.Logger
+	server *proxy.Server
+	bans   *ratelimit.Bans
+	drains atomic.Bool
+	all    sync.WaitGroup
+
+	mu     sync.Mutex
+	tables map[netip.AddrPort]*joining.Tickets // by the listener's address as in the settings
+	open   map[netip.AddrPort]*joinServer
+}
+
+// joinServer is the HTTP side of one listener.
+type joinServer struct {
+	terms atomic.Pointer[joinTerms]
+	stop  func()
+}
+
+// joinTerms are the settings of a joinServer that a reload may change.
+type joinTerms struct {
+	upstream string
+	public   []netip.Addr
+	port     uint16 // of the datagrams
+	behind   bool   // the servers are behind NAT or in containers
+}
+
+func newJoinServers(log zerolog.Logger) *joinServers {
+	return &joinServers{
+		log: log, tables: make(map[netip.AddrPort]*joining.Tickets), open: make(map[netip.AddrPort]*joinServer),
+	}
+}
+
+func isEdge(l *relay.Listener) bool { return slices.Contains(l.Protocols, relay.NetherNet) }
+
+// prepare gives the listeners of new settings their tables of joins.
+func (s *joinServers) prepare(settings *relay.Settings) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range settings.Listeners {
+		l := &settings.Listeners[i]
+		if !isEdge(l) {
+			continue
+		}
+		if s.tables[l.Addr] == nil {
+			limits := joining.DefaultLimits
+			limits.Sessions = max(limits.Sessions, 2*settings.Limits.Sessions)
+			s.tables[l.Addr] = joining.NewTickets(limits, s.ended)
+		}
+		l.Joins = s.tables[l.Addr]
+	}
+}
+
+// ended logs a join that came to nothing. The log of sessions has the others.
+func (s *joinServers) ended(j joining.Join) {
+	if j.Stage == joining.Ended {
+		return
+	}
+	s.log.Warn().Str("join", j.ID).Str("route", j.Route).Stringer("client", j.Client).Stringer("server", j.Server).
+		Str("why", j.String()).Msg("join failed")
+}
+
+// follow opens and closes the HTTP servers, by the settings in force. addrs are the listeners' addresses.
+func (s *joinServers) follow(settings *relay.Settings, addrs []netip.AddrPort, c *config.Config) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	stays := make(map[netip.AddrPort]bool)
+	for i := range settings.Listeners {
+		l := &settings.Listeners[i]
+		if !isEdge(l) {
+			continue
+		}
+		stays[l.Addr] = true
+		if s.open[l.Addr] == nil {
+			one, err := s.start(l, addrs[i], c)
+			if err != nil {
+				s.log.Error().Str("listener", l.Name).Stringer("address", addrs[i]).Err(err).
+					Msg("joins are not served; NetherNet clients cannot come in")
+				continue
+			}
+			s.open[l.Addr] = one
+		}
+		s.open[l.Addr].terms.Store(termsOf(l, addrs[i], c))
+	}
+	for addr, one := range s.open {
+		if !stays[addr] {
+			one.stop()
+			delete(s.open, addr)
+		}
+	}
+	for addr, table := range s.tables {
+		if waiting, sessions := table.Sizes(); !stays[addr] && waiting+sessions == 0 {
+			delete(s.tables, addr)
+		}
+	}
+}
+
+func termsOf(l *relay.Listener, at netip.AddrPort, c *config.Config) *joinTerms {
+	t := &joinTerms{upstream: l.Route.Upstream.Name, port: at.Port()}
+	for i := range c.Listeners {
+		if c.Listeners[i].Name == l.Name {
+			for _, public := range c.Listeners[i].PublicAddresses {
+				t.public = append(t.public, public.Addr())
+			}
+		}
+	}
+	for i := range c.Upstreams {
+		if c.Upstreams[i].Name == l.Route.Upstream.Name {
+			t.behind = c.Upstreams[i].NAT
+		}
+	}
+	return t
+}
+
+// start opens the HTTP server of a listener.
+func (s *joinServers) start(l *relay.Listener, at netip.AddrPort, c *config.Config) (*joinServer, error) {
+	one := new(joinServer)
+	one.terms.Store(termsOf(l, at, c))
+	o := signalling.Options{
+		Tickets: l.Joins, Route: l.Route.Name, Seed: rand.Uint64(), Draining: s.drains.Load,
+		Allows: func(a netip.Addr) bool { return s.bans.Find(time.Now(), a) == nil },
+		Pick: func(_ time.Time, client netip.Addr) (signalling.Backend, error) {
+			terms := one.terms.Load()
+			addr, err := s.server.Choose(terms.upstream, client)
+			return signalling.Backend{Addr: addr, AnyAddress: terms.behind}, err
+		},
+		Candidates: func(local netip.Addr) []netip.AddrPort { return one.terms.Load().candidates(local) },
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	one.stop = stop
+	for i := range c.Listeners {
+		if set := &c.Listeners[i]; set.Name == l.Name && set.TLSCertificate != "" {
+			certificate, err := signalling.LoadCertificate(set.TLSCertificate, set.TLSKey)
+			if err != nil {
+				stop()
+				return nil, err
+			}
+			o.Certificate = certificate.Get
+			s.all.Go(func() {
+				_ = certificate.Watch(ctx, func(err error) {
+					s.log.Info().AnErr("error", err).Str("file", set.TLSCertificate).Msg("certificate read again")
+				})
+			})
+		}
+	}
+	raw, err := listenForJoins(at)
+	if err != nil {
+		stop()
+		return nil, fmt.Errorf("listen for joins: %w", err)
+	}
+	s.all.Go(func() {
+		if err := signalling.New(o).Serve(ctx, raw); err != nil {
+			s.log.Error().Str("listener", l.Name).Err(err).Msg("joins are no longer served")
+		}
+	})
+	return one, nil
+}
+
+// portTime is how long a predecessor may take to leave a TCP port.
+const portTime = 2 * time.Second
+
+// listenForJoins opens a TCP port, which a predecessor may be about to leave.
+func listenForJoins(at netip.AddrPort) (l *net.TCPListener, err error) {
+	for until := time.Now().Add(portTime); ; time.Sleep(20 * time.Millisecond) {
+		l, err = net.ListenTCP("tcp", net.TCPAddrFromAddrPort(at))
+		if err == nil || !errors.Is(err, syscall.EADDRINUSE) || time.Now().After(until) {
+			return l, err
+		}
+	}
+}
+
+// candidates are the addresses that clients are told: the public ones, or the one that the client has reached.
+func (t *joinTerms) candidates(local netip.Addr) []netip.AddrPort {
+	if len(t.public) == 0 {
+		return []netip.AddrPort{netip.AddrPortFrom(local.Unmap(), t.port)}
+	}
+	all := make([]netip.AddrPort, len(t.public))
+	for i, a := range t.public {
+		all[i] = netip.AddrPortFrom(a, t.port)
+	}
+	return all
+}
+
+// refuse refuses further joins, or ends that.
+func (s *joinServers) refuse(on bool) { s.drains.Store(on) }
+
+// close ends all HTTP servers, and waits for their last answers.
+func (s *joinServers) close() {
+	s.mu.Lock()
+	for addr, one := range s.open {
+		one.stop()
+		delete(s.open, addr)
+	}
+	s.mu.Unlock()
+	s.all.Wait()
+}

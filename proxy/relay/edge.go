@@ -1,0 +1,362 @@
+package relay
+
+import (
+	"errors"
+	"net/netip"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"tidegate/codec"
+	"tidegate/codec/nethernet"
+	"tidegate/internal/joining"
+	"tidegate/internal/netio"
+	"tidegate/internal/stray"
+	"tidegate/proxy/relay/saved"
+	"tidegate/proxy/stats"
+)
+
+// NetherNet stands for NetherNet's clients on a route in ModeRelay. A client joins over HTTP first. Its first datagram
+// names the join, and proves with the server's password that the client has got the answer. It cannot be terminated.
+var NetherNet codec.Protocol = edgeProtocol{}
+
+// edgeProtocol is as opaque as Any, except for the first datagram.
+type edgeProtocol struct{ anything }
+
+// edgeSpec says how long a client may be silent: it checks its path every few seconds, and gives up after 30 s.
+var edgeSpec = codec.Spec{Name: "nethernet", Closed: true, IdleTimeout: 30 * time.Second}
+
+func (edgeProtocol) Spec() *codec.Spec          { return &edgeSpec }
+func (edgeProtocol) Sniff(datagram []byte) bool { return nethernet.KindOf(datagram) == nethernet.STUN }
+
+// Notes of drops at an edge.
+var (
+	errNoJoin    = errors.New("no join has these names: it is over, or the client has not joined over HTTP")
+	errIntegrity = errors.New("the integrity is not made with the server's password")
+	errNoSource  = errors.New("the address has not shown that it is the client's")
+)
+
+// joinTable has the joins of a listener's NetherNet clients, and the sessions that came of them.
+type joinTable struct {
+	table     *joining.Tickets
+	sessions  map[*joining.Ticket]*Entry
+	sources   map[netip.AddrPort]*Entry // all addresses of the clients here
+	elsewhere map[netip.AddrPort]int    // loops of addresses whose sessions are there
+	integrity *nethernet.Integrity
+	binding   nethernet.Binding // of the present datagram
+}
+
+// maxElsewhere bounds the addresses that a loop knows of other loops' sessions. They are learned again within seconds.
+const maxElsewhere = 4096
+
+func newJoinTable(table *joining.Tickets, so *joinTable) *joinTable {
+	if table == nil || so != nil && so.table == table {
+		return so // sessions of a listener that takes no more joins play on
+	}
+	return &joinTable{
+		table: table, sessions: make(map[*joining.Ticket]*Entry), sources: make(map[netip.AddrPort]*Entry),
+		elsewhere: make(map[netip.AddrPort]int), integrity: nethernet.NewIntegrity(),
+	}
+}
+
+// edge is the state of a NetherNet client's session.
+type edge struct {
+	ticket  *joining.Ticket
+	sources nethernet.Sources
+	known   []netip.AddrPort // in joins.sources
+}
+
+// verify reads a request, and finds the join whose password it was made with.
+func (j *joinTable) verify(now time.Time, datagram []byte) (*joining.Ticket, error) {
+	b := &j.binding
+	if err := b.Parse(datagram); err != nil {
+		return nil, err
+	}
+	if b.Class != nethernet.Request || !b.IsWhole() {
+		return nil, codec.ErrMalformed
+	}
+	t := j.table.Find(now, b.Username)
+	switch {
+	case t == nil:
+		return nil, errNoJoin
+	case !j.integrity.Verify(b, t.ServerPassword):
+		return nil, errIntegrity
+	}
+	return t, nil
+}
+
+// openEdge handles a STUN message from an address without a session.
+func (r *Relay) openEdge(now time.Time, l *listener, entry *protocolEntry, s netio.Socket, from netip.AddrPort,
+	datagram []byte) {
+	if l.joins == nil {
+		r.drops.add(now, dropped{stats.DropUnknownProtocol, l, from, len(datagram), errNoJoin})
+		return
+	}
+	t, err := l.joins.verify(now, datagram)
+	if err != nil {
+		r.drops.add(now, dropped{edgeDrop(err), l, from, len(datagram), err})
+		return
+	}
+	if !r.mayAsk(now, l, from, len(datagram), true) {
+		return
+	}
+	owner, ok := l.joins.table.Admit(now, t, from, r.shard.index)
+	switch e := l.joins.sessions[t]; {
+	case !ok:
+		r.drops.add(now, dropped{stats.DropUnknownProtocol, l, from, len(datagram), errNoJoin})
+	case owner != r.shard.index && owner < r.shard.of:
+		r.giveAway(now, owner, l, s, from, datagram)
+	case e != nil:
+		r.fromEdge(now, e, s, from, datagram)
+	default:
+		r.beginEdge(now, l, entry, s, from, datagram, t)
+	}
+}
+
+// edgeDrop returns the reason to drop a STUN message.
+func edgeDrop(err error) stats.Drop {
+	if errors.Is(err, codec.ErrMalformed) {
+		return stats.DropMalformed
+	}
+	return stats.DropUnknownProtocol
+}
+
+// beginEdge makes the session of a join whose player has come.
+func (r *Relay) beginEdge(now time.Time, l *listener, entry *protocolEntry, s netio.Socket, from netip.AddrPort,
+	datagram []byte, t *joining.Ticket) {
+	full := r.table.room(now, from, true)
+	if full != nil || r.draining || l.retired {
+		l.joins.table.End(now, t, "no place")
+		_, why := l.whyFull(r.draining, full)
+		r.drops.add(now, dropped{why, l, from, len(datagram), full})
+		return
+	}
+	e, err := r.add(now, l, entry, s, from, nil)
+	if err != nil {
+		l.joins.table.End(now, t, "no place")
+		_, why := l.whyFull(false, err)
+		r.drops.add(now, dropped{why, l, from, len(datagram), err})
+		return
+	}
+	session := &e.Value
+	session.edge = &edge{ticket: t}
+	l.joins.sessions[t] = e
+	if !r.dialEdge(now, e) {
+		r.endRelayed(now, e, stats.ByUpstream, codec.NoConnection)
+		return
+	}
+	r.table.Schedule(e, now, session.expiry(r.settings))
+	r.fromEdge(now, e, s, from, datagram)
+}
+
+// dialEdge opens the session's one socket to its server: to the address that the server's answer has named.
+func (r *Relay) dialEdge(now time.Time, e *Entry) bool {
+	s := &e.Value
+	t, u := s.edge.ticket, s.route.Upstream
+	s.server = s.route.pool.Rejoin(t.Server)
+	socket, err := u.dial(r.sockets.Sockets, nil, t.Target, e.Key.Client) // the bounds of RakNet servers are not for it
+	if err != nil {
+		r.drops.add(now, dropped{stats.DropSocket, s.listener, t.Target, 0, err})
+		return false
+	}
+	socket.SetOwner(e)
+	s.socket, s.gate = socket, codec.GateOpen
+	return true
+}
+
+// fromEdge handles a datagram of a session's client, or of a stranger that claims to be it.
+func (r *Relay) fromEdge(now time.Time, e *Entry, sock netio.Socket, from netip.AddrPort, datagram []byte) {
+	s := &e.Value
+	l, g := s.listener, s.edge
+	if !r.drops.passes(now, l, from, len(datagram), r.guard.MayRelay(now, &s.meter, len(datagram))) {
+		return
+	}
+	if err := l.joins.admit(now, e, from, datagram); err != nil {
+		r.drops.add(now, dropped{edgeDrop(err), l, from, len(datagram), err})
+		return
+	}
+	if g.sources.Active() == from {
+		s.face = sock
+	}
+	r.passUp(now, e, datagram)
+}
+
+// admit says why a datagram is not the session's client's, or nil. A new address becomes the client's by a request that
+// the password has made.
+func (j *joinTable) admit(now time.Time, e *Entry, from netip.AddrPort, datagram []byte) error {
+	g := e.Value.edge
+	if j.sources[from] == e && !nethernet.IsSTUN(datagram) {
+		g.sources.Heard(now, from, datagram)
+		return nil
+	}
+	b := &j.binding
+	isRequest := b.Parse(datagram) == nil && b.Class == nethernet.Request
+	if !isRequest {
+		if j.sources[from] != e || !g.sources.Heard(now, from, datagram) {
+			return errNoSource
+		}
+		return nil // a response to the server's own check
+	}
+	t, err := j.verify(now, datagram)
+	switch {
+	case err != nil:
+		return err
+	case t != g.ticket:
+		return errNoJoin
+	}
+	if err := g.sources.Request(now, from, b); err != nil {
+		return err
+	}
+	if j.sources[from] != e {
+		for _, at := range g.known {
+			delete(j.sources, at)
+		}
+		g.known = g.sources.Append(g.known[:0])
+		for _, at := range g.known {
+			j.sources[at] = e
+		}
+	}
+	return nil
+}
+
+// forget ends the join of a session that has ended.
+func (j *joinTable) forget(now time.Time, g *edge) {
+	for _, at := range g.known {
+		delete(j.sources, at)
+	}
+	delete(j.sessions, g.ticket)
+	j.table.End(now, g.ticket, "the session is over")
+}
+
+// withdraw takes a session out that another process goes on with.
+func (j *joinTable) withdraw(g *edge) {
+	for _, at := range g.known {
+		delete(j.sources, at)
+	}
+	delete(j.sessions, g.ticket)
+	j.table.Withdraw(g.ticket)
+}
+
+// waiting returns the records of the joins whose players have not come.
+func (j *joinTable) waiting(now time.Time) []joining.SavedTicket {
+	return slices.DeleteFunc(j.table.Save(now), func(v joining.SavedTicket) bool { return v.Admitted != 0 })
+}
+
+func saveEdge(now time.Time, s *session) *saved.Edge {
+	g := s.edge
+	return &saved.Edge{Ticket: s.listener.joins.table.SaveOne(now, g.ticket), Sources: g.sources.Append(nil)}
+}
+
+// restoreEdge gives a session its join and its client's addresses again.
+func restoreEdge(now time.Time, e *Entry, v *saved.Edge) {
+	s := &e.Value
+	j := s.listener.joins
+	g := &edge{ticket: j.table.RestoreOne(now, &v.Ticket), sources: nethernet.RestoreSources(s.heard, v.Sources)}
+	s.edge, j.sessions[g.ticket] = g, e
+	g.known = g.sources.Append(nil)
+	for _, at := range g.known {
+		j.sources[at] = e
+	}
+}
+
+// find returns the session that an address belongs to, or nil.
+func (l *listener) find(from netip.AddrPort) *Entry {
+	if l.joins == nil {
+		return nil
+	}
+	return l.joins.sources[from]
+}
+
+// otherwise returns the session that an address belongs to, although the table does not have it by that address: a
+// NetherNet client's, or one that comes from another Server.
+func (r *Relay) otherwise(now time.Time, l *listener, s netio.Socket, from netip.AddrPort) *Entry {
+	if e := l.find(from); e != nil {
+		return e
+	}
+	return r.arrived(now, l, s, from)
+}
+
+// isElsewhere reports whether another loop has the session of an address.
+func (l *listener) isElsewhere(from netip.AddrPort) bool {
+	if l.joins == nil {
+		return false
+	}
+	_, ok := l.joins.elsewhere[from]
+	return ok
+}
+
+// Handed are datagrams that one loop hands over to another, which has their session. A NetherNet client sends from
+// several addresses, and the kernel chooses a loop for each. It is safe for concurrent use.
+type Handed struct {
+	count atomic.Int32 // so that loops need no lock
+	mu    sync.Mutex
+	bags  map[int][]stray.Datagram // by loop
+}
+
+// maxHanded bounds the datagrams that wait for a loop. It takes them in its next turn.
+const maxHanded = 1024
+
+func (h *Handed) put(loop int, d stray.Datagram) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.bags == nil {
+		h.bags = make(map[int][]stray.Datagram)
+	}
+	if len(h.bags[loop]) >= maxHanded {
+		return false
+	}
+	h.bags[loop] = append(h.bags[loop], d)
+	h.count.Add(1)
+	return true
+}
+
+func (h *Handed) take(loop int) []stray.Datagram {
+	if h.count.Load() == 0 {
+		return nil
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	all := h.bags[loop]
+	delete(h.bags, loop)
+	h.count.Add(-int32(len(all)))
+	return all
+}
+
+// giveAway hands a datagram over to the loop of its session.
+func (r *Relay) giveAway(now time.Time, loop int, l *listener, s netio.Socket, from netip.AddrPort, datagram []byte) {
+	if len(l.joins.elsewhere) >= maxElsewhere {
+		clear(l.joins.elsewhere)
+	}
+	l.joins.elsewhere[from] = loop
+	d := stray.Datagram{Listener: l.id, Client: from, Bytes: append([]byte(nil), datagram...)}
+	if netio.ListenerOf(s) != s {
+		d.Local = s.Addr().Addr()
+	}
+	if !r.handed.put(loop, d) {
+		r.drops.add(now, dropped{stats.DropOverload, l, from, len(datagram), nil})
+		return
+	}
+	r.drops.has(stats.FateTaken)
+	if r.pools.Wake != nil {
+		r.pools.Wake(loop)
+	}
+}
+
+// takeHanded reads the datagrams that other loops have handed over.
+func (r *Relay) takeHanded(now time.Time) {
+	for _, d := range r.handed.take(r.shard.index) {
+		l := listenerWith(d.Listener, r.listeners)
+		if l == nil || l.joins == nil {
+			continue
+		}
+		home := l.faceAt(d.Local)
+		r.drops.fate = stats.FateStray
+		if e := l.find(d.Client); e != nil {
+			r.fromEdge(now, e, home, d.Client, d.Bytes)
+		} else if entry := l.entryOf(NetherNet); entry != nil && nethernet.IsSTUN(d.Bytes) {
+			r.openEdge(now, l, entry, home, d.Client, d.Bytes)
+		}
+		// The loop that received it has counted the datagram.
+	}
+}

@@ -1,0 +1,294 @@
+package relay
+
+import (
+	"bytes"
+	"errors"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"tidegate/codec"
+	"tidegate/codec/nethernet"
+	"tidegate/internal/joining"
+	"tidegate/internal/testkit/allocs"
+	"tidegate/proxy/stats"
+)
+
+// edgeRelay is a Relay in ModeRelay that NetherNet clients join.
+type edgeRelay struct {
+	*plainRelay
+	tickets *joining.Tickets
+	ended   []joining.Join
+	check   byte // last byte of the last request's ID
+}
+
+var (
+	edgeTarget  = netip.MustParseAddrPort("10.1.0.1:50123") // as the server's answer names it
+	edgeRecord  = append([]byte{23, 0xfe, 0xfd}, make([]byte, 40)...)
+	edgeLimits  = joining.DefaultLimits
+	edgeMeeting = netip.MustParseAddr("198.51.100.7") // the address that joined over HTTP
+)
+
+func newEdge(t testing.TB) *edgeRelay {
+	w := new(edgeRelay)
+	w.tickets = joining.NewTickets(edgeLimits, func(j joining.Join) { w.ended = append(w.ended, j) })
+	w.plainRelay = newPlainRelay(t, NetherNet, func(s *Settings) {
+		s.Listeners[0].Joins, s.IdleTimeout = w.tickets, 5*time.Second
+	})
+	return w
+}
+
+// join makes a join with an answer.
+func (w *edgeRelay) join(name string) *joining.Ticket {
+	w.t.Helper()
+	t, err := w.tickets.Ask(w.now, name, "arena", edgeMeeting, serverAddr)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	t.ServerUfrag, t.ServerPassword, t.ClientUfrag = "srv"+name, "password of 22 letters "+name, "cli"+name
+	t.Target = edgeTarget
+	if err := w.tickets.Answer(w.now, t); err != nil {
+		w.t.Fatal(err)
+	}
+	return t
+}
+
+// request is a client's check of a path.
+func (w *edgeRelay) request(t *joining.Ticket, nominates bool) []byte {
+	w.check++
+	c := nethernet.Check{
+		ID: nethernet.TransactionID{w.check, 1, 2, 3, w.check}, To: t.ServerUfrag, From: t.ClientUfrag, Nominates: nominates,
+		Role: nethernet.Controlling,
+	}
+	return nethernet.NewIntegrity().AppendCheck(nil, c, t.ServerPassword)
+}
+
+// hears gives the Relay a client's datagram, and returns what the Relay has sent.
+func (w *edgeRelay) hears(from netip.AddrPort, datagram []byte) []simDatagram {
+	w.out = w.out[:0]
+	w.Receive(w.now, from, listenerAddr, bytes.Clone(datagram))
+	return w.out
+}
+
+// answers gives the Relay a datagram of the server for the n-th socket.
+func (w *edgeRelay) answers(n int, datagram []byte) []simDatagram {
+	w.out = w.out[:0]
+	w.Receive(w.now, edgeTarget, upstreamSocketAddr(n), bytes.Clone(datagram))
+	return w.out
+}
+
+// TestEdge lets a client come from two addresses, and then from a third one, as after a NAT has changed. The server
+// sees one address all the time.
+func TestEdge(t *testing.T) {
+	w := newEdge(t)
+	ticket := w.join("a")
+	first, second, third := playerAddr(1), playerAddr(2), playerAddr(3)
+	passes := func(from netip.AddrPort, datagram []byte) {
+		t.Helper()
+		out := w.hears(from, datagram)
+		if len(out) != 1 || out[0].from != upstreamSocketAddr(0) || out[0].to != edgeTarget ||
+			!bytes.Equal(out[0].bytes, datagram) {
+			t.Fatalf("%x from %v became %v", datagram[:4], from, out)
+		}
+	}
+	returns := func(to netip.AddrPort, datagram []byte) {
+		t.Helper()
+		if out := w.answers(0, datagram); len(out) != 1 || out[0].from != listenerAddr || out[0].to != to {
+			t.Fatalf("the server's datagram became %v, want one to %v", out, to)
+		}
+	}
+	success := func(request []byte) []byte {
+		var b nethernet.Binding
+		if err := b.Parse(request); err != nil {
+			t.Fatal(err)
+		}
+		return nethernet.NewIntegrity().AppendSuccess(nil, b.ID, first, ticket.ServerPassword)
+	}
+	one, two := w.request(ticket, false), w.request(ticket, false)
+	passes(first, one)
+	passes(second, two)
+	returns(second, success(two)) // a response goes to the address that has asked
+	returns(first, success(one))
+	returns(first, edgeRecord)
+	passes(second, w.request(ticket, true))
+	returns(second, edgeRecord)
+	passes(second, edgeRecord)
+	if s := w.relay.Snapshot(w.now).Sessions; len(s) != 1 || !s[0].Established || s[0].Server != serverAddr {
+		t.Fatalf("sessions: %+v", s)
+	}
+	w.wait(2 * time.Second)
+	passes(third, w.request(ticket, false)) // the NAT has another port now
+	returns(third, edgeRecord)
+	w.wait(40 * time.Second)
+	if w.relay.Len() != 0 || len(w.ended) != 1 || w.ended[0].Stage != joining.Ended || w.ended[0].From != first {
+		t.Errorf("%d sessions; ended: %v", w.relay.Len(), w.ended)
+	}
+	if j := w.relay.listeners[0].joins; len(j.sources)+len(j.sessions) != 0 {
+		t.Errorf("%d addresses and %d sessions are left", len(j.sources), len(j.sessions))
+	}
+	if _, sessions := w.tickets.Sizes(); sessions != 0 {
+		t.Errorf("%d sessions in the table of joins", sessions)
+	}
+}
+
+// TestEdgeStrangers sends what strangers can send, before and while a client plays. Nothing is passed on or answered.
+func TestEdgeStrangers(t *testing.T) {
+	w := newEdge(t)
+	ticket, other := w.join("a"), w.join("b")
+	stranger, client := playerAddr(9), playerAddr(1)
+	wrong := &joining.Ticket{
+		ServerUfrag: ticket.ServerUfrag, ServerPassword: "another password of 22", ClientUfrag: ticket.ClientUfrag,
+	}
+	unknown := &joining.Ticket{
+		ServerUfrag: ticket.ServerUfrag, ServerPassword: ticket.ServerPassword, ClientUfrag: "else",
+	}
+	valid := w.request(ticket, true)
+	changed := bytes.Clone(valid)
+	changed[len(changed)-1] ^= 1
+	strange := map[string]struct {
+		datagram []byte
+		why      stats.Drop
+	}{
+		"a wrong password":      {w.request(wrong, true), stats.DropUnknownProtocol},
+		"unknown names":         {w.request(unknown, true), stats.DropUnknownProtocol},
+		"a changed fingerprint": {changed, stats.DropMalformed},
+		"a DTLS record":         {edgeRecord, stats.DropUnknownProtocol},
+		"a RakNet datagram":     {[]byte{0x84, 1, 0, 0, 0}, stats.DropUnknownProtocol},
+	}
+	silent := func(when string) {
+		t.Helper()
+		for name, c := range strange {
+			before := w.relay.counters.Drops[c.why]
+			if out := w.hears(stranger, c.datagram); len(out) != 0 || w.relay.counters.Drops[c.why] != before+1 {
+				t.Errorf("%s, %s: %d datagrams leave, dropped %v", when, name, len(out), w.relay.counters.Drops)
+			}
+		}
+	}
+	silent("before")
+	if len(w.hears(client, valid)) != 1 {
+		t.Fatal("the client does not come in")
+	}
+	silent("while a client plays")
+	if out := w.hears(stranger, valid); len(out) != 0 {
+		t.Errorf("a recorded request passes from another address: %v", out)
+	}
+	if out := w.answers(0, edgeRecord); len(out) != 1 || out[0].to != client {
+		t.Errorf("the server's datagram goes to %v", out)
+	}
+	if out := w.hears(client, w.request(other, true)); len(out) != 0 {
+		t.Errorf("one session takes the join of another: %v", out)
+	}
+	w.now = w.now.Add(edgeLimits.Patience)
+	if out := w.hears(playerAddr(2), w.request(other, true)); len(out) != 0 {
+		t.Errorf("a join that is over admits: %v", out)
+	}
+}
+
+// TestEdgeOverLoops lets the kernel choose another loop for a client's second address. Both reach the one session.
+func TestEdgeOverLoops(t *testing.T) {
+	tickets := joining.NewTickets(edgeLimits, nil)
+	handed := new(Handed)
+	var loops []*edgeRelay
+	for i := range 2 {
+		w := &edgeRelay{tickets: tickets, plainRelay: newPlainRelay(t, NetherNet, func(s *Settings) {
+			s.Listeners[0].Joins = tickets
+		})}
+		w.relay.shard, w.relay.handed = shard{i, 2}, handed
+		loops = append(loops, w)
+	}
+	a, b := loops[0], loops[1]
+	ticket := a.join("a")
+	if len(a.hears(playerAddr(1), a.request(ticket, false))) != 1 {
+		t.Fatal("the client does not come in")
+	}
+	for i, datagram := range [][]byte{a.request(ticket, true), edgeRecord} {
+		if out := b.hears(playerAddr(2), datagram); len(out) != 0 {
+			t.Fatalf("the other loop sends %v", out)
+		}
+		a.out = a.out[:0]
+		a.relay.Advance(a.now)
+		if len(a.out) != 1 || !bytes.Equal(a.out[0].bytes, datagram) || a.out[0].to != edgeTarget {
+			t.Fatalf("datagram %d of the second address became %v", i, a.out)
+		}
+	}
+	if out := a.answers(0, edgeRecord); len(out) != 1 || out[0].to != playerAddr(2) {
+		t.Errorf("the server's datagram goes to %v", out)
+	}
+	if b.relay.Len() != 0 {
+		t.Error("the other loop has a session, too")
+	}
+	for i := range maxElsewhere + 2 { // a client with the password can have any number of addresses
+		b.hears(strangerAddr(i), a.request(ticket, false))
+	}
+	if n := len(b.relay.listeners[0].joins.elsewhere); n > maxElsewhere {
+		t.Errorf("%d addresses are remembered", n)
+	}
+	if n := handed.count.Load(); n != maxHanded {
+		t.Errorf("%d datagrams wait for a loop, want %d", n, maxHanded)
+	}
+}
+
+// TestEdgeAllocatesNothing relays DTLS records both ways, and judges strangers' requests.
+func TestEdgeAllocatesNothing(t *testing.T) {
+	w := newEdge(t)
+	ticket := w.join("a")
+	w.hears(playerAddr(1), w.request(ticket, true))
+	w.answers(0, edgeRecord)
+	w.relay.sockets.Sockets = &swallower{relayNode: w.relayNode}
+	unknown := &joining.Ticket{
+		ServerUfrag: ticket.ServerUfrag, ServerPassword: ticket.ServerPassword, ClientUfrag: "else",
+	}
+	junk, listener, up := w.request(unknown, true), w.sockets[listenerAddr], w.sockets[upstreamSocketAddr(0)]
+	record := slices.Clone(edgeRecord)
+	if n := allocs.PerRun(1000, func() {
+		w.relay.Receive(w.now, listener, playerAddr(1), record)
+		w.relay.Receive(w.now, up, edgeTarget, record)
+		w.relay.Receive(w.now, listener, playerAddr(9), junk)
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+// TestEdgeCannotBeTerminated asserts that the protocol says so.
+func TestEdgeCannotBeTerminated(t *testing.T) {
+	if _, _, err := NetherNet.Accept(time.Time{}, playerAddr(1), nil, nil); !errors.Is(err, errAny) {
+		t.Error(err)
+	}
+	if NetherNet.Sniff([]byte{0x84}) || NetherNet.Spec().Name != "nethernet" {
+		t.Error("it takes RakNet")
+	}
+	var _ codec.Protocol = NetherNet
+}
+
+// TestEdgeOutlivesAnUpgrade lets a new Relay take over a session with two addresses, and a join that waits.
+func TestEdgeOutlivesAnUpgrade(t *testing.T) {
+	w := newEdge(t)
+	ticket, later := w.join("a"), w.join("b")
+	w.hears(playerAddr(1), w.request(ticket, true))
+	w.hears(playerAddr(2), w.request(ticket, true))
+	w.answers(0, edgeRecord)
+	w.hears(playerAddr(2), edgeRecord)
+	shared, all := exportAll(w.relay, w.now)
+	next := newEdge(t)
+	next.check = w.check
+	next.sockets[upstreamSocketAddr(0)] = w.sockets[upstreamSocketAddr(0)]
+	importAll(t, next.relay, next.now, shared, all)
+	if out := next.answers(0, edgeRecord); len(out) != 1 || out[0].to != playerAddr(2) {
+		t.Fatalf("the server's datagram became %v", out)
+	}
+	for _, datagram := range [][]byte{edgeRecord, next.request(ticket, true)} {
+		if out := next.hears(playerAddr(1), datagram); len(out) != 1 || out[0].to != edgeTarget {
+			t.Fatalf("the client's datagram became %v", out)
+		}
+	}
+	if out := next.hears(playerAddr(3), next.request(ticket, false)); len(out) != 1 {
+		t.Error("a new address of the client is not let in")
+	}
+	if out := next.hears(playerAddr(4), next.request(later, true)); len(out) != 1 {
+		t.Error("a join that waited is lost")
+	}
+	if waiting, sessions := next.tickets.Sizes(); waiting != 0 || sessions != 2 || next.relay.Len() != 2 {
+		t.Errorf("%d joins wait, %d have sessions, %d sessions", waiting, sessions, next.relay.Len())
+	}
+}
