@@ -91,7 +91,8 @@ func TestFragmentAllocs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for ok := true; ; {
+		for {
+			var ok bool
 			if out, ok = s.Append(out[:0]); !ok {
 				break
 			}

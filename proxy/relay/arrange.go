@@ -15,7 +15,7 @@ import (
 	sessions "tidegate/session"
 )
 
-// NewRelay returns a Relay whose time begins at now. Attach must give each listener its socket.
+// New returns a Relay whose time begins at now. Attach must give each listener its socket.
 func New(s *Settings, o Options, sockets Sockets, now time.Time) *Relay {
 	if o.Pools == nil {
 		o.Pools = new(upstream.Pools)

@@ -255,7 +255,7 @@ func (s *checked) flush(now time.Time, r *Relay) (decided bool) {
 	return decided
 }
 
-func (c *checked) topic() topic {
-	pool := c.checker.upstream
+func (s *checked) topic() topic {
+	pool := s.checker.upstream
 	return topic{transport: pool.Transport, upstream: true, pool: pool.Name}
 }

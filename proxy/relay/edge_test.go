@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"tidegate/codec"
 	"tidegate/codec/nethernet"
 	"tidegate/internal/joining"
 	"tidegate/internal/testkit/allocs"
@@ -258,7 +257,6 @@ func TestEdgeCannotBeTerminated(t *testing.T) {
 	if NetherNet.Sniff([]byte{0x84}) || NetherNet.Spec().Name != "nethernet" {
 		t.Error("it takes RakNet")
 	}
-	var _ codec.Protocol = NetherNet
 }
 
 // TestEdgeOutlivesAnUpgrade lets a new Relay take over a session with two addresses, and a join that waits.

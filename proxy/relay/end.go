@@ -69,14 +69,14 @@ func toClient(why codec.Goodbye, admitted bool) codec.Goodbye {
 
 // expiry returns when a session is given up if its client stays silent. It does not depend on the session's
 // connections.
-func (session *session) expiry(s *Settings) time.Time {
+func (s *session) expiry(settings *Settings) time.Time {
 	switch {
-	case session.isRelayed() && session.life == opening && !session.listens():
-		return session.opened.Add(s.HandshakeTimeout)
-	case !session.isRelayed() && (session.isEnding() || !session.client.up || !session.upstream.up):
-		return session.expires
+	case s.isRelayed() && s.life == opening && !s.listens():
+		return s.opened.Add(settings.HandshakeTimeout)
+	case !s.isRelayed() && (s.isEnding() || !s.client.up || !s.upstream.up):
+		return s.expires
 	}
-	return session.heard.Add(idleOf(session.protocol, s.IdleTimeout))
+	return s.heard.Add(idleOf(s.protocol, settings.IdleTimeout))
 }
 
 // idleOf returns how long a client of a protocol may be silent. A protocol with a longer timeout of its own gets that
@@ -147,12 +147,12 @@ func (s *session) hangUp() {
 }
 
 // forgetEarlier closes the sockets that a session no longer needs.
-func (session *session) forgetEarlier() {
-	if session.earlier == nil {
+func (s *session) forgetEarlier() {
+	if s.earlier == nil {
 		return
 	}
-	for _, s := range session.earlier.sockets {
-		s.Close()
+	for _, socket := range s.earlier.sockets {
+		socket.Close()
 	}
-	session.earlier = nil
+	s.earlier = nil
 }

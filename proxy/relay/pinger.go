@@ -190,4 +190,4 @@ func (p *pinger) publish() {
 	}
 }
 
-func (p *pinged) topic() topic { return topicOf(p.pinger.route, netip.AddrPort{}, 0) }
+func (s *pinged) topic() topic { return topicOf(s.pinger.route, netip.AddrPort{}, 0) }

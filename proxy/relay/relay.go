@@ -77,7 +77,7 @@ type Relay struct {
 // Settings returns the settings in force.
 func (r *Relay) Settings() *Settings { return r.settings }
 
-// RelayOptions are the settings in which a Relay differs from its siblings, its log, and the state that siblings
+// Options are the settings in which a Relay differs from its siblings, its log, and the state that siblings
 // share.
 type Options struct {
 	Shard, Shards int    // index and number of the Relays that share the listeners

@@ -14,7 +14,7 @@ import (
 	sessions "tidegate/session"
 )
 
-// entry is a session in the table of a Relay.
+// Entry is a session in the table of a Relay.
 type Entry = sessions.Entry[session]
 
 // sessionTable has the sessions of a Relay. Get returns sessions that are whole: an imported one is restored before its

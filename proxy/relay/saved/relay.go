@@ -66,6 +66,7 @@ type Route struct {
 	Queue    int             `cbor:"16,keyasint,omitempty"`
 }
 
+// Rule is how often a rule has matched.
 type Rule struct {
 	Kind    string `cbor:"1,keyasint"`
 	Name    string `cbor:"2,keyasint"`

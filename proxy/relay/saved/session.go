@@ -75,6 +75,7 @@ type Path struct {
 	Parked [][]byte        `cbor:"3,keyasint,omitempty"`
 }
 
+// Preamble is a header before datagrams to a server, and which of them have it.
 type Preamble struct {
 	_      struct{} `cbor:",toarray"`
 	Header []byte
@@ -88,6 +89,7 @@ type Meter struct {
 	Network []record.Moment `cbor:"3,keyasint,omitempty"`
 }
 
+// Traffic counts messages, or datagrams if the session is relayed.
 type Traffic struct {
 	_        struct{} `cbor:",toarray"`
 	Messages uint64
@@ -119,6 +121,7 @@ type Terminated struct {
 	Place        int             `cbor:"21,keyasint,omitempty"` // in the line of its upstream, from 1; 0: none
 }
 
+// Side is one of a terminated session's two connections.
 type Side struct {
 	Conn     []byte         `cbor:"1,keyasint,omitempty"` // its record; none: no connection
 	Up       bool           `cbor:"2,keyasint,omitempty"`
@@ -127,12 +130,14 @@ type Side struct {
 	Sender   bridge.Saved   `cbor:"5,keyasint,omitempty"`
 }
 
+// Earlier are the session's earlier sockets to its server.
 type Earlier struct {
 	Sockets  int       `cbor:"1,keyasint,omitempty"`
 	Preamble *Preamble `cbor:"2,keyasint,omitempty"`
 	Back     bool      `cbor:"3,keyasint,omitempty"`
 }
 
+// Hello is what the client has said of itself, for every server that is dialled.
 type Hello struct {
 	Data     []byte `cbor:"1,keyasint,omitempty"`
 	Pad      uint8  `cbor:"2,keyasint,omitempty"`
@@ -140,6 +145,7 @@ type Hello struct {
 	Version  uint8  `cbor:"4,keyasint,omitempty"`
 }
 
+// Hold is the state of a session between two servers.
 type Hold struct {
 	Since  record.Moment         `cbor:"1,keyasint"`
 	Until  record.Moment         `cbor:"2,keyasint"`
@@ -152,6 +158,7 @@ type Hold struct {
 	Heard  record.Moment         `cbor:"9,keyasint,omitempty"`
 }
 
+// Trust is what the client has proved of its address.
 type Trust struct {
 	Proof    codec.Proof   `cbor:"1,keyasint,omitempty"`
 	Answered bool          `cbor:"2,keyasint,omitempty"`
