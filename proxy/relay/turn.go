@@ -35,6 +35,7 @@ func (r *Relay) Advance(now time.Time) {
 			continue
 		}
 		due := s.dueSides(now)
+		due |= s.reflect(now) // before a connection decides whether it shows a sign of life
 		if due.has(clientSide) && s.client.Live() {
 			r.backlog.Excuse(now, s.client.Conn)
 			r.ways.excuse(now, s)
