@@ -23,5 +23,13 @@ func (s *Server) Why(ctx context.Context, a netip.Addr) (relay.Why, error) {
 		}
 		all.Add(&one)
 	}
+	s.mu.Lock()
+	listeners := s.settings.Listeners
+	s.mu.Unlock()
+	for i := range listeners {
+		if joins := listeners[i].Joins; joins != nil {
+			all.Joins = append(all.Joins, joins.Joins(a.Unmap())...)
+		}
+	}
 	return all, nil
 }

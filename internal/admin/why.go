@@ -26,7 +26,8 @@ type Why struct {
 	Rules    []WhyRule  `json:"rules"`             // one per listener
 	Limits   []WhyLimit `json:"limits"`            // exhausted limits
 	Sessions []Session  `json:"sessions"`
-	Drops    []WhyDrop  `json:"drops"` // last drops, oldest first
+	Drops    []WhyDrop  `json:"drops"`           // last drops, oldest first
+	Joins    []string   `json:"joins,omitempty"` // of NetherNet clients: how far each came
 }
 
 // WhyBan is the JSON of a ban.
@@ -99,6 +100,9 @@ func Explain(of *relay.Why) Why {
 	w.Limits = limitsOf(of.Limits)
 	for i := range of.Sessions[:min(len(of.Sessions), maxWhySessions)] {
 		w.Sessions = append(w.Sessions, sessionOf(&of.Sessions[i]))
+	}
+	for _, j := range of.Joins {
+		w.Joins = append(w.Joins, j.String())
 	}
 	for i := range of.Drops {
 		w.Drops = append(w.Drops, dropOf(&of.Drops[i]))

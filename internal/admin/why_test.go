@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"testing"
 
+	"tidegate/internal/joining"
 	"tidegate/proxy/relay"
 	"tidegate/ratelimit"
 )
@@ -58,5 +59,16 @@ func TestWhyWantsAnAddress(t *testing.T) {
 		if got := newFake("").ask("GET", path, "").Code; got != 400 {
 			t.Errorf("%s: %d, want 400", path, got)
 		}
+	}
+}
+
+// TestWhyTellsJoins lists how far the joins of an address came.
+func TestWhyTellsJoins(t *testing.T) {
+	client := netip.MustParseAddr("192.0.2.1")
+	w := Explain(&relay.Why{Address: client, Joins: []joining.Join{{
+		Client: client, Server: netip.MustParseAddrPort("10.0.0.5:19132"), Stage: joining.Refused, Reason: "code 37",
+	}}})
+	if len(w.Joins) != 1 || w.Joins[0] != "10.0.0.5:19132 refused 192.0.2.1: code 37" {
+		t.Errorf("%q", w.Joins)
 	}
 }

@@ -153,6 +153,9 @@ func printWhy(w io.Writer, y *admin.Why) {
 		s := &y.Sessions[i]
 		fmt.Fprintf(w, "  session  %s at %s, %s, on %s\n", s.ID, s.Listener, s.State, s.Server.Address)
 	}
+	for _, join := range y.Joins {
+		fmt.Fprintf(w, "  join     %s\n", printable(join))
+	}
 	printDrops(w, y.Drops)
 	if !y.Running {
 		fmt.Fprintln(w, "No proxy is running: this answer comes from the configuration and its files.")

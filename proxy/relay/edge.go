@@ -34,6 +34,7 @@ func (edgeProtocol) Sniff(datagram []byte) bool { return nethernet.KindOf(datagr
 var (
 	errNoJoin    = errors.New("no join has these names: it is over, or the client has not joined over HTTP")
 	errIntegrity = errors.New("the integrity is not made with the server's password")
+	errOtherJoin = errors.New("the address belongs to the session of another join")
 	errNoSource  = errors.New("the address has not shown that it is the client's")
 )
 
@@ -64,7 +65,8 @@ func newJoinTable(table *joining.Tickets, so *joinTable) *joinTable {
 type edge struct {
 	ticket  *joining.Ticket
 	sources nethernet.Sources
-	known   []netip.AddrPort // in joins.sources
+	known   []netip.AddrPort // in joinTable.sources
+	closes  bool             // the client's last datagram seems to close the connection
 }
 
 // verify reads a request, and finds the join whose password it was made with.
@@ -172,15 +174,36 @@ func (r *Relay) fromEdge(now time.Time, e *Entry, sock netio.Socket, from netip.
 	if !r.drops.passes(now, l, from, len(datagram), r.guard.MayRelay(now, &s.meter, len(datagram))) {
 		return
 	}
-	if err := l.joins.admit(now, e, from, datagram); err != nil {
+	err := l.joins.admit(now, e, from, datagram)
+	if errors.Is(err, errOtherJoin) && now.Sub(s.heard) >= edgeQuiet {
+		r.endRelayed(now, e, stats.ByClient, codec.Closed)
+		if entry := l.entryOf(NetherNet); entry != nil {
+			r.openEdge(now, l, entry, sock, from, datagram)
+		}
+		return
+	}
+	if err != nil {
 		r.drops.add(now, dropped{edgeDrop(err), l, from, len(datagram), err})
 		return
 	}
 	if g.sources.Active() == from {
 		s.face = sock
 	}
+	if closes := nethernet.MayClose(datagram); closes != g.closes {
+		g.closes = closes
+		r.table.Schedule(e, now, now.Add(edgeClose))
+	}
 	r.passUp(now, e, datagram)
 }
+
+const (
+	// edgeQuiet is how long a session must be silent before another join of its address ends it. A client checks its
+	// path at least every 6.5 s, so a forger with a join of its own ends no living session.
+	edgeQuiet = 7 * time.Second
+	// edgeClose is how long a session may be silent after its client seems to have closed it. The word for that is
+	// encrypted, so it is a hint.
+	edgeClose = 5 * time.Second
+)
 
 // admit says why a datagram is not the session's client's, or nil. A new address becomes the client's by a request that
 // the password has made.
@@ -203,7 +226,7 @@ func (j *joinTable) admit(now time.Time, e *Entry, from netip.AddrPort, datagram
 	case err != nil:
 		return err
 	case t != g.ticket:
-		return errNoJoin
+		return errOtherJoin
 	}
 	if err := g.sources.Request(now, from, b); err != nil {
 		return err
@@ -356,6 +379,8 @@ func (r *Relay) takeHanded(now time.Time) {
 			r.fromEdge(now, e, home, d.Client, d.Bytes)
 		} else if entry := l.entryOf(NetherNet); entry != nil && nethernet.IsSTUN(d.Bytes) {
 			r.openEdge(now, l, entry, home, d.Client, d.Bytes)
+		} else {
+			r.drops.add(now, dropped{stats.DropUnknownProtocol, l, d.Client, len(d.Bytes), errNoSource})
 		}
 		// The loop that received it has counted the datagram.
 	}

@@ -184,6 +184,41 @@ func TestEdgeStrangers(t *testing.T) {
 	}
 }
 
+// TestEdgeComesAgain joins once more from the address of a session. It gets in when the session has been silent for so
+// long that it cannot live. A client that seems to have closed its connection is soon gone.
+func TestEdgeComesAgain(t *testing.T) {
+	w := newEdge(t)
+	first, client := w.join("a"), playerAddr(1)
+	w.hears(client, w.request(first, true))
+	w.answers(0, edgeRecord)
+	w.hears(client, edgeRecord)
+	second := w.join("b")
+	w.wait(edgeQuiet - time.Millisecond)
+	if out := w.hears(client, w.request(second, true)); len(out) != 0 {
+		t.Errorf("a living session is replaced: %v", out)
+	}
+	w.wait(time.Millisecond)
+	if out := w.hears(client, w.request(second, true)); len(out) != 1 || out[0].from != upstreamSocketAddr(1) {
+		t.Fatalf("the second join sends %v", out)
+	}
+	if w.relay.Len() != 1 || len(w.ended) != 1 {
+		t.Errorf("%d sessions, %d joins are over", w.relay.Len(), len(w.ended))
+	}
+	w.answers(1, edgeRecord)
+	w.hears(client, append([]byte{21}, edgeRecord[1:]...))
+	w.hears(client, edgeRecord) // it was no close
+	w.wait(edgeClose + time.Second)
+	if w.relay.Len() != 1 {
+		t.Fatal("a living session has ended")
+	}
+	w.hears(client, append([]byte{21}, edgeRecord[1:]...))
+	w.wait(edgeClose)
+	w.wait(time.Second)
+	if w.relay.Len() != 0 {
+		t.Error("the session does not end after its close")
+	}
+}
+
 // TestEdgeOverLoops lets the kernel choose another loop for a client's second address. Both reach the one session.
 func TestEdgeOverLoops(t *testing.T) {
 	tickets := joining.NewTickets(edgeLimits, nil)

@@ -75,6 +75,8 @@ func (s *session) expiry(settings *Settings) time.Time {
 		return s.opened.Add(settings.HandshakeTimeout)
 	case !s.isRelayed() && (s.isEnding() || !s.client.up || !s.upstream.up):
 		return s.expires
+	case s.edge != nil && s.edge.closes:
+		return s.heard.Add(edgeClose)
 	}
 	return s.heard.Add(idleOf(s.protocol, settings.IdleTimeout))
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tidegate/internal/filter"
+	"tidegate/internal/joining"
 	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
 	sessions "tidegate/session"
@@ -20,6 +21,7 @@ type Why struct {
 	Limits   []LimitWhy     // limits that its next datagram would break
 	Sessions []Session
 	Drops    []stats.RecentDrop // oldest first
+	Joins    []joining.Join     // of NetherNet clients at the address
 }
 
 // SourceWhy is the judgement of the rules about sources on an address at a listener.
