@@ -34,8 +34,7 @@ func (r *Relay) Advance(now time.Time) {
 			r.expireRelayed(now, e)
 			continue
 		}
-		due := s.dueSides(now)
-		due |= s.reflect(now) // before a connection decides whether it shows a sign of life
+		due := s.dueSides(now) | s.reflect(now) // before a connection decides whether it shows a sign of life
 		if due.has(clientSide) && s.client.Live() {
 			r.backlog.Excuse(now, s.client.Conn)
 			r.ways.excuse(now, s)
