@@ -52,6 +52,7 @@
 //   - sample.go, drops.go, journal.go, loglimiter.go: figures, drops, and log lines
 //   - save.go, save_relay.go: the fields of a session's record, and of a Relay's
 //   - session.go, path.go, line.go, fifo.go: a session, and its way to a server at the pace that the server accepts
+//   - joins.go: the joins and addresses of NetherNet's clients
 //   - trusted_proxy.go, identity.go, serial.go, hold.go: what sessions refer to
 //   - listener.go, known.go, players.go: listeners, clients that are no strangers, and clients at other nodes
 //   - outlet.go, tap.go, watch.go: sent datagrams, their copies, and counts of messages for an operator

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/codec/nethernet"
 	"tidegate/internal/enum"
 )
 
@@ -51,3 +52,17 @@ var modeNames = []string{"terminate", "relay"}
 
 // UnmarshalText reads a mode's name.
 func (m *Mode) UnmarshalText(text []byte) error { return enum.Parse(modeNames, text, m) }
+
+// NetherNet stands for NetherNet's clients on a route in ModeRelay. A client joins over HTTP first. Its first datagram
+// names the join, and proves with the server's password that the client has got the answer. It cannot be terminated.
+var NetherNet codec.Protocol = edgeProtocol{}
+
+// edgeProtocol is as opaque as Any, except for the first datagram.
+type edgeProtocol struct{ anything }
+
+// edgeSpec says how long a client may be silent: it checks its path every few seconds, and gives up after 30 s.
+var edgeSpec = codec.Spec{Name: "nethernet", Closed: true, IdleTimeout: 30 * time.Second}
+
+func (edgeProtocol) Spec() *codec.Spec { return &edgeSpec }
+
+func (edgeProtocol) Sniff(datagram []byte) bool { return nethernet.KindOf(datagram) == nethernet.STUN }

@@ -1,0 +1,215 @@
+package relay
+
+import (
+	"errors"
+	"net/netip"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"tidegate/codec"
+	"tidegate/codec/nethernet"
+	"tidegate/internal/joining"
+	"tidegate/internal/stray"
+	"tidegate/proxy/relay/saved"
+)
+
+// Notes of drops at an edge.
+var (
+	errNoJoin    = errors.New("no join has these names: it is over, or the client has not joined over HTTP")
+	errIntegrity = errors.New("the integrity is not made with the server's password")
+	errOtherJoin = errors.New("the address belongs to the session of another join")
+	errNoSource  = errors.New("the address has not shown that it is the client's")
+)
+
+const (
+	// edgeQuiet is how long a session must be silent before another join of its address ends it. A client checks its
+	// path at least every 6.5 s, so a forger with a join of its own ends no living session.
+	edgeQuiet = 7 * time.Second
+	// edgeClose is how long a session may be silent after its client seems to have closed it. The word for that is
+	// encrypted, so it is a hint.
+	edgeClose = 5 * time.Second
+)
+
+// joinTable has the joins of a listener's NetherNet clients, and the sessions that came of them.
+type joinTable struct {
+	table     *joining.Tickets
+	sessions  map[*joining.Ticket]*Entry
+	sources   map[netip.AddrPort]*Entry // all addresses of the clients here
+	elsewhere map[netip.AddrPort]int    // loops of addresses whose sessions are there
+	integrity *nethernet.Integrity
+	binding   nethernet.Binding // of the present datagram
+}
+
+// maxElsewhere bounds the addresses that a loop knows of other loops' sessions. They are learned again within seconds.
+const maxElsewhere = 4096
+
+func newJoinTable(table *joining.Tickets, so *joinTable) *joinTable {
+	if table == nil || so != nil && so.table == table {
+		return so // sessions of a listener that takes no more joins play on
+	}
+	return &joinTable{
+		table: table, sessions: make(map[*joining.Ticket]*Entry), sources: make(map[netip.AddrPort]*Entry),
+		elsewhere: make(map[netip.AddrPort]int), integrity: nethernet.NewIntegrity(),
+	}
+}
+
+// edge is the state of a NetherNet client's session.
+type edge struct {
+	ticket  *joining.Ticket
+	sources nethernet.Sources
+	known   []netip.AddrPort // in joinTable.sources
+	closes  bool             // the client's last datagram seems to close the connection
+}
+
+// verify reads a request, and finds the join whose password it was made with.
+func (j *joinTable) verify(now time.Time, datagram []byte) (*joining.Ticket, error) {
+	b := &j.binding
+	if err := b.Parse(datagram); err != nil {
+		return nil, err
+	}
+	if b.Class != nethernet.Request || !b.IsWhole() {
+		return nil, codec.ErrMalformed
+	}
+	t := j.table.Find(now, b.Username)
+	switch {
+	case t == nil:
+		return nil, errNoJoin
+	case !j.integrity.Verify(b, t.ServerPassword):
+		return nil, errIntegrity
+	}
+	return t, nil
+}
+
+// admit says why a datagram is not the session's client's, or nil. A new address becomes the client's by a request that
+// the password has made.
+func (j *joinTable) admit(now time.Time, e *Entry, from netip.AddrPort, datagram []byte) error {
+	g := e.Value.edge
+	if j.sources[from] == e && !nethernet.IsSTUN(datagram) {
+		g.sources.Heard(now, from, datagram)
+		return nil
+	}
+	b := &j.binding
+	isRequest := b.Parse(datagram) == nil && b.Class == nethernet.Request
+	if !isRequest {
+		if j.sources[from] != e || !g.sources.Heard(now, from, datagram) {
+			return errNoSource
+		}
+		return nil // a response to the server's own check
+	}
+	t, err := j.verify(now, datagram)
+	switch {
+	case err != nil:
+		return err
+	case t != g.ticket:
+		return errOtherJoin
+	}
+	if err := g.sources.Request(now, from, b); err != nil {
+		return err
+	}
+	if j.sources[from] != e {
+		for _, at := range g.known {
+			delete(j.sources, at)
+		}
+		g.known = g.sources.Append(g.known[:0])
+		for _, at := range g.known {
+			j.sources[at] = e
+		}
+	}
+	return nil
+}
+
+// forget ends the join of a session that has ended.
+func (j *joinTable) forget(now time.Time, g *edge) {
+	for _, at := range g.known {
+		delete(j.sources, at)
+	}
+	delete(j.sessions, g.ticket)
+	j.table.End(now, g.ticket, "the session is over")
+}
+
+// withdraw takes a session out that another process goes on with.
+func (j *joinTable) withdraw(g *edge) {
+	for _, at := range g.known {
+		delete(j.sources, at)
+	}
+	delete(j.sessions, g.ticket)
+	j.table.Withdraw(g.ticket)
+}
+
+// waiting returns the records of the joins whose players have not come.
+func (j *joinTable) waiting(now time.Time) []joining.SavedTicket {
+	return slices.DeleteFunc(j.table.Save(now), func(v joining.SavedTicket) bool { return v.Admitted != 0 })
+}
+
+func saveEdge(now time.Time, s *session) *saved.Edge {
+	g := s.edge
+	return &saved.Edge{Ticket: s.listener.joins.table.SaveOne(now, g.ticket), Sources: g.sources.Append(nil)}
+}
+
+// restoreEdge gives a session its join and its client's addresses again.
+func restoreEdge(now time.Time, e *Entry, v *saved.Edge) {
+	s := &e.Value
+	j := s.listener.joins
+	g := &edge{ticket: j.table.RestoreOne(now, &v.Ticket), sources: nethernet.RestoreSources(s.heard, v.Sources)}
+	s.edge, j.sessions[g.ticket] = g, e
+	g.known = g.sources.Append(nil)
+	for _, at := range g.known {
+		j.sources[at] = e
+	}
+}
+
+// find returns the session that an address belongs to, or nil.
+func (l *listener) find(from netip.AddrPort) *Entry {
+	if l.joins == nil {
+		return nil
+	}
+	return l.joins.sources[from]
+}
+
+// isElsewhere reports whether another loop has the session of an address.
+func (l *listener) isElsewhere(from netip.AddrPort) bool {
+	if l.joins == nil {
+		return false
+	}
+	_, ok := l.joins.elsewhere[from]
+	return ok
+}
+
+// Handed are datagrams that one loop hands over to another, which has their session. A NetherNet client sends from
+// several addresses, and the kernel chooses a loop for each. It is safe for concurrent use.
+type Handed struct {
+	count atomic.Int32 // so that loops need no lock
+	mu    sync.Mutex
+	bags  map[int][]stray.Datagram // by loop
+}
+
+// maxHanded bounds the datagrams that wait for a loop. It takes them in its next turn.
+const maxHanded = 1024
+
+func (h *Handed) put(loop int, d stray.Datagram) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.bags == nil {
+		h.bags = make(map[int][]stray.Datagram)
+	}
+	if len(h.bags[loop]) >= maxHanded {
+		return false
+	}
+	h.bags[loop] = append(h.bags[loop], d)
+	h.count.Add(1)
+	return true
+}
+
+func (h *Handed) take(loop int) []stray.Datagram {
+	if h.count.Load() == 0 {
+		return nil
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	all := h.bags[loop]
+	delete(h.bags, loop)
+	h.count.Add(-int32(len(all)))
+	return all
+}
