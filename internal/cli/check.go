@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -70,7 +71,8 @@ func check(c *cli.Context) error {
 		out.Text = explain(ruled)
 	}
 	if !c.Bool("quiet") {
-		out.Text += explainClusters(settled) + explainRecord(&settled.Record) + explainFleet(&settled.Fleet)
+		out.Text += explainJoins(settled) + explainClusters(settled)
+		out.Text += explainRecord(&settled.Record) + explainFleet(&settled.Fleet)
 	}
 	if c.Bool("explain") {
 		out.Text += explainKernel(settled, ruled)
@@ -170,6 +172,26 @@ func explain(s *relay.Settings) string {
 			explainWay(&text, "client to upstream", p, u.Protocol, l.Route)
 			explainWay(&text, "upstream to client", u.Protocol, p, l.Route)
 		}
+	}
+	return text.String()
+}
+
+// explainJoins describes where NetherNet clients join, and what they are told.
+func explainJoins(c *config.Config) string {
+	var text strings.Builder
+	for i := range c.Listeners {
+		l := &c.Listeners[i]
+		if !slices.Contains(l.Protocols, setup.Edge) {
+			continue
+		}
+		scheme, told := "HTTP", "the address that they have reached"
+		if l.TLSCertificate != "" {
+			scheme = "HTTPS and HTTP"
+		}
+		if len(l.PublicAddresses) > 0 {
+			told = fmt.Sprint(l.PublicAddresses)
+		}
+		fmt.Fprintf(&text, "%s: NetherNet clients join by %s at TCP %s, and are told %s\n", l.Name, scheme, l.Address, told)
 	}
 	return text.String()
 }

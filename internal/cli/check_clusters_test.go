@@ -1,10 +1,27 @@
 package cli
 
 import (
+	"net/netip"
 	"testing"
 
 	"tidegate/internal/config"
 )
+
+// TestCheckTellsJoins says where NetherNet clients join, and which addresses they are told.
+func TestCheckTellsJoins(t *testing.T) {
+	address := config.AddressOf(netip.MustParseAddrPort("0.0.0.0:19132"))
+	c := &config.Config{Listeners: []config.Listener{
+		{Name: "old", Protocols: []string{"bedrock"}, Address: address},
+		{Name: "new", Protocols: []string{"bedrock", "nethernet"}, Address: address},
+		{Name: "far", Protocols: []string{"nethernet"}, Address: address, TLSCertificate: "x.pem",
+			PublicAddresses: []config.IP{"203.0.113.9", "2001:db8::9"}},
+	}}
+	want := "new: NetherNet clients join by HTTP at TCP 0.0.0.0:19132, and are told the address that they have reached\n" +
+		"far: NetherNet clients join by HTTPS and HTTP at TCP 0.0.0.0:19132, and are told [203.0.113.9 2001:db8::9]\n"
+	if got := explainJoins(c); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
 
 func TestCheckExplainsClusters(t *testing.T) {
 	c := &config.Config{Upstreams: []config.Upstream{

@@ -17,6 +17,7 @@ import (
 
 	"tidegate/internal/config"
 	"tidegate/internal/joining"
+	"tidegate/internal/setup"
 	"tidegate/internal/signalling"
 	"tidegate/proxy"
 	"tidegate/proxy/relay"
@@ -156,7 +157,7 @@ func (s *joinServers) start(l *relay.Listener, at netip.AddrPort, c *config.Conf
 	one.stop = stop
 	for i := range c.Listeners {
 		if set := &c.Listeners[i]; set.Name == l.Name && set.TLSCertificate != "" {
-			certificate, err := signalling.LoadCertificate(set.TLSCertificate, set.TLSKey)
+			certificate, err := setup.Certificate(c, set)
 			if err != nil {
 				stop()
 				return nil, err

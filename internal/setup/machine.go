@@ -6,6 +6,7 @@ import (
 
 	"tidegate/internal/config"
 	"tidegate/internal/netio"
+	"tidegate/internal/signalling"
 )
 
 // CheckMachine returns an error with every source_prefix and transparent upstream that does not work on this machine.
@@ -19,7 +20,21 @@ func CheckMachine(c *config.Config) error {
 			errs = append(errs, fmt.Errorf("upstream %s: source_prefix: %w", u.Name, err))
 		}
 	}
+	for i := range c.Listeners {
+		l := &c.Listeners[i]
+		if l.TLSCertificate == "" {
+			continue
+		}
+		if _, err := Certificate(c, l); err != nil {
+			errs = append(errs, fmt.Errorf("listener %s: tls_certificate: %w", l.Name, err))
+		}
+	}
 	return errors.Join(append(errs, checkTransparent(c))...)
+}
+
+// Certificate reads the certificate with which a listener serves NetherNet's joins.
+func Certificate(c *config.Config, l *config.Listener) (*signalling.Certificate, error) {
+	return signalling.LoadCertificate(c.Path(l.TLSCertificate), c.Path(l.TLSKey))
 }
 
 // spareFiles are the descriptors that the process needs beside those of its sessions.

@@ -3,6 +3,7 @@ package setup
 import (
 	"fmt"
 	"net/netip"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -158,5 +159,15 @@ func TestEveryWordIsParsed(t *testing.T) {
 func TestMissingWordIsZero(t *testing.T) {
 	if got := parseWord[bridge.Ordered](config.Ordered("")); got != bridge.OrderedUnset {
 		t.Errorf("%d", got)
+	}
+}
+
+// TestBadCertificate refuses a certificate that cannot be used, before a reload or a start.
+func TestBadCertificate(t *testing.T) {
+	c := &config.Config{Listeners: []config.Listener{{
+		Name: "bedrock", TLSCertificate: filepath.Join(t.TempDir(), "missing.pem"), TLSKey: "key.pem",
+	}}}
+	if err := CheckMachine(c); err == nil || !strings.Contains(err.Error(), "listener bedrock: tls_certificate: read") {
+		t.Error(err)
 	}
 }
