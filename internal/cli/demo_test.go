@@ -128,8 +128,8 @@ func TestDemoList(t *testing.T) {
 
 // TestDemoKnowsEveryProtocol compares the demo's protocols with those of the configuration.
 func TestDemoKnowsEveryProtocol(t *testing.T) {
-	for name := range setup.Traits() {
-		if name == setup.Opaque || demo.Absent[name] != "" { // the demo could only relay the first
+	for name, traits := range setup.Traits() {
+		if traits.Opaque || demo.Absent[name] != "" { // the demo could only relay the first
 			continue
 		}
 		if _, err := demo.NewPair(name, name); err != nil {
