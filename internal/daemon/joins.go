@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -41,6 +42,7 @@ type joinServers struct {
 // joinServer is the HTTP side of one listener.
 type joinServer struct {
 	terms atomic.Pointer[joinTerms]
+	files [2]string // of the certificate and its key
 	stop  func()
 }
 
@@ -98,6 +100,10 @@ func (s *joinServers) follow(settings *relay.Settings, addrs []netip.AddrPort, c
 			continue
 		}
 		stays[l.Addr] = true
+		if one := s.open[l.Addr]; one != nil && one.files != filesOf(l, c) {
+			one.stop()
+			delete(s.open, l.Addr)
+		}
 		if s.open[l.Addr] == nil {
 			one, err := s.start(l, addrs[i], c)
 			if err != nil {
@@ -122,17 +128,27 @@ func (s *joinServers) follow(settings *relay.Settings, addrs []netip.AddrPort, c
 	}
 }
 
+// set returns the configuration of a listener, which has the name of all its ports.
+func set(l *relay.Listener, c *config.Config) *config.Listener {
+	i := slices.IndexFunc(c.Listeners, func(one config.Listener) bool { return one.Name == l.Name })
+	if i < 0 {
+		return new(config.Listener) // removed, with sessions of a predecessor
+	}
+	return &c.Listeners[i]
+}
+
+func filesOf(l *relay.Listener, c *config.Config) [2]string {
+	return [2]string{set(l, c).TLSCertificate, set(l, c).TLSKey}
+}
+
 func termsOf(l *relay.Listener, at netip.AddrPort, c *config.Config) *joinTerms {
 	t := &joinTerms{upstream: l.Route.Upstream.Name, port: at.Port()}
-	for i := range c.Listeners {
-		if c.Listeners[i].Name == l.Name {
-			for _, public := range c.Listeners[i].PublicAddresses {
-				t.public = append(t.public, public.Addr())
-			}
-		}
+	for _, public := range set(l, c).PublicAddresses {
+		t.public = append(t.public, public.Addr())
 	}
 	for i := range c.Upstreams {
-		if c.Upstreams[i].Name == l.Route.Upstream.Name {
+		name := c.Upstreams[i].Name // of the first port; the names of others have their port after it
+		if t.upstream == name || strings.HasPrefix(t.upstream, name+":") {
 			t.behind = c.Upstreams[i].NAT
 		}
 	}
@@ -141,7 +157,7 @@ func termsOf(l *relay.Listener, at netip.AddrPort, c *config.Config) *joinTerms 
 
 // start opens the HTTP server of a listener.
 func (s *joinServers) start(l *relay.Listener, at netip.AddrPort, c *config.Config) (*joinServer, error) {
-	one := new(joinServer)
+	one := &joinServer{files: filesOf(l, c)}
 	one.terms.Store(termsOf(l, at, c))
 	o := signalling.Options{
 		Tickets: l.Joins, Route: l.Route.Name, Seed: rand.Uint64(), Draining: s.drains.Load,
@@ -155,20 +171,18 @@ func (s *joinServers) start(l *relay.Listener, at netip.AddrPort, c *config.Conf
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	one.stop = stop
-	for i := range c.Listeners {
-		if set := &c.Listeners[i]; set.Name == l.Name && set.TLSCertificate != "" {
-			certificate, err := setup.Certificate(c, set)
-			if err != nil {
-				stop()
-				return nil, err
-			}
-			o.Certificate = certificate.Get
-			s.all.Go(func() {
-				_ = certificate.Watch(ctx, func(err error) {
-					s.log.Info().AnErr("error", err).Str("file", set.TLSCertificate).Msg("certificate read again")
-				})
-			})
+	if one.files[0] != "" {
+		certificate, err := setup.Certificate(c, set(l, c))
+		if err != nil {
+			stop()
+			return nil, err
 		}
+		o.Certificate = certificate.Get
+		s.all.Go(func() {
+			_ = certificate.Watch(ctx, func(err error) {
+				s.log.Info().AnErr("error", err).Str("file", one.files[0]).Msg("certificate read again")
+			})
+		})
 	}
 	raw, err := listenForJoins(at)
 	if err != nil {

@@ -1,0 +1,82 @@
+package daemon
+
+import (
+	"net"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"tidegate/codec"
+	"tidegate/internal/config"
+	"tidegate/internal/testkit/await"
+	"tidegate/internal/testkit/freeport"
+	"tidegate/proxy/relay"
+	"tidegate/ratelimit"
+)
+
+// TestJoinServersFollow opens and closes the TCP ports of joins with the listeners, and keeps a listener's joins over
+// reloads.
+func TestJoinServersFollow(t *testing.T) {
+	at, err := freeport.Find(netip.MustParseAddr("127.0.0.1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newJoinServers(zerolog.Nop())
+	s.bans = ratelimit.NewBans(ratelimit.Terms{})
+	t.Cleanup(s.close)
+	settings := func(protocols ...codec.Protocol) *relay.Settings {
+		route := &relay.Route{Name: "bedrock", Upstream: &relay.Upstream{Name: "bedrock:19133"}}
+		all := &relay.Settings{Listeners: []relay.Listener{{
+			Name: "bedrock", Addr: at, Route: route, Protocols: protocols,
+		}}}
+		s.prepare(all)
+		return all
+	}
+	c := &config.Config{
+		Listeners: []config.Listener{{Name: "bedrock"}}, Upstreams: []config.Upstream{{Name: "bedrock", NAT: true}},
+	}
+	isOpen := func() bool {
+		conn, err := net.DialTimeout("tcp", at.String(), time.Second)
+		if err == nil {
+			_ = conn.Close()
+		}
+		return err == nil
+	}
+	first := settings(relay.NetherNet)
+	s.follow(first, []netip.AddrPort{at}, c)
+	if !isOpen() {
+		t.Fatal("joins are not served")
+	}
+	terms := s.open[at].terms.Load()
+	local := netip.MustParseAddr("::ffff:192.0.2.7")
+	if got := terms.candidates(local); !terms.behind || !slices.Equal(got, []netip.AddrPort{
+		netip.AddrPortFrom(netip.MustParseAddr("192.0.2.7"), at.Port()),
+	}) {
+		t.Errorf("candidates %v, behind NAT %v", got, terms.behind)
+	}
+	c.Listeners[0].PublicAddresses = []config.IP{"203.0.113.9", "2001:db8::9"}
+	again := settings(relay.NetherNet)
+	s.follow(again, []netip.AddrPort{at}, c)
+	if first.Listeners[0].Joins != again.Listeners[0].Joins {
+		t.Error("a reload loses the joins")
+	}
+	if got := s.open[at].terms.Load().candidates(local); len(got) != 2 || got[1].Addr().String() != "2001:db8::9" {
+		t.Errorf("candidates %v", got)
+	}
+	c.Listeners[0].TLSCertificate, c.Listeners[0].TLSKey = "missing.pem", "missing.key"
+	s.follow(settings(relay.NetherNet), []netip.AddrPort{at}, c)
+	await.Until(t, "joins without the certificate are closed", func() bool { return !isOpen() })
+	c.Listeners[0].TLSCertificate, c.Listeners[0].TLSKey = "", ""
+	s.follow(settings(relay.NetherNet), []netip.AddrPort{at}, c)
+	if !isOpen() {
+		t.Error("joins are not served again")
+	}
+	s.follow(settings(relay.Any), []netip.AddrPort{at}, c)
+	await.Until(t, "joins of a removed protocol are closed", func() bool { return !isOpen() })
+	if len(s.tables) != 0 {
+		t.Error("a table without joins is kept")
+	}
+}
