@@ -17,6 +17,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"tidegate/internal/config"
+	"tidegate/internal/filter"
 	"tidegate/internal/joining"
 	"tidegate/internal/setup"
 	"tidegate/internal/signalling"
@@ -31,6 +32,7 @@ type joinServers struct {
 	log    zerolog.Logger
 	server *proxy.Server
 	bans   *ratelimit.Bans
+	rules  atomic.Pointer[filter.Set] // about sources
 	drains atomic.Bool
 	all    sync.WaitGroup
 
@@ -91,6 +93,7 @@ func (s *joinServers) ended(j joining.Join) {
 
 // follow opens and closes the HTTP servers, by the settings in force. addrs are the listeners' addresses.
 func (s *joinServers) follow(settings *relay.Settings, addrs []netip.AddrPort, c *config.Config) {
+	s.rules.Store(settings.Filter)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	stays := make(map[netip.AddrPort]bool)
@@ -161,7 +164,7 @@ func (s *joinServers) start(l *relay.Listener, at netip.AddrPort, c *config.Conf
 	one.terms.Store(termsOf(l, at, c))
 	o := signalling.Options{
 		Tickets: l.Joins, Route: l.Route.Name, Seed: rand.Uint64(), Draining: s.drains.Load,
-		Allows: func(a netip.Addr) bool { return s.bans.Find(time.Now(), a) == nil },
+		Allows: func(a netip.Addr) bool { return s.allows(l.Name, a) },
 		Pick: func(_ time.Time, client netip.Addr) (signalling.Backend, error) {
 			terms := one.terms.Load()
 			addr, err := s.server.Choose(terms.upstream, client)
@@ -208,6 +211,11 @@ func listenForJoins(at netip.AddrPort) (l *net.TCPListener, err error) {
 			return l, err
 		}
 	}
+}
+
+// allows reports whether no ban and no rule about sources keeps an address out.
+func (s *joinServers) allows(listener string, a netip.Addr) bool {
+	return s.bans.Find(time.Now(), a) == nil && s.rules.Load().Source(listener, a).Verdict < ratelimit.Drop
 }
 
 // candidates are the addresses that clients are told: the public ones, or the one that the client has reached.

@@ -11,6 +11,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/internal/config"
+	"tidegate/internal/filter"
 	"tidegate/internal/testkit/await"
 	"tidegate/internal/testkit/freeport"
 	"tidegate/proxy/relay"
@@ -73,6 +74,16 @@ func TestJoinServersFollow(t *testing.T) {
 	s.follow(settings(relay.NetherNet), []netip.AddrPort{at}, c)
 	if !isOpen() {
 		t.Error("joins are not served again")
+	}
+	refuses, err := filter.New(filter.Rules{Sources: []filter.Source{{
+		Name: "home", Prefixes: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, Verdict: ratelimit.Drop,
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.rules.Store(refuses)
+	if s.allows("bedrock", at.Addr()) || !s.allows("bedrock", netip.MustParseAddr("192.0.2.1")) {
+		t.Error("rules about sources do not hold for joins")
 	}
 	s.follow(settings(relay.Any), []netip.AddrPort{at}, c)
 	await.Until(t, "joins of a removed protocol are closed", func() bool { return !isOpen() })

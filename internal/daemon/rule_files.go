@@ -16,6 +16,7 @@ import (
 type ruleFiles struct {
 	ctx    context.Context // its end ends the watch
 	server *proxy.Server
+	joins  *joinServers
 	log    zerolog.Logger
 
 	mu      sync.Mutex // guards the fields below
@@ -58,5 +59,6 @@ func (l *ruleFiles) changed(c *config.Config, file string) {
 		return
 	}
 	l.server.Filter(set)
+	l.joins.rules.Store(set)
 	l.log.Info().Str("file", file).Msg("rules reloaded")
 }

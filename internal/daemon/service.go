@@ -236,7 +236,7 @@ func (s *service) prepare(ctx context.Context) error {
 		return err
 	}
 	s.closers = append(s.closers, s.bans.start(context.Background()), releaseMemory()) // until the last session has ended
-	files := &ruleFiles{ctx: ctx, server: s.server, log: s.log}
+	files := &ruleFiles{ctx: ctx, server: s.server, joins: s.joins, log: s.log}
 	if err := files.follow(s.config); err != nil {
 		return err
 	}
