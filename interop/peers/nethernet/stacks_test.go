@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -67,9 +68,14 @@ func python(module string) func(string) (string, []string) {
 	}
 }
 
+// installing is held by the one test that installs packages.
+var installing sync.Mutex
+
 // prepare installs the packages of a stack into the user's cache, unless an earlier run did.
 func (s *stack) prepare(t *testing.T) string {
 	t.Helper()
+	installing.Lock()
+	defer installing.Unlock()
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		t.Fatal(err)
@@ -178,7 +184,10 @@ func (p *process) order(line, want string) {
 func TestOtherStacks(t *testing.T) {
 	for _, s := range otherStacks {
 		for _, lite := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s, lite %v", s.name, lite), func(t *testing.T) { playOther(t, s, lite) })
+			t.Run(fmt.Sprintf("%s, lite %v", s.name, lite), func(t *testing.T) {
+				t.Parallel()
+				playOther(t, s, lite)
+			})
 		}
 	}
 }
@@ -235,7 +244,10 @@ func TestOtherServers(t *testing.T) {
 			return "NODE_PATH=" + filepath.Join(dir, "node_modules"), []string{"node", "server.js", name}
 		}}
 		for _, client := range []string{"pion", "libwebrtc"} {
-			t.Run(name+" for "+client, func(t *testing.T) { playAt(t, &server, client) })
+			t.Run(name+" for "+client, func(t *testing.T) {
+				t.Parallel()
+				playAt(t, &server, client)
+			})
 		}
 	}
 }
@@ -283,6 +295,7 @@ func playAt(t *testing.T, server *stack, client string) {
 func TestOtherStacksThroughTidegate(t *testing.T) {
 	for _, s := range otherStacks {
 		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
 			k := newKeys(t)
 			k.client = nil // the client makes its own
 			g := startGame(t, k, true)

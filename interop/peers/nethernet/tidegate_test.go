@@ -110,6 +110,7 @@ servers = ["%s"]
 func TestTidegate(t *testing.T) {
 	for name, lite := range map[string]bool{"full": false, "lite": true} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			k := newKeys(t)
 			g := startGame(t, k, lite)
 			const public = "127.0.0.2"
