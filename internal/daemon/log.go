@@ -3,11 +3,14 @@ package daemon
 import (
 	"io"
 	"log"
+	"net/netip"
 	"strings"
 
 	"github.com/rs/zerolog"
 
 	"tidegate/internal/config"
+	"tidegate/internal/netio"
+	"tidegate/internal/setup"
 )
 
 // newLog returns a logger that writes to a queue. The format is text on a terminal and otherwise JSON, unless the
@@ -57,4 +60,25 @@ func logTo(c *config.Config, w io.Writer, terminal bool) zerolog.Logger {
 		config.Warn: zerolog.WarnLevel, config.Error: zerolog.ErrorLevel,
 	}[c.Log.Level]
 	return zerolog.New(w).Level(level).With().Timestamp().Logger()
+}
+
+// warnBuffers warns of receive buffers that are smaller than configured.
+func warnBuffers(log zerolog.Logger, c *config.Config) {
+	for _, s := range setup.BufferShortfalls(c, netio.GrantedBuffer) {
+		log.Warn().Str("key", s.Key).Stringer("asked", s.Asked).Stringer("given", s.Given).Str("remedy", s.Remedy()).
+			Msg("receive buffer is smaller than configured")
+	}
+}
+
+// logListeners logs the addresses of the configured listeners. The argument addrs has an address for each port.
+func logListeners(log zerolog.Logger, c *config.Config, addrs []netip.AddrPort) {
+	for _, l := range c.Listeners {
+		ports := l.Address.Ports()
+		event := log.Info().Str("listener", l.Name).Stringer("address", addrs[0])
+		if ports > 1 {
+			event = event.Int("ports", ports)
+		}
+		event.Str("transport", string(l.Transport)).Strs("protocols", l.Protocols).Str("route", l.Route).Msg("listening")
+		addrs = addrs[ports:]
+	}
 }

@@ -358,14 +358,6 @@ func (s *service) listen() error {
 	return nil
 }
 
-// warnBuffers warns of receive buffers that are smaller than configured.
-func warnBuffers(log zerolog.Logger, c *config.Config) {
-	for _, s := range setup.BufferShortfalls(c, netio.GrantedBuffer) {
-		log.Warn().Str("key", s.Key).Stringer("asked", s.Asked).Stringer("given", s.Given).Str("remedy", s.Remedy()).
-			Msg("receive buffer is smaller than configured")
-	}
-}
-
 // answers returns an error if a loop does not answer. A proxy that has ended has no loops.
 func (s *service) answers(ctx context.Context) error {
 	_, err := s.server.Figures(ctx)
@@ -388,17 +380,4 @@ func (s *service) serve(ctx context.Context) error {
 		<-notified
 	}
 	return err
-}
-
-// logListeners logs the addresses of the configured listeners. The argument addrs has an address for each port.
-func logListeners(log zerolog.Logger, c *config.Config, addrs []netip.AddrPort) {
-	for _, l := range c.Listeners {
-		ports := l.Address.Ports()
-		event := log.Info().Str("listener", l.Name).Stringer("address", addrs[0])
-		if ports > 1 {
-			event = event.Int("ports", ports)
-		}
-		event.Str("transport", string(l.Transport)).Strs("protocols", l.Protocols).Str("route", l.Route).Msg("listening")
-		addrs = addrs[ports:]
-	}
 }

@@ -10,7 +10,6 @@ import (
 	"tidegate/internal/netio"
 	"tidegate/internal/record"
 	"tidegate/internal/upstream"
-	"tidegate/proxy/relay/admission"
 	"tidegate/proxy/relay/saved"
 	"tidegate/proxy/stats"
 	sessions "tidegate/session"
@@ -359,23 +358,6 @@ func (c *candidate) resume(i *Importer, e *Entry) {
 		i.waiting = append(i.waiting, waiter{c.late.Place, e})
 	}
 	r.dirty.mark(e)
-}
-
-// recallMeter sets the buckets of a session, its address and its network to those of a record.
-func recallMeter(now time.Time, g *admission.Guard, m *admission.Meter, v *saved.Meter) {
-	own, address, network := m.Buckets()
-	recallBuckets(now, g.Start(), own, v.Own)
-	if address != nil {
-		recallBuckets(now, g.Start(), address, v.Address)
-		recallBuckets(now, g.Start(), network, v.Network)
-	}
-}
-
-// recallBuckets sets buckets to those of a record, where these are used up longer.
-func recallBuckets(now, start time.Time, buckets *admission.Buckets, all []record.Moment) {
-	for i := range min(len(all), len(buckets)) {
-		buckets[i] = max(buckets[i], bucketOf(now, start, all[i]))
-	}
 }
 
 // rejoin puts a session on its path again, with its parked datagrams.

@@ -150,3 +150,20 @@ func timesOf(at time.Time, moments []record.Moment) []time.Time {
 	}
 	return times
 }
+
+// recallMeter sets the buckets of a session, its address and its network to those of a record.
+func recallMeter(now time.Time, g *admission.Guard, m *admission.Meter, v *saved.Meter) {
+	own, address, network := m.Buckets()
+	recallBuckets(now, g.Start(), own, v.Own)
+	if address != nil {
+		recallBuckets(now, g.Start(), address, v.Address)
+		recallBuckets(now, g.Start(), network, v.Network)
+	}
+}
+
+// recallBuckets sets buckets to those of a record, where these are used up longer.
+func recallBuckets(now, start time.Time, buckets *admission.Buckets, all []record.Moment) {
+	for i := range min(len(all), len(buckets)) {
+		buckets[i] = max(buckets[i], bucketOf(now, start, all[i]))
+	}
+}
