@@ -38,6 +38,7 @@ const (
 	maxMemory = 64 << 20        // bytes of streams in memory
 	maxStore  = 2 << 30         // bytes on disk
 	authTime  = 2 * time.Second // from a connection to the secret
+	stopTime  = 10 * time.Second
 )
 
 // routeUser is the name by which embedded servers know one another.
@@ -242,12 +243,23 @@ func (s *embedded) cause(err error) error {
 	return err
 }
 
-// stop ends the server, and waits until its files are written.
+// stop ends the server, and waits until its files are written. A server that hangs must not keep the process: it reads
+// its files again at the next start.
 func (s *embedded) stop() {
-	if s != nil {
-		s.unlisten()
+	if s == nil {
+		return
+	}
+	s.unlisten()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
 		s.Shutdown()
 		s.WaitForShutdown()
+	}()
+	select {
+	case <-ended:
+	case <-time.After(stopTime):
+		s.log.Error().Msg("embedded NATS server does not end; left behind")
 	}
 }
 

@@ -29,6 +29,9 @@ const (
 // TestManyNodes runs many nodes and one NATS server in this process, with the real code and with counts in place of
 // sessions. Each node changes all its counts all the time. It measures the traffic, and the time until all have a ban.
 func TestManyNodes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("measures, and the race detector changes the figures")
+	}
 	port := freePort(t)
 	s := natsServer(t, port, t.TempDir())
 	url := []string{fmt.Sprintf("nats://127.0.0.1:%d", port)}
