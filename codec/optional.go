@@ -18,7 +18,7 @@ import (
 //  8. Throttler and Reflector, before each Transmit round of an established Conn.
 //  9. Redialer, after each input of a dialed Conn that is not connected yet.
 //  10. Leaver, when a client comes back from another port of its host.
-//  11. Relayer, before each Advance of an established, dialed Conn.
+//  11. Relayer, before each Advance of an established, dialed Conn, for both sides.
 //  12. Holder, right before Close.
 //  13. Succeeder, when a client's Conn has ended.
 
@@ -123,11 +123,13 @@ type Echoer interface {
 	Proved() bool
 }
 
-// Relayer is a dialing Conn that tells its server how far away the client is. The server decides by that figure.
+// Relayer is a Conn that tells its peer how far away the far side's peer is. The peer decides by that figure.
 type Relayer interface {
 	Conn
-	// FarRTT says how long the round trip between the proxy and the client takes; zero: unknown.
+	// FarRTT says how long the round trip between the proxy and the far side's peer takes; zero: unknown.
 	FarRTT(d time.Duration)
+	// ServerRTT returns how long a server takes to answer at most, as a rule. It answers in the ticks of its game.
+	ServerRTT() time.Duration
 }
 
 // WorldResetter is a Conn that records how much its client knows of a server's world.

@@ -17,8 +17,8 @@ type ticker struct {
 	asks     bool      // the proxy is told to ask it now
 	refusals uint8     // of the full server
 	owed     bool      // a heartbeat was held back
-	ping     uint8     // number of the next heartbeat
-	pingAt   time.Time // when the latest heartbeat was sent; zero once answered
+	ping     uint8     // number of the next heartbeat; of a server: of the one whose answer waits
+	pingAt   time.Time // when the latest heartbeat was sent, zero once answered; of a server: when it is answered
 }
 
 // dial makes the client's side of a session. docs/protocols/riptide.md#client

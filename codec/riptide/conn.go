@@ -113,6 +113,7 @@ func (c *Conn) Advance(now time.Time) {
 		return
 	}
 	c.stepDoubt(now)
+	c.stepPong(now)
 	if !c.server {
 		c.tick(now)
 	}
@@ -126,6 +127,7 @@ func (c *Conn) NextTimeout() time.Time {
 		return time.Time{}
 	}
 	next := codec.Earliest(codec.Earliest(c.deadline(), c.ticker.next), c.doubt.next())
+	next = codec.Earliest(next, c.pongDue())
 	if c.welcome.waiting {
 		next = codec.Earliest(next, c.welcome.sentAt.Add(c.resendAfter(c.welcome.sends, c.welcome.sentAt)))
 	}

@@ -37,7 +37,7 @@ type rtt struct {
 	smooth  time.Duration    // zero until measured
 	own     bool             // a sample was our own measurement, not the peer's figure
 	starved uint8            // messages in a row that were sent several times
-	far     time.Duration    // between the proxy and the player, if the peer is a server; zero: unknown
+	far     time.Duration    // between the proxy and the far peer; zero: unknown
 	slowest [2]time.Duration // longest samples of this heartbeat and of the one before
 }
 
@@ -94,7 +94,7 @@ func (r *rtt) resend(sends uint8) time.Duration {
 	return after
 }
 
-// whole returns the round trip between server and player. The player's side does not know its server's.
+// whole returns the round trip between server and player.
 func (r *rtt) whole() time.Duration { return max(r.smooth+r.far, leastWhole) }
 
 // milliseconds returns the round trip between server and player as a heartbeat tells it, or -1 if there is none.
@@ -107,5 +107,12 @@ func (r *rtt) milliseconds() int16 {
 
 var _ codec.Relayer = (*Conn)(nil)
 
-// FarRTT implements codec.Relayer. Heartbeats tell it to a server.
+// FarRTT implements codec.Relayer. Heartbeats tell it to a server, and a client measures it.
 func (c *Conn) FarRTT(d time.Duration) { c.rtt.far = d }
+
+// ServerRTT implements codec.Relayer. An answer waits for half a tick in the mean and for a whole one at most. A single
+// answer that took longer was late for another reason.
+func (c *Conn) ServerRTT() time.Duration {
+	r := &c.rtt
+	return max(r.smooth, min(2*r.smooth, max(r.slowest[0], r.slowest[1])))
+}

@@ -70,15 +70,10 @@ func (c *Conn) answerHeartbeat(now time.Time, d []byte) error {
 	}
 	c.heard = now
 	if claimed := time.Duration(h.rtt) * time.Millisecond; claimed > 0 && claimed <= c.options.TimeoutTime {
-		c.rtt.claim(claimed)
+		c.rtt.claim(claimed - c.rtt.far)
 	}
 	c.relax()
-	if c.isMute() {
-		return nil // answered later, it would measure the silence
-	}
-	if b, ok := c.reply(2); ok {
-		c.control.end(appendHeartbeatAnswer(c.dialect, b, h.ping))
-	}
+	c.deferPong(now, h.ping)
 	return nil
 }
 

@@ -56,6 +56,24 @@ func (s *session) reflect(now time.Time) (released sides) {
 	return released
 }
 
+// tellRoundTrips tells each side how far the other one is, where peers decide by the whole round trip.
+func (s *session) tellRoundTrips() {
+	if !s.client.Live() {
+		return
+	}
+	server, isServer := s.upstream.Conn.(codec.Relayer)
+	client, isClient := s.client.Conn.(codec.Relayer)
+	if isServer {
+		server.FarRTT(s.client.Conn.Stats().RTT)
+	}
+	switch {
+	case isClient && isServer:
+		client.FarRTT(server.ServerRTT())
+	case isClient:
+		client.FarRTT(s.upstream.Conn.Stats().RTT)
+	}
+}
+
 // mostWaiting is the largest share of a queue that messages without an earlier one count for. They must not refuse the
 // earlier one while the queue is empty.
 const mostWaiting = 0.5

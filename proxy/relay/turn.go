@@ -41,9 +41,7 @@ func (r *Relay) Advance(now time.Time) {
 			s.client.Conn.Advance(now)
 		}
 		if due.has(serverSide) && s.upstream.Live() {
-			if t, ok := s.upstream.Conn.(codec.Relayer); ok && s.client.Live() {
-				t.FarRTT(s.client.Conn.Stats().RTT)
-			}
+			s.tellRoundTrips()
 			s.upstream.Conn.Advance(now)
 		}
 		r.settleSides(now, e, due)
