@@ -28,9 +28,10 @@ func (g *games) awaitElsewhere(t *testing.T, m *member, sessions ...int) {
 	t.Helper()
 	await.Nil(t, func() error {
 		g.mu.Lock()
-		defer g.mu.Unlock()
+		have := g.elsewhere["arena"] // never changed
+		g.mu.Unlock()                // before Status: the Fleet asks for servers while it has a lock of its own
 		for i, want := range sessions {
-			if n := g.elsewhere["arena"][gameAt(i).addr]; n != want {
+			if n := have[gameAt(i).addr]; n != want {
 				return fmt.Errorf("%s: %d sessions elsewhere at server %d, want %d; %+v", m.Node, n, i, want, m.Status())
 			}
 		}
