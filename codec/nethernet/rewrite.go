@@ -1,7 +1,6 @@
 package nethernet
 
 import (
-	"fmt"
 	"net/netip"
 	"strings"
 )
@@ -34,11 +33,7 @@ func Rewrite(text []byte, addresses []netip.AddrPort) ([]byte, error) {
 			out = append(append(out, line...), lineEnd...)
 		}
 	}
-	for i, a := range addresses {
-		out = fmt.Appendf(out, "a=candidate:%d 1 udp %d %s %d typ host"+lineEnd,
-			i+1, hostPriority-i*nextPriority, a.Addr().Unmap(), a.Port())
-	}
-	return append(out, "a=end-of-candidates"+lineEnd...), nil
+	return appendCandidates(out, addresses), nil
 }
 
 // rewritten returns what replaces a line, or nothing.

@@ -1,0 +1,139 @@
+package webrtc
+
+import (
+	"errors"
+	"io"
+	"sync"
+
+	"github.com/pion/datachannel"
+	"github.com/pion/sctp"
+
+	"tidegate/codec"
+	"tidegate/codec/nethernet"
+)
+
+// Streams of the channels that we open: DTLS's server owns the odd ones.
+const (
+	reliableStream   = 1
+	unreliableStream = 3
+)
+
+var errNoChannel = errors.New("the peer has opened other channels than NetherNet's")
+
+// openChannels opens or accepts the data channels, and reads the second one until the end. open is called when the
+// reliable channel can be used.
+func (s *stack) openChannels(a *sctp.Association, readers *sync.WaitGroup, open func()) error {
+	for last := range 2 {
+		channel, isReliable, err := s.nextChannel(a)
+		if err != nil {
+			return err
+		}
+		if isReliable {
+			open()
+		}
+		s.begin(channel, isReliable)
+		if last == 1 {
+			s.read(channel, isReliable)
+			return nil
+		}
+		readers.Go(func() { s.read(channel, isReliable) })
+	}
+	return nil
+}
+
+// nextChannel returns the next channel, and whether it is the reliable one.
+func (s *stack) nextChannel(a *sctp.Association) (c *datachannel.DataChannel, isReliable bool, err error) {
+	s.mu.Lock()
+	isFirst := !s.outgoing.has(true)
+	s.mu.Unlock()
+	if s.dials {
+		o := &datachannel.Config{Label: nethernet.ReliableLabel, LoggerFactory: quiet}
+		id := uint16(reliableStream)
+		if !isFirst {
+			o.Label, o.ChannelType = nethernet.UnreliableLabel, datachannel.ChannelTypePartialReliableRexmitUnordered
+			id = unreliableStream
+		}
+		c, err = datachannel.Dial(a, id, o)
+		return c, isFirst, err
+	}
+	c, err = datachannel.Accept(a, &datachannel.Config{LoggerFactory: quiet})
+	if err != nil {
+		return nil, false, err
+	}
+	isReliable = c.Label == nethernet.ReliableLabel
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.outgoing.has(isReliable) || !isReliable && c.Label != nethernet.UnreliableLabel {
+		return nil, false, errNoChannel
+	}
+	return c, isReliable, nil
+}
+
+// begin lets messages pass on a channel.
+func (s *stack) begin(c *datachannel.DataChannel, isReliable bool) {
+	c.SetBufferedAmountLowThreshold(lowBuffer)
+	c.OnBufferedAmountLow(func() { s.host.writers.schedule(s) })
+	s.mu.Lock()
+	s.outgoing.channels[channelOf(isReliable)] = c
+	if isReliable {
+		s.out.Open = true
+	}
+	s.tell()
+}
+
+// Sizes of the memory that a channel is read into. It grows to that of the largest message of SCTP.
+const (
+	leastRoom = 2 << 10
+	usualRoom = nethernet.UsualFragment + 1
+)
+
+// read reads a channel until its end.
+func (s *stack) read(c *datachannel.DataChannel, isReliable bool) {
+	room := make([]byte, leastRoom)
+	in := nethernet.Assembler{}
+	if isReliable {
+		in.Limit = s.host.limits.Message
+	}
+	for {
+		n, _, err := c.ReadDataChannel(room)
+		if errors.Is(err, io.ErrShortBuffer) && len(room) <= nethernet.MaxFragment {
+			room = make([]byte, min(4*len(room), nethernet.MaxFragment+1))
+			continue
+		}
+		if err != nil {
+			s.fail(codec.Closed, nil, "")
+			return
+		}
+		message, err := s.assemble(&in, room[:n], isReliable)
+		if err != nil {
+			s.fail(codec.Violation, err, "")
+			return
+		}
+		if message != nil && !s.deliver(message, isReliable) {
+			return
+		}
+		if len(room) > 2*usualRoom {
+			room = make([]byte, leastRoom)
+		}
+		if in.Held() > 2*usualRoom && message != nil {
+			in.Forget()
+			s.hold(0)
+		}
+	}
+}
+
+// assemble takes one message of SCTP, and returns the game's message that it completes.
+func (s *stack) assemble(in *nethernet.Assembler, fragment []byte, isReliable bool) ([]byte, error) {
+	if !isReliable {
+		if len(fragment) == 0 || fragment[0] != 0 {
+			return nil, nil // it may be lost as well
+		}
+		return fragment[1:], nil
+	}
+	before := in.Held()
+	message, err := in.Add(fragment)
+	if now := in.Held(); now != before {
+		s.hold(now)
+	}
+	return message, err
+}

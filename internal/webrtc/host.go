@@ -1,0 +1,173 @@
+// Package webrtc runs the stacks of terminated NetherNet connections: DTLS, SCTP and two data channels, on pion. Its
+// owner, a loop, gives it datagrams and takes datagrams and messages from it. It has no socket and no ICE.
+//
+// Host makes the stacks (host.go). A stack (stack.go) has some goroutines for as long as its connection lives. wire.go
+// has the datagrams below DTLS, channels.go the data channels, and writers.go the goroutines that write for all stacks.
+package webrtc
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/sha512"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"math/big"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"tidegate/codec/nethernet"
+)
+
+// ErrFull reports that a bound of Limits is reached.
+var ErrFull = errors.New("too many WebRTC connections")
+
+// Limits bound the stacks of a Host.
+type Limits struct {
+	Stacks    int // at a time
+	Unopened  int // of them, whose channels are not open yet: only these cost much processor time
+	Queue     int // bytes that wait for one peer
+	MaxUnread int // bytes of one peer's messages that the loop has not taken; one message may exceed it
+	Message   int // bytes of the largest message of a peer
+}
+
+// DefaultLimits are for real games. A login with a large skin has some 100 KB, and a chunk less.
+var DefaultLimits = Limits{
+	Stacks: 10_000, Unopened: 256, Queue: nethernet.MaxQueue, MaxUnread: 256 << 10, Message: 4 << 20,
+}
+
+// Host makes stacks, which share its certificate. It is safe for concurrent use.
+type Host struct {
+	limits      Limits
+	certificate tls.Certificate
+	fingerprint nethernet.Fingerprint
+	writers     writers
+
+	mu       sync.Mutex
+	stacks   int
+	unopened int
+}
+
+// NewHost returns a Host with a certificate of its own.
+func NewHost(l Limits) (*Host, error) {
+	h := &Host{limits: l}
+	if err := h.certify(); err != nil {
+		return nil, fmt.Errorf("make a certificate: %w", err)
+	}
+	h.writers.start(max(1, runtime.GOMAXPROCS(0)/2))
+	return h, nil
+}
+
+// certificateTime is how long a certificate is valid. Peers look at its fingerprint alone.
+const certificateTime = 10 * 365 * 24 * time.Hour
+
+func (h *Host) certify() error {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return err
+	}
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 64))
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	template := &x509.Certificate{
+		SerialNumber: serial, NotBefore: now.Add(-24 * time.Hour), NotAfter: now.Add(certificateTime),
+		SignatureAlgorithm: x509.ECDSAWithSHA256,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		return err
+	}
+	h.certificate = tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+	sum := sha256.Sum256(der)
+	h.fingerprint = nethernet.Fingerprint{Algorithm: "sha-256", Digest: digestText(sum[:])}
+	return nil
+}
+
+// Fingerprint returns the digest of the Host's certificate, for a description.
+func (h *Host) Fingerprint() nethernet.Fingerprint { return h.fingerprint }
+
+// Sizes returns the numbers of stacks, and of those whose channels are not open.
+func (h *Host) Sizes() (stacks, unopened int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.stacks, h.unopened
+}
+
+// Close ends the goroutines that the stacks share. No stack may be left.
+func (h *Host) Close() { h.writers.stop() }
+
+// Accept begins the stack of a server towards a client that has made the offer: DTLS's client. wake is called from any
+// goroutine when Take has something. The error is ErrFull.
+func (h *Host) Accept(p *nethernet.Peer, wake func()) (nethernet.Stack, error) {
+	return h.begin(p, false, wake)
+}
+
+// Dial begins the stack of a client towards a server that has answered: DTLS's server, which opens the channels.
+func (h *Host) Dial(p *nethernet.Peer, wake func()) (nethernet.Stack, error) {
+	return h.begin(p, true, wake)
+}
+
+func (h *Host) begin(p *nethernet.Peer, dials bool, wake func()) (nethernet.Stack, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.stacks >= h.limits.Stacks || h.unopened >= h.limits.Unopened {
+		return nil, ErrFull
+	}
+	h.stacks++
+	h.unopened++
+	return newStack(h, p, dials, wake), nil
+}
+
+// opened notes that a stack's channels are open, or will never be.
+func (h *Host) opened() {
+	h.mu.Lock()
+	h.unopened--
+	h.mu.Unlock()
+}
+
+func (h *Host) ended() {
+	h.mu.Lock()
+	h.stacks--
+	h.mu.Unlock()
+}
+
+var errFingerprint = errors.New("the certificate is not that of the description")
+
+// verify checks a certificate against the fingerprints of its owner's description. Each names one certificate that the
+// owner may use.
+func verify(der [][]byte, fingerprints []nethernet.Fingerprint) error {
+	if len(der) == 0 {
+		return errFingerprint
+	}
+	for _, f := range fingerprints {
+		var sum []byte
+		switch strings.ToLower(f.Algorithm) {
+		case "sha-256":
+			s := sha256.Sum256(der[0])
+			sum = s[:]
+		case "sha-384":
+			s := sha512.Sum384(der[0])
+			sum = s[:]
+		case "sha-512":
+			s := sha512.Sum512(der[0])
+			sum = s[:]
+		default:
+			continue
+		}
+		if strings.EqualFold(digestText(sum), f.Digest) {
+			return nil
+		}
+	}
+	return errFingerprint
+}
+
+func digestText(sum []byte) string {
+	return strings.ReplaceAll(fmt.Sprintf("% X", sum), " ", ":")
+}

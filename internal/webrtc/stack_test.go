@@ -1,0 +1,356 @@
+package webrtc
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"tidegate/codec"
+	"tidegate/codec/nethernet"
+	"tidegate/internal/testkit/await"
+)
+
+// end is one end of a connection in memory: a codec.Conn above a stack, with a goroutine in place of a loop.
+type end struct {
+	conn    *nethernet.Conn
+	stack   nethernet.Stack
+	woken   chan struct{}
+	deliver func([]byte) // to the other end
+
+	mu     sync.Mutex
+	got    [][]byte
+	modes  []codec.Mode
+	events []codec.Event
+	quit   chan struct{}
+}
+
+func (e *end) wake() {
+	select {
+	case e.woken <- struct{}{}:
+	default:
+	}
+}
+
+func (e *end) run() {
+	for {
+		select {
+		case <-e.quit:
+			return
+		case <-e.woken:
+		}
+		now := time.Now()
+		e.mu.Lock()
+		e.conn.Advance(now)
+		for {
+			ev, ok := e.conn.Poll()
+			if !ok {
+				break
+			}
+			switch ev.Kind {
+			case codec.Asked:
+				e.conn.Admit(now, 0)
+			case codec.Received:
+				e.got, e.modes = append(e.got, bytes.Clone(ev.Payload)), append(e.modes, ev.Mode)
+			default:
+				e.events = append(e.events, ev)
+			}
+		}
+		var out [][]byte
+		for {
+			b, ok := e.conn.Transmit(now, nil)
+			if !ok {
+				break
+			}
+			out = append(out, b)
+		}
+		e.mu.Unlock()
+		for _, b := range out {
+			e.deliver(b)
+		}
+	}
+}
+
+func (e *end) receive(b []byte) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	_ = e.conn.Receive(time.Now(), b)
+}
+
+func (e *end) send(t *testing.T, payload []byte, mode codec.Mode) {
+	t.Helper()
+	await.Until(t, "the queue has room", func() bool {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		err := e.conn.Send(time.Now(), codec.Message{Payload: payload, Mode: mode})
+		if err != nil && !errors.Is(err, codec.ErrFull) {
+			t.Fatal(err)
+		}
+		return err == nil
+	})
+}
+
+func (e *end) has(kind codec.EventKind) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, ev := range e.events {
+		if ev.Kind == kind {
+			return true
+		}
+	}
+	return false
+}
+
+func (e *end) received() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.got)
+}
+
+func newHost(t *testing.T, l Limits) *Host {
+	t.Helper()
+	h, err := NewHost(l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		await.Until(t, "all stacks have ended", func() bool { n, _ := h.Sizes(); return n == 0 })
+		h.Close()
+	})
+	return h
+}
+
+// connect joins two ends. lose drops datagrams.
+func connect(t *testing.T, h *Host, lose func(n int) bool) (server, client *end) {
+	t.Helper()
+	p := &nethernet.Peer{Fingerprints: []nethernet.Fingerprint{h.Fingerprint()}, MaxMessageSize: nethernet.MaxFragment}
+	var ends [2]*end
+	for i := range ends {
+		e := &end{woken: make(chan struct{}, 1), quit: make(chan struct{})}
+		var err error
+		if i == 0 {
+			e.stack, err = h.Accept(p, e.wake)
+		} else {
+			e.stack, err = h.Dial(p, e.wake)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.conn = nethernet.NewConn(e.stack, i == 1)
+		ends[i] = e
+	}
+	for i, e := range ends {
+		other, n := ends[1-i], 0
+		e.deliver = func(b []byte) {
+			if n++; lose == nil || !lose(n) {
+				other.receive(b)
+			}
+		}
+		go e.run()
+		e.wake()
+		t.Cleanup(func() {
+			e.stack.Abandon()
+			close(e.quit)
+		})
+	}
+	await.Until(t, "both ends are connected", func() bool {
+		return ends[0].has(codec.Connected) && ends[1].has(codec.Connected)
+	})
+	return ends[0], ends[1]
+}
+
+func game(payload string) []byte { return append([]byte{0xfe}, payload...) }
+
+// TestMessages lets messages pass in both directions, small and large, in order, also on a bad network.
+func TestMessages(t *testing.T) {
+	bad := func(n int) bool { return n > 20 && n%13 == 0 }
+	for name, lose := range map[string]func(int) bool{"good": nil, "bad": bad} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server, client := connect(t, newHost(t, DefaultLimits), lose)
+			for _, way := range [][2]*end{{client, server}, {server, client}} {
+				for i := range 1000 {
+					way[0].send(t, game(fmt.Sprintf("message %d", i)), codec.ReliableOrdered)
+				}
+				sizes := []int{1, 9_998, 9_999, 10_000, 262_143, 300_000, 2_000_000}
+				if lose != nil {
+					sizes = sizes[:4]
+				}
+				for _, size := range sizes {
+					way[0].send(t, append(game("large"), make([]byte, size)...), codec.ReliableOrdered)
+				}
+				await.Until(t, "all messages came", func() bool { return way[1].received() == 1000+len(sizes) })
+				for i, got := range way[1].got[:1000] {
+					want, mode := game(fmt.Sprintf("message %d", i)), way[1].modes[i]
+					if !bytes.Equal(got, want) || mode != codec.ReliableOrdered {
+						t.Fatalf("got %q %v, want %q", got, mode, want)
+					}
+				}
+				for i, size := range sizes {
+					if got := way[1].got[1000+i]; len(got) != size+6 {
+						t.Errorf("%d bytes, want %d", len(got), size+6)
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestUnreliable sends a message on the other channel. One that is too large for it is refused.
+func TestUnreliable(t *testing.T) {
+	server, client := connect(t, newHost(t, DefaultLimits), nil)
+	await.Until(t, "an unreliable message came", func() bool {
+		client.send(t, game("perhaps"), codec.Unreliable)
+		return server.received() > 0
+	})
+	server.mu.Lock()
+	if !bytes.Equal(server.got[0], game("perhaps")) || server.modes[0] != codec.Unreliable {
+		t.Errorf("%q %v", server.got[0], server.modes[0])
+	}
+	err := server.conn.Send(time.Now(), codec.Message{Payload: append(game(""), make([]byte, 20_000)...)})
+	server.mu.Unlock()
+	if !errors.Is(err, codec.ErrTooLarge) {
+		t.Error(err)
+	}
+}
+
+// TestClose says goodbye after a queued message and a text. The other end notices, and nothing stays.
+func TestClose(t *testing.T) {
+	before := runtime.NumGoroutine()
+	h := newHost(t, DefaultLimits)
+	server, client := connect(t, h, nil)
+	server.send(t, game("last"), codec.ReliableOrdered)
+	server.mu.Lock()
+	server.conn.Close(time.Now(), codec.Goodbye{Reason: codec.ServerStopped})
+	server.mu.Unlock()
+	await.Until(t, "both ends have ended", func() bool {
+		return server.has(codec.Disconnected) && client.has(codec.Disconnected)
+	})
+	client.mu.Lock()
+	got := client.got
+	if len(got) != 2 || !bytes.Equal(got[0], game("last")) || !bytes.Contains(got[1], []byte("join again")) {
+		t.Errorf("%q", got)
+	}
+	if why := client.events[len(client.events)-1].Reason; why != codec.Closed {
+		t.Error(why)
+	}
+	client.mu.Unlock()
+	await.Until(t, "no goroutine is left", func() bool {
+		n, unopened := h.Sizes()
+		return n == 0 && unopened == 0 && runtime.NumGoroutine() <= before+2+max(1, runtime.GOMAXPROCS(0)/2)
+	})
+}
+
+// TestSlowPeer stops reading. The sender's queue has a bound, and no memory grows beyond it.
+func TestSlowPeer(t *testing.T) {
+	l := DefaultLimits
+	l.Queue = 1 << 20
+	server, client := connect(t, newHost(t, l), nil)
+	client.stack.Pause(true)
+	big, sent := append(game("big"), make([]byte, 100_000)...), 0
+	await.Until(t, "the queue is full", func() bool {
+		server.mu.Lock()
+		defer server.mu.Unlock()
+		for {
+			if err := server.conn.Send(time.Now(), codec.Message{Payload: big, Mode: codec.ReliableOrdered}); err != nil {
+				return errors.Is(err, codec.ErrFull) && server.conn.Stats().Queued > l.Queue-2*len(big)
+			}
+			sent++
+		}
+	})
+	if sent > (l.Queue+mostBuffer+2*receiveWindow+2*l.MaxUnread)/len(big) {
+		t.Errorf("%d messages were taken", sent)
+	}
+	client.stack.Pause(false)
+	await.Until(t, "all messages came", func() bool { return client.received() == sent })
+}
+
+// TestWrongCertificate joins with another certificate than that of the description.
+func TestWrongCertificate(t *testing.T) {
+	h, other := newHost(t, DefaultLimits), newHost(t, DefaultLimits)
+	fits := &nethernet.Peer{Fingerprints: []nethernet.Fingerprint{other.Fingerprint()}}
+	wrong := &nethernet.Peer{Fingerprints: []nethernet.Fingerprint{h.Fingerprint()}}
+	server := &end{woken: make(chan struct{}, 1), quit: make(chan struct{})}
+	client := &end{woken: make(chan struct{}, 1), quit: make(chan struct{})}
+	var err error
+	if server.stack, err = h.Accept(wrong, server.wake); err != nil {
+		t.Fatal(err)
+	}
+	if client.stack, err = other.Dial(fits, client.wake); err != nil {
+		t.Fatal(err)
+	}
+	server.conn, client.conn = nethernet.NewConn(server.stack, false), nethernet.NewConn(client.stack, true)
+	server.deliver, client.deliver = client.receive, server.receive
+	for _, e := range []*end{server, client} {
+		go e.run()
+		t.Cleanup(func() {
+			e.stack.Abandon()
+			close(e.quit)
+		})
+	}
+	await.Until(t, "the server has refused", func() bool { return server.has(codec.Disconnected) })
+	if server.has(codec.Connected) || !errors.Is(server.conn.End().Err, errFingerprint) {
+		t.Error(server.conn.End())
+	}
+}
+
+// TestBounds refuses stacks beyond the limits.
+func TestBounds(t *testing.T) {
+	l := DefaultLimits
+	l.Unopened = 2
+	h := newHost(t, l)
+	p := &nethernet.Peer{Fingerprints: []nethernet.Fingerprint{h.Fingerprint()}}
+	var all []nethernet.Stack
+	for range 2 {
+		s, err := h.Accept(p, func() {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, s)
+	}
+	if _, err := h.Accept(p, func() {}); !errors.Is(err, ErrFull) {
+		t.Fatal(err)
+	}
+	for range 2 * maxWaiting { // no peer answers, so they wait, up to the bound
+		all[0].Datagram([]byte{22, 1, 2, 3})
+	}
+	for _, s := range all {
+		s.Abandon()
+	}
+	await.Until(t, "the stacks have ended", func() bool { n, unopened := h.Sizes(); return n+unopened == 0 })
+	s, err := h.Accept(p, func() {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Abandon()
+}
+
+// TestCost measures the memory and the goroutines of an open connection's end.
+func TestCost(t *testing.T) {
+	h := newHost(t, DefaultLimits)
+	connect(t, h, nil)
+	const n = 20
+	heap, goroutines := measure()
+	for range n {
+		connect(t, h, nil)
+	}
+	h2, g2 := measure()
+	perEnd := (float64(h2) - float64(heap)) / n / 2 / 1024
+	own := float64(g2-goroutines)/n/2 - 1 // the test's own
+	t.Logf("%.1f KiB of heap and stacks, %.1f goroutines an end", perEnd, own)
+	if perEnd > 110 || own > 8 {
+		t.Errorf("too much")
+	}
+}
+
+func measure() (bytes uint64, goroutines int) {
+	var m runtime.MemStats
+	for range 3 {
+		runtime.GC()
+	}
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc + m.StackInuse, runtime.NumGoroutine()
+}
