@@ -136,21 +136,17 @@ func (r *Relay) giveAway(now time.Time, loop int, l *listener, s netio.Socket, f
 		clear(l.joins.elsewhere)
 	}
 	l.joins.elsewhere[from] = loop
-	d := stray.Datagram{Listener: l.id, Client: from, Bytes: append([]byte(nil), datagram...)}
+	d := handedOver{from: r.shard.index, Datagram: stray.Datagram{
+		Listener: l.id, Client: from, Bytes: append([]byte(nil), datagram...),
+	}}
 	if netio.ListenerOf(s) != s {
 		d.Local = s.Addr().Addr()
 	}
-	if !r.handed.put(loop, d) {
-		r.drops.add(now, dropped{stats.DropOverload, l, from, len(datagram), nil})
-		return
-	}
-	r.drops.has(stats.FateTaken)
-	if r.pools.Wake != nil {
-		r.pools.Wake(loop)
-	}
+	r.handOver(now, loop, l, d)
 }
 
-// takeHanded reads the datagrams that other loops have handed over.
+// takeHanded reads the datagrams that other loops have handed over. One of an address without a session here goes
+// back: the session is over, or its client has left the address, and another client may have it.
 func (r *Relay) takeHanded(now time.Time) {
 	for _, d := range r.handed.take(r.shard.index) {
 		l := listenerWith(d.Listener, r.listeners)
@@ -158,14 +154,30 @@ func (r *Relay) takeHanded(now time.Time) {
 			continue
 		}
 		home := l.faceAt(d.Local)
-		r.drops.fate = stats.FateStray
-		if e := l.find(d.Client); e != nil {
+		r.drops.fate = stats.FateStray // the loop that received the datagram has counted it
+		if d.back {
+			delete(l.joins.elsewhere, d.Client)
+			r.judgeClient(now, l, home, d.Client, d.Bytes, false)
+		} else if e := l.find(d.Client); e != nil {
 			r.fromEdge(now, e, home, d.Client, d.Bytes)
 		} else if entry := l.entryOf(NetherNet); entry != nil && nethernet.IsSTUN(d.Bytes) {
 			r.openEdge(now, l, entry, home, d.Client, d.Bytes)
 		} else {
-			r.drops.add(now, dropped{stats.DropUnknownProtocol, l, d.Client, len(d.Bytes), errNoSource})
+			loop := d.from
+			d.from, d.back = r.shard.index, true
+			r.handOver(now, loop, l, d)
 		}
-		// The loop that received it has counted the datagram.
+	}
+}
+
+// handOver lets another loop take a datagram in its next turn.
+func (r *Relay) handOver(now time.Time, loop int, l *listener, d handedOver) {
+	if !r.handed.put(loop, d) {
+		r.drops.add(now, dropped{stats.DropOverload, l, d.Client, len(d.Bytes), nil})
+		return
+	}
+	r.drops.has(stats.FateTaken)
+	if r.pools.Wake != nil {
+		r.pools.Wake(loop)
 	}
 }

@@ -219,19 +219,26 @@ func TestEdgeComesAgain(t *testing.T) {
 	}
 }
 
-// TestEdgeOverLoops lets the kernel choose another loop for a client's second address. Both reach the one session.
-func TestEdgeOverLoops(t *testing.T) {
+// newEdgePair returns the Relays of two loops, whose clients may be of any other protocol, too.
+func newEdgePair(t *testing.T) (a, b *edgeRelay) {
+	t.Helper()
 	tickets := joining.NewTickets(edgeLimits, nil)
 	handed := new(Handed)
 	var loops []*edgeRelay
 	for i := range 2 {
 		w := &edgeRelay{tickets: tickets, plainRelay: newPlainRelay(t, NetherNet, func(s *Settings) {
 			s.Listeners[0].Joins = tickets
+			s.Listeners[0].Protocols = append(s.Listeners[0].Protocols, Any)
 		})}
 		w.relay.shard, w.relay.handed = shard{i, 2}, handed
 		loops = append(loops, w)
 	}
-	a, b := loops[0], loops[1]
+	return loops[0], loops[1]
+}
+
+// TestEdgeOverLoops lets the kernel choose another loop for a client's second address. Both reach the one session.
+func TestEdgeOverLoops(t *testing.T) {
+	a, b := newEdgePair(t)
 	ticket := a.join("a")
 	if len(a.hears(playerAddr(1), a.request(ticket, false))) != 1 {
 		t.Fatal("the client does not come in")
@@ -258,8 +265,45 @@ func TestEdgeOverLoops(t *testing.T) {
 	if n := len(b.relay.listeners[0].joins.elsewhere); n > maxElsewhere {
 		t.Errorf("%d addresses are remembered", n)
 	}
-	if n := handed.count.Load(); n != maxHanded {
+	if n := a.relay.handed.count.Load(); n != maxHanded {
 		t.Errorf("%d datagrams wait for a loop, want %d", n, maxHanded)
+	}
+}
+
+// TestEdgeOverLoopsEnds has a client of another protocol use an address after a NetherNet session whose loop is another:
+// the session is over, or its client has left the address. The client reaches the server from its first datagram on.
+func TestEdgeOverLoopsEnds(t *testing.T) {
+	for name, leave := range map[string]func(a *edgeRelay, ticket *joining.Ticket){
+		"over": func(a *edgeRelay, _ *joining.Ticket) { a.wait(time.Minute) },
+		"moved": func(a *edgeRelay, ticket *joining.Ticket) {
+			for i := range 8 { // more addresses than a client has at once
+				a.wait(time.Second)
+				a.hears(playerAddr(10+i), a.request(ticket, true))
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, b := newEdgePair(t)
+			ticket := a.join("a")
+			a.hears(playerAddr(1), a.request(ticket, false))
+			b.hears(playerAddr(2), a.request(ticket, true))
+			a.relay.Advance(a.now)
+			b.hears(playerAddr(2), edgeRecord) // b knows by now where the session is
+			a.relay.Advance(a.now)
+			leave(a, ticket)
+			b.now = a.now
+			for i := range 3 {
+				b.hears(playerAddr(2), []byte("the first words of another game"))
+				a.relay.Advance(a.now)
+				b.relay.Advance(b.now)
+				if len(b.out) != 1 || b.out[0].to == edgeTarget {
+					t.Fatalf("datagram %d of another client: %v; dropped %v", i, b.out, b.relay.counters.Drops)
+				}
+			}
+			if n := len(b.relay.listeners[0].joins.elsewhere); n != 0 || b.relay.Len() != 1 {
+				t.Errorf("%d addresses are remembered, %d sessions", n, b.relay.Len())
+			}
+		})
 	}
 }
 

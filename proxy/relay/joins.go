@@ -182,17 +182,24 @@ func (l *listener) isElsewhere(from netip.AddrPort) bool {
 type Handed struct {
 	count atomic.Int32 // so that loops need no lock
 	mu    sync.Mutex
-	bags  map[int][]stray.Datagram // by loop
+	bags  map[int][]handedOver // by loop
+}
+
+// handedOver is a datagram on its way to another loop, or on its way back: that loop has no session of its address.
+type handedOver struct {
+	stray.Datagram
+	from int
+	back bool
 }
 
 // maxHanded bounds the datagrams that wait for a loop. It takes them in its next turn.
 const maxHanded = 1024
 
-func (h *Handed) put(loop int, d stray.Datagram) bool {
+func (h *Handed) put(loop int, d handedOver) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.bags == nil {
-		h.bags = make(map[int][]stray.Datagram)
+		h.bags = make(map[int][]handedOver)
 	}
 	if len(h.bags[loop]) >= maxHanded {
 		return false
@@ -202,7 +209,7 @@ func (h *Handed) put(loop int, d stray.Datagram) bool {
 	return true
 }
 
-func (h *Handed) take(loop int) []stray.Datagram {
+func (h *Handed) take(loop int) []handedOver {
 	if h.count.Load() == 0 {
 		return nil
 	}

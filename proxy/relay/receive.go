@@ -64,6 +64,12 @@ func (r *Relay) fromClient(now time.Time, l *listener, s netio.Socket, from neti
 		r.drops.shed(now, &r.backlog, l, from, len(datagram))
 		return
 	}
+	r.judgeClient(now, l, s, from, datagram, sheds)
+}
+
+// judgeClient handles a datagram with its true sender. sheds says that the loop is behind.
+func (r *Relay) judgeClient(now time.Time, l *listener, s netio.Socket, from netip.AddrPort, datagram []byte,
+	sheds bool) {
 	e := r.table.Get(now, sessions.Key{Listener: l.index, Client: from})
 	if e == nil && !l.stream {
 		e = r.otherwise(now, l, s, from)
