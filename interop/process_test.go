@@ -73,8 +73,10 @@ func (l *lines) Write(b []byte) (int, error) {
 	}
 }
 
-// longest is the most bytes of a line in a transcript.
-const longest = 300
+const (
+	longest     = 300     // bytes of a line in a transcript
+	longestText = 4 << 20 // bytes of a transcript: beyond it the first half goes
+)
 
 // transcript is the input and output of a process, shown if the test fails.
 type transcript struct {
@@ -87,4 +89,7 @@ func (s *transcript) append(line []byte) {
 	defer s.mu.Unlock()
 	s.text.Write(line[:min(len(line), longest)])
 	s.text.WriteByte('\n')
+	if s.text.Len() > longestText {
+		s.text.Next(longestText / 2)
+	}
 }

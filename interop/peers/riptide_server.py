@@ -1,6 +1,8 @@
 """A Riptide server that echoes every message and takes every client, unless its connect data is one of the words below.
 
-Usage: riptide_server.py PORT udp|tcp [MOST-CLIENTS]
+Usage: riptide_server.py PORT udp|tcp [MOST-CLIENTS [steady]]
+
+"steady" turns the rule about poor connections off: the library counts the transmissions of all messages for it.
 """
 import sys
 
@@ -43,6 +45,7 @@ def echo(connection, number, message):
 def join(connection):
     """Echoes the notify messages of a new client, which are news of the connection."""
     connection.notifyReceived += lambda message: server.send(notice(unread(message)), connection)
+    connection.canQualityDisconnect = "steady" not in sys.argv
     tell("joined", client=connection.id)
 
 
