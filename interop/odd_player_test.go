@@ -107,7 +107,7 @@ listen = "off"
 `, packetByte, to.protocol, server)
 }
 
-// oddServers are servers of most libraries with their default options. Those that hold few clients hold more: the odd
+// oddServers are servers of most libraries with their default options. Servers for few clients hold more, as odd
 // players leave without a goodbye.
 func oddServers() []contender {
 	crowded := func(c contender, in *runtime, script string, args ...string) contender {
@@ -144,7 +144,7 @@ const (
 
 // TestOddPlayerHarmsNoOther has odd players of each protocol visit servers of every library with their default options,
 // for TIDEGATE_ATTACK or some seconds. Two witnesses go on, one of them relayed, and a new player gets in. None waits
-// for longer than unnoticed, is sent away or hears what is not its own.
+// for longer than unnoticed, is sent away or hears another player.
 func TestOddPlayerHarmsNoOther(t *testing.T) {
 	for _, to := range oddServers() {
 		t.Run(to.name, func(t *testing.T) {

@@ -157,7 +157,7 @@ func (r *Relay) takeHanded(now time.Time) {
 		r.drops.fate = stats.FateStray // the loop that received the datagram has counted it
 		if d.back {
 			delete(l.joins.elsewhere, d.Client)
-			r.judgeClient(now, l, home, d.Client, d.Bytes, false)
+			r.judge(now, l, home, d.Client, d.Bytes, false)
 		} else if e := l.find(d.Client); e != nil {
 			r.fromEdge(now, e, home, d.Client, d.Bytes)
 		} else if entry := l.entryOf(NetherNet); entry != nil && nethernet.IsSTUN(d.Bytes) {

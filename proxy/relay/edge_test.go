@@ -270,8 +270,8 @@ func TestEdgeOverLoops(t *testing.T) {
 	}
 }
 
-// TestEdgeOverLoopsEnds has a client of another protocol use an address after a NetherNet session whose loop is another:
-// the session is over, or its client has left the address. The client reaches the server from its first datagram on.
+// TestEdgeOverLoopsEnds has a client of another protocol use an address after a NetherNet session of another loop: the
+// session is over, or its client has left the address. The client reaches the server from its first datagram on.
 func TestEdgeOverLoopsEnds(t *testing.T) {
 	for name, leave := range map[string]func(a *edgeRelay, ticket *joining.Ticket){
 		"over": func(a *edgeRelay, _ *joining.Ticket) { a.wait(time.Minute) },

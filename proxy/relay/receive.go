@@ -51,25 +51,21 @@ func (r *Relay) fromClient(now time.Time, l *listener, s netio.Socket, from neti
 		}
 		from, datagram = client, rest
 	}
+	sheds := !l.stream && r.backlog.Sheds() // a client does not repeat a frame of a stream
 	switch {
 	case len(datagram) == 0:
 		r.drops.add(now, dropped{stats.DropEmpty, l, from, 0, nil})
-		return
 	case from.Port() == 0:
 		r.drops.add(now, dropped{stats.DropSourcePort, l, from, len(datagram), nil})
-		return
-	}
-	sheds := !l.stream && r.backlog.Sheds()  // a client does not repeat a frame of a stream
-	if sheds && l.first.Opens(datagram[0]) { // it counts as a stranger's, also from a client's address
+	case sheds && l.first.Opens(datagram[0]): // it counts as a stranger's, also from a client's address
 		r.drops.shed(now, &r.backlog, l, from, len(datagram))
-		return
+	default:
+		r.judge(now, l, s, from, datagram, sheds)
 	}
-	r.judgeClient(now, l, s, from, datagram, sheds)
 }
 
-// judgeClient handles a datagram with its true sender. sheds says that the loop is behind.
-func (r *Relay) judgeClient(now time.Time, l *listener, s netio.Socket, from netip.AddrPort, datagram []byte,
-	sheds bool) {
+// judge handles a datagram with its true sender. sheds says that the loop is behind.
+func (r *Relay) judge(now time.Time, l *listener, s netio.Socket, from netip.AddrPort, datagram []byte, sheds bool) {
 	e := r.table.Get(now, sessions.Key{Listener: l.index, Client: from})
 	if e == nil && !l.stream {
 		e = r.otherwise(now, l, s, from)

@@ -17,7 +17,7 @@ func Riptide(rng *rand.Rand, datagram []byte) []byte {
 		b[len(b)-1] |= byte(rng.IntN(16)) << 4
 	case 1: // company behind the end
 		b = append(b, []byte{0, 1, 0x80, 0xff}[:1+rng.IntN(4)]...)
-	case 2: // another type: also those of servers, and those that do not exist
+	case 2: // another type: also a server's, or one that does not exist
 		b[0] = b[0]&0xf0 | byte(rng.IntN(16))
 	case 3: // an unreliable message or notify message that ends early
 		b = append(b[:0], byte(rng.IntN(2)*6), 0x08, 0, 0)[:1+rng.IntN(4)]
@@ -67,7 +67,7 @@ func ENet(rng *rand.Rand, datagram []byte) []byte {
 		b = append(append(b, kind, channel, byte(rng.Uint32()), byte(rng.Uint32())), fields...)
 	}
 	switch rng.IntN(8) {
-	case 0: // an unreliable message on a channel that nobody has
+	case 0: // an unreliable message on an unused channel
 		command(7, byte(rng.Uint32()), 0, 1, 0, 1, 7)
 	case 1: // an empty message in no order
 		command(0x49, 0, byte(rng.Uint32()), byte(rng.Uint32()), 0, 0)
