@@ -7,12 +7,14 @@ import (
 	"tidegate/codec"
 )
 
-// Bounds of Sources.
+// Bounds of Sources. MaxSources is the number of addresses.
 const (
-	maxSources = 8  // a client checks from 2 to 6 addresses at once
+	MaxSources = 8  // a client checks from 2 to 6 addresses at once
 	maxAsked   = 32 // requests whose responses may be on the way, or that a stranger may send again
 	// takeover is how long the active source must be silent before another one of the client's gets its place.
 	takeover = 1500 * time.Millisecond
+	// lapse is longer than any client takes between two checks of the address that it uses.
+	lapse = 7 * time.Second
 )
 
 // Sources are the addresses of one client of an edge, which has one socket for the client towards the server. So the
@@ -24,6 +26,9 @@ const (
 // moment later. A server would try it first. So a nomination counts only if the new source has shown that it is
 // reached, or the active one has not.
 //
+// Anybody can write an address that the client had, before a NAT changed, on a datagram that is no request. So such an
+// address takes no place once its last request is old, and does not keep it.
+//
 // A recorded request verifies again. So one of the last 32 requests that comes from another address changes nothing.
 // An address without the password cannot take a living session. The zero value has no source.
 type Sources struct {
@@ -34,12 +39,16 @@ type Sources struct {
 	askers  [maxAsked]uint8  // the source of each request, counted from 1; 0: no request
 }
 
-// gone is the asker of a request whose source has made room for another.
-const gone = 0xff
+// Askers that are no source.
+const (
+	gone    = 0xff // it has made room for another
+	unknown = 0xfe // the request came to another process
+)
 
 type source struct {
 	at      netip.AddrPort
 	heard   time.Time
+	proved  time.Time // its last request
 	reached bool // it has sent a datagram that answers one
 }
 
@@ -47,19 +56,22 @@ type source struct {
 // from another address before, so a stranger may have recorded it. Such a datagram must be dropped.
 func (s *Sources) Request(now time.Time, from netip.AddrPort, b *Binding) error {
 	known, i := s.find(b.ID), s.index(from)
-	if known >= 0 && (i < 0 || int(s.askers[known]) != i+1) {
+	if known >= 0 && (i < 0 || int(s.askers[known]) != i+1 && s.askers[known] != unknown) {
 		return codec.ErrDuplicate
 	}
 	if i < 0 {
 		i = s.add(from)
 	}
-	s.sources[i].heard = now
-	if known < 0 {
+	s.sources[i].heard, s.sources[i].proved = now, now
+	switch {
+	case known >= 0 && s.askers[known] == unknown:
+		s.askers[known] = uint8(i + 1)
+	case known < 0:
 		s.asked[s.next], s.askers[s.next] = b.ID.part(), uint8(i+1)
 		s.next = (s.next + 1) % maxAsked
 	}
 	counts := b.Nominates && known < 0 && (s.sources[i].reached || !s.sources[s.active].reached)
-	if counts || s.activeIsSilent(now) {
+	if counts || s.activeIsSilent(now) || now.Sub(s.sources[s.active].proved) >= lapse {
 		s.active = uint8(i)
 	}
 	return nil
@@ -74,10 +86,17 @@ func (s *Sources) Heard(now time.Time, from netip.AddrPort, datagram []byte) boo
 	}
 	// A client begins neither with DTLS nor with a response.
 	s.sources[i].heard, s.sources[i].reached = now, s.sources[i].reached || KindOf(datagram) == DTLS || responds(datagram)
-	if s.activeIsSilent(now) {
+	if s.activeIsSilent(now) && now.Sub(s.sources[i].proved) < lapse {
 		s.active = uint8(i)
 	}
 	return true
+}
+
+// Carried notes that a datagram of the active source went another way, past Heard.
+func (s *Sources) Carried(at time.Time) {
+	if len(s.sources) > 0 && at.After(s.sources[s.active].heard) {
+		s.sources[s.active].heard = at
+	}
 }
 
 // Active returns the active source, or an invalid address if there is no source.
@@ -92,7 +111,7 @@ func (s *Sources) Active() netip.AddrPort {
 func (s *Sources) To(datagram []byte) netip.AddrPort {
 	if responds(datagram) {
 		known := s.find(TransactionID(datagram[transactionAt:stunHeader]))
-		if known >= 0 && s.askers[known] != gone {
+		if known >= 0 && s.askers[known] < unknown {
 			return s.sources[s.askers[known]-1].at
 		}
 	}
@@ -122,13 +141,28 @@ func (s *Sources) Append(to []netip.AddrPort) []netip.AddrPort {
 	return to
 }
 
-// RestoreSources returns the Sources of a session that another process had. all is what Append gave there; others are
-// left out. The requests are forgotten.
-func RestoreSources(heard time.Time, all []netip.AddrPort) (s Sources) {
-	for _, at := range all[:min(len(all), maxSources)] {
-		if at.IsValid() && s.index(at) < 0 {
-			s.sources = append(s.sources, source{at: at, heard: heard, reached: len(s.sources) == 0})
+// Asked appends parts of the latest requests' IDs, which another process must know, too: a stranger may send one of
+// them again.
+func (s *Sources) Asked(to []uint32) []uint32 {
+	for i := range s.asked {
+		if at := (int(s.next) + i) % maxAsked; s.askers[at] != 0 {
+			to = append(to, s.asked[at])
 		}
+	}
+	return to
+}
+
+// RestoreSources returns the Sources of a session that another process had. all and asked are what Append and Asked
+// gave there; others are left out. Who has sent which request is forgotten.
+func RestoreSources(heard time.Time, all []netip.AddrPort, asked []uint32) (s Sources) {
+	for _, at := range all[:min(len(all), MaxSources)] {
+		if at.IsValid() && s.index(at) < 0 {
+			s.sources = append(s.sources, source{at: at, heard: heard, proved: heard, reached: len(s.sources) == 0})
+		}
+	}
+	for i, part := range asked[max(0, len(asked)-maxAsked):] {
+		s.asked[i], s.askers[i] = part, unknown
+		s.next = uint8((i + 1) % maxAsked)
 	}
 	return s
 }
@@ -159,7 +193,7 @@ func (s *Sources) index(at netip.AddrPort) int {
 // add makes an address a source. If there are too many, the one that was silent for the longest time makes room, but
 // never the active one.
 func (s *Sources) add(from netip.AddrPort) int {
-	if len(s.sources) < maxSources {
+	if len(s.sources) < MaxSources {
 		s.sources = append(s.sources, source{at: from})
 		return len(s.sources) - 1
 	}

@@ -62,14 +62,42 @@ func TestSourcesOfAJoin(t *testing.T) {
 	if len(all) != 2 || all[0] != peer(2) || all[1] != peer(1) {
 		t.Error(all)
 	}
-	again := RestoreSources(at(30), append(all, all[0], netip.AddrPort{}))
+	again := RestoreSources(at(30), append(all, all[0], netip.AddrPort{}), s.Asked(nil))
 	if again.Active() != peer(2) || !again.Heard(at(40), peer(1), record) || again.Heard(at(40), peer(3), record) ||
 		len(again.Append(nil)) != 2 {
 		t.Error(again.Append(nil))
 	}
-	many := RestoreSources(at(30), make([]netip.AddrPort, 100))
+	many := RestoreSources(at(30), make([]netip.AddrPort, 100), make([]uint32, 100))
 	if many.Active().IsValid() {
 		t.Error(many.Append(nil))
+	}
+}
+
+// TestFormerAddress forges the address that a client had before a NAT changed. It gets the server's datagrams for as
+// long only as it may still be the client's.
+func TestFormerAddress(t *testing.T) {
+	var s Sources
+	ask := func(seconds, from, id int) {
+		t.Helper()
+		b := Binding{ID: TransactionID{0, 0, 0, byte(id)}}
+		if err := s.Request(at(1000*seconds), peer(from), &b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ask(0, 1, 1)
+	s.Heard(at(100), peer(1), record)
+	ask(4, 2, 2) // the NAT has changed
+	s.Heard(at(6000), peer(1), record)
+	if s.Active() != peer(1) {
+		t.Error("an address that was the client's a moment ago does not get its place")
+	}
+	ask(7, 2, 3)
+	if s.Active() != peer(2) {
+		t.Error("an address without checks keeps its place")
+	}
+	s.Heard(at(9000), peer(1), record)
+	if s.Active() != peer(2) {
+		t.Error("an address that the client has left gets its place")
 	}
 }
 
@@ -158,7 +186,7 @@ func TestSourcesAreBounded(t *testing.T) {
 		s.Heard(at(n), peer(1), record)
 	}
 	all := s.Append(nil)
-	if len(all) != maxSources || s.Active() != peer(1) || s.Heard(at(200), peer(193), record) ||
+	if len(all) != MaxSources || s.Active() != peer(1) || s.Heard(at(200), peer(193), record) ||
 		!s.Heard(at(200), peer(194), record) {
 		t.Errorf("%d sources, active %v: %v", len(all), s.Active(), all)
 	}
@@ -169,7 +197,7 @@ func TestSourcesAreBounded(t *testing.T) {
 		t.Error("a request of a source that has made room:", err)
 	}
 	var silent Sources // the active source is the oldest
-	for n := 1; n <= maxSources+1; n++ {
+	for n := 1; n <= MaxSources+1; n++ {
 		_ = silent.Request(at(n), peer(n), request(n, false))
 	}
 	if silent.Active() != peer(1) || silent.Heard(at(20), peer(2), record) {

@@ -27,6 +27,9 @@ type SavedTicket struct {
 	Owner    uint16         `cbor:"13,keyasint,omitempty"` // the loop
 }
 
+// Username is what a client's requests carry.
+func (v *SavedTicket) Username() string { return v.ServerUfrag + ":" + v.ClientUfrag }
+
 // Save returns all joins with an answer.
 func (k *Tickets) Save(now time.Time) (all []SavedTicket) {
 	k.mu.RLock()
@@ -54,12 +57,13 @@ func (k *Tickets) SaveOne(now time.Time, t *Ticket) SavedTicket {
 	return t.save(now)
 }
 
-// RestoreOne returns the join of a session that another process had. A join without a place in the table still belongs
-// to its session, whose addresses are known.
-func (k *Tickets) RestoreOne(now time.Time, v *SavedTicket) *Ticket {
+// RestoreOne returns the join of a session that another process had, and that a loop has now. A join without a place in
+// the table still belongs to its session, whose addresses are known.
+func (k *Tickets) RestoreOne(now time.Time, v *SavedTicket, loop int) *Ticket {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	t := v.ticket(now)
+	t.owner = uint16(loop)
 	k.restore(t)
 	return t
 }

@@ -156,7 +156,7 @@ func (r *Relay) configure(listener *listener, l *Listener, route *route) {
 	}
 	listener.name, listener.addr, listener.retired = l.Name, l.Addr, false
 	listener.transport, listener.stream = l.Transport, l.Transport.Stream
-	listener.joins = newJoinTable(l.Joins, listener.joins)
+	listener.joins = newJoinTable(l.Joins, listener.joins, &r.known)
 	listener.route, listener.pong, listener.answers, listener.entries = route, l.Pong, nil, nil
 	listener.first = l.FirstBytes()
 	listener.forwardable = r.settings.Forwardable(l) == nil

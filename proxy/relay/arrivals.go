@@ -4,11 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"tidegate/codec"
+	"tidegate/codec/nethernet"
 	"tidegate/internal/netio"
 	"tidegate/internal/record"
 	"tidegate/proxy/relay/saved"
@@ -34,9 +36,11 @@ type Arrivals struct {
 	bytes   int
 }
 
+// arrivalKey is what a client's datagram shows: its address or, at an edge, the name of its join.
 type arrivalKey struct {
 	listener string
 	client   netip.AddrPort
+	name     string
 }
 
 // Arrival is a session that waits for its client.
@@ -49,51 +53,72 @@ type Arrival struct {
 	Returns bool // its old node takes it back if it would be lost here
 }
 
-func (a *Arrival) key() arrivalKey { return arrivalKey{a.Listener, a.Client} }
+func (a *Arrival) key() arrivalKey { return arrivalKey{a.Listener, a.Client, ""} }
+
+// keys returns all keys of a session, the one of its table first. A NetherNet client has several addresses, and may
+// come from a new one.
+func (a *Arrival) keys() []arrivalKey {
+	all := []arrivalKey{a.key()}
+	if g := a.session.Edge; g != nil {
+		for _, at := range g.Sources[:min(len(g.Sources), nethernet.MaxSources)] {
+			if at != a.Client {
+				all = append(all, arrivalKey{a.Listener, at, ""})
+			}
+		}
+		all = append(all, arrivalKey{a.Listener, netip.AddrPort{}, g.Ticket.Username()})
+	}
+	return all
+}
 
 // Add makes a session wait.
 func (w *Arrivals) Add(now time.Time, a *Arrival) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for key, other := range w.waiting {
+	for _, other := range w.waiting {
 		if now.Sub(other.read) > ArrivalTime {
-			w.remove(key)
+			w.remove(other)
 		}
 	}
 	switch {
-	case w.waiting[a.key()] != nil:
+	case slices.ContainsFunc(a.keys(), func(key arrivalKey) bool { return w.waiting[key] != nil }):
 		return fmt.Errorf("%w: a session of client %v waits already", ErrTravel, a.Client)
 	case w.bytes+a.size > maxArrivals:
 		return fmt.Errorf("%w: too many sessions wait for their clients", ErrTravel)
 	case w.waiting == nil:
 		w.waiting = make(map[arrivalKey]*Arrival)
 	}
-	w.waiting[a.key()] = a
+	for _, key := range a.keys() {
+		w.waiting[key] = a
+	}
 	w.bytes += a.size
 	w.count.Add(1)
 	return nil
 }
 
 // remove removes a session. The caller has the lock.
-func (w *Arrivals) remove(key arrivalKey) {
-	w.bytes -= w.waiting[key].size
-	delete(w.waiting, key)
+func (w *Arrivals) remove(a *Arrival) {
+	for _, key := range a.keys() {
+		delete(w.waiting, key)
+	}
+	w.bytes -= a.size
 	w.count.Add(-1)
 }
 
+// any reports whether sessions wait.
+func (w *Arrivals) any() bool { return w.count.Load() > 0 }
+
 // take returns the waiting session of a client, which is then the caller's, or nil.
-func (w *Arrivals) take(now time.Time, listener string, client netip.AddrPort) *Arrival {
-	if w.count.Load() == 0 {
+func (w *Arrivals) take(now time.Time, key arrivalKey) *Arrival {
+	if !w.any() {
 		return nil
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	key := arrivalKey{listener, client}
 	a := w.waiting[key]
 	if a == nil {
 		return nil
 	}
-	w.remove(key)
+	w.remove(a)
 	if now.Sub(a.read) > ArrivalTime {
 		return nil
 	}
@@ -104,7 +129,10 @@ func (w *Arrivals) take(now time.Time, listener string, client netip.AddrPort) *
 func (w *Arrivals) save(now time.Time) (all []saved.Arrival) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, a := range w.waiting {
+	for key, a := range w.waiting {
+		if key != a.key() {
+			continue
+		}
 		all = append(all, saved.Arrival{
 			Session: record.Append(nil, &a.Travel), Age: a.age, Read: record.MomentOf(now, a.read),
 		})
@@ -130,13 +158,18 @@ var errLater = errors.New("its source address is in use")
 
 // arrived makes the session of a client that comes from another Server, and returns nil if there is none.
 func (r *Relay) arrived(now time.Time, l *listener, s netio.Socket, client netip.AddrPort) *Entry {
-	a := r.arrivals.take(now, l.name, client)
+	return r.takeArrival(now, l, s, arrivalKey{l.name, client, ""})
+}
+
+// takeArrival makes the session with a key that comes from another Server, and returns nil if there is none.
+func (r *Relay) takeArrival(now time.Time, l *listener, s netio.Socket, key arrivalKey) *Entry {
+	a := r.arrivals.take(now, key)
 	if a == nil {
 		return nil
 	}
 	e, err := a.enter(now, r, l, s)
 	if err != nil {
-		r.journal.log.Error().Err(err).Stringer("client", client).Str("listener", l.name).
+		r.journal.log.Error().Err(err).Stringer("client", a.Client).Str("listener", l.name).
 			Msg("session lost: it cannot be taken in")
 	}
 	return e
@@ -171,7 +204,11 @@ func (a *Arrival) takeIn(now time.Time, r *Relay, l *listener, s netio.Socket) (
 			route.ids.free(v.ID) // the import claims it
 		}
 	}
-	socket, err := route.Upstream.dialFrom(r.sockets.Sockets, v.Server, a.Source, v.Client)
+	to := v.Server
+	if v.Edge != nil {
+		to = v.Edge.Ticket.Target
+	}
+	socket, err := route.Upstream.dialFrom(r.sockets.Sockets, to, a.Source, v.Client)
 	if err != nil {
 		return nil, err
 	}

@@ -106,7 +106,7 @@ func (o *sessionCopy) leave(r *Relay) {
 	delete(r.journal.causes, s.serial)
 	r.guard.Discharge(&s.meter, v.Client.Addr())
 	if s.edge != nil {
-		s.listener.joins.withdraw(s.edge)
+		s.listener.joins.withdraw(o.entry)
 	}
 	if s.life.hasJoined() {
 		s.tally.Established--

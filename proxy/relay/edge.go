@@ -21,6 +21,13 @@ func (r *Relay) openEdge(now time.Time, l *listener, entry *protocolEntry, s net
 		return
 	}
 	t, err := l.joins.verify(now, datagram)
+	if errors.Is(err, errNoJoin) && r.arrivals.any() {
+		name := string(l.joins.binding.Username)
+		if e := r.takeArrival(now, l, s, arrivalKey{l.name, netip.AddrPort{}, name}); e != nil {
+			r.fromEdge(now, e, s, from, datagram)
+			return
+		}
+	}
 	if err != nil {
 		r.drops.add(now, dropped{edgeDrop(err), l, from, len(datagram), err})
 		return
@@ -98,6 +105,9 @@ func (r *Relay) fromEdge(now time.Time, e *Entry, sock netio.Socket, from netip.
 	l, g := s.listener, s.edge
 	if !r.drops.passes(now, l, from, len(datagram), r.guard.MayRelay(now, &s.meter, len(datagram))) {
 		return
+	}
+	if s.shortcut != nil && from != g.sources.Active() {
+		r.offload.review(now, e) // the kernel knows how long the active address has been silent
 	}
 	err := l.joins.admit(now, e, from, datagram)
 	if errors.Is(err, errOtherJoin) && now.Sub(s.heard) >= edgeQuiet {

@@ -53,7 +53,7 @@ func (r *Relay) releaseAll(now time.Time, e *Entry) {
 	if s.isRelayed() {
 		r.offload.recall(e)
 		if s.edge != nil {
-			s.listener.joins.forget(now, s.edge)
+			s.listener.joins.forget(now, e)
 		}
 		return
 	}

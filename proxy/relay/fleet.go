@@ -49,6 +49,11 @@ func (r *Relay) SendAnswer(node string, key stray.Key, d *stray.Datagram) {
 func TellPlayer(r *Relay, _ time.Time, e *Entry) int {
 	if l := e.Value.listener; e.Value.isKnown() && !l.stream && l.proxies == nil {
 		r.ways.players.opened(l.id, e.Key.Client, r.shard.index)
+		if g := e.Value.edge; g != nil {
+			for _, at := range g.known {
+				r.ways.players.opened(l.id, at, r.shard.index)
+			}
+		}
 	}
 	return copied
 }

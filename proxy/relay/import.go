@@ -324,7 +324,7 @@ func (c *candidate) enter(i *Importer) {
 		r.known.add(s.listener, v.Client)
 	}
 	if v.Edge != nil {
-		restoreEdge(i.now, e, v.Edge)
+		restoreEdge(i.now, e, v.Edge, r.shard.index)
 	}
 	if s.isRelayed() {
 		if s.answered {

@@ -40,18 +40,19 @@ type joinTable struct {
 	elsewhere map[netip.AddrPort]int    // loops of addresses whose sessions are there
 	integrity *nethernet.Integrity
 	binding   nethernet.Binding // of the present datagram
+	known     *known            // the Relay's
 }
 
 // maxElsewhere bounds the addresses that a loop knows of other loops' sessions. They are learned again within seconds.
 const maxElsewhere = 4096
 
-func newJoinTable(table *joining.Tickets, so *joinTable) *joinTable {
+func newJoinTable(table *joining.Tickets, so *joinTable, k *known) *joinTable {
 	if table == nil || so != nil && so.table == table {
 		return so // sessions of a listener that takes no more joins play on
 	}
 	return &joinTable{
 		table: table, sessions: make(map[*joining.Ticket]*Entry), sources: make(map[netip.AddrPort]*Entry),
-		elsewhere: make(map[netip.AddrPort]int), integrity: nethernet.NewIntegrity(),
+		elsewhere: make(map[netip.AddrPort]int), integrity: nethernet.NewIntegrity(), known: k,
 	}
 }
 
@@ -109,33 +110,48 @@ func (j *joinTable) admit(now time.Time, e *Entry, from netip.AddrPort, datagram
 		return err
 	}
 	if j.sources[from] != e {
-		for _, at := range g.known {
-			delete(j.sources, at)
-		}
-		g.known = g.sources.Append(g.known[:0])
-		for _, at := range g.known {
-			j.sources[at] = e
-		}
+		j.leave(e)
+		j.meet(e)
 	}
 	return nil
 }
 
-// forget ends the join of a session that has ended.
-func (j *joinTable) forget(now time.Time, g *edge) {
+// meet notes all addresses of a session's client. The kernel and the fleet know the first one by the session.
+func (j *joinTable) meet(e *Entry) {
+	g := e.Value.edge
+	g.known = g.sources.Append(g.known[:0])
 	for _, at := range g.known {
-		delete(j.sources, at)
+		j.sources[at] = e
+		if at != e.Key.Client {
+			j.known.meet(e.Value.listener, at)
+		}
 	}
-	delete(j.sessions, g.ticket)
-	j.table.End(now, g.ticket, "the session is over")
+}
+
+// leave forgets the addresses of a session's client.
+func (j *joinTable) leave(e *Entry) {
+	for _, at := range e.Value.edge.known {
+		if j.sources[at] == e {
+			delete(j.sources, at)
+		}
+		if at != e.Key.Client {
+			j.known.leave(e.Value.listener, at)
+		}
+	}
+}
+
+// forget ends the join of a session that has ended.
+func (j *joinTable) forget(now time.Time, e *Entry) {
+	j.leave(e)
+	delete(j.sessions, e.Value.edge.ticket)
+	j.table.End(now, e.Value.edge.ticket, "the session is over")
 }
 
 // withdraw takes a session out that another process goes on with.
-func (j *joinTable) withdraw(g *edge) {
-	for _, at := range g.known {
-		delete(j.sources, at)
-	}
-	delete(j.sessions, g.ticket)
-	j.table.Withdraw(g.ticket)
+func (j *joinTable) withdraw(e *Entry) {
+	j.leave(e)
+	delete(j.sessions, e.Value.edge.ticket)
+	j.table.Withdraw(e.Value.edge.ticket)
 }
 
 // waiting returns the records of the joins whose players have not come.
@@ -145,19 +161,20 @@ func (j *joinTable) waiting(now time.Time) []joining.SavedTicket {
 
 func saveEdge(now time.Time, s *session) *saved.Edge {
 	g := s.edge
-	return &saved.Edge{Ticket: s.listener.joins.table.SaveOne(now, g.ticket), Sources: g.sources.Append(nil)}
+	return &saved.Edge{
+		Ticket: s.listener.joins.table.SaveOne(now, g.ticket), Sources: g.sources.Append(nil), Asked: g.sources.Asked(nil),
+	}
 }
 
 // restoreEdge gives a session its join and its client's addresses again.
-func restoreEdge(now time.Time, e *Entry, v *saved.Edge) {
+func restoreEdge(now time.Time, e *Entry, v *saved.Edge, loop int) {
 	s := &e.Value
 	j := s.listener.joins
-	g := &edge{ticket: j.table.RestoreOne(now, &v.Ticket), sources: nethernet.RestoreSources(s.heard, v.Sources)}
-	s.edge, j.sessions[g.ticket] = g, e
-	g.known = g.sources.Append(nil)
-	for _, at := range g.known {
-		j.sources[at] = e
+	g := &edge{
+		ticket: j.table.RestoreOne(now, &v.Ticket, loop), sources: nethernet.RestoreSources(s.heard, v.Sources, v.Asked),
 	}
+	s.edge, j.sessions[g.ticket] = g, e
+	j.meet(e)
 }
 
 // find returns the session that an address belongs to, or nil.
@@ -207,6 +224,13 @@ func (h *Handed) put(loop int, d handedOver) bool {
 	h.bags[loop] = append(h.bags[loop], d)
 	h.count.Add(1)
 	return true
+}
+
+// waitFor reports whether datagrams wait for a loop.
+func (h *Handed) waitFor(loop int) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.bags[loop]) > 0
 }
 
 func (h *Handed) take(loop int) []handedOver {

@@ -22,10 +22,18 @@ func (k *known) add(l *listener, client netip.AddrPort) {
 	if l.stream || l.proxies != nil {
 		return
 	}
-	k.changes++
 	k.count++
-	k.gate.Know(client, l.port)
-	k.players.opened(l.id, client, k.loop)
+	k.meet(l, client)
+}
+
+// meet is add for another address of a known client.
+func (k *known) meet(l *listener, at netip.AddrPort) {
+	if l.stream || l.proxies != nil {
+		return
+	}
+	k.changes++
+	k.gate.Know(at, l.port)
+	k.players.opened(l.id, at, k.loop)
 }
 
 // remove notes that a known client has left.
@@ -33,10 +41,18 @@ func (k *known) remove(l *listener, client netip.AddrPort) {
 	if l.stream || l.proxies != nil {
 		return
 	}
-	k.changes++
 	k.count--
-	k.gate.Forget(client, l.port)
-	k.players.closed(l.id, client, k.loop)
+	k.leave(l, client)
+}
+
+// leave is remove for another address of a known client.
+func (k *known) leave(l *listener, at netip.AddrPort) {
+	if l.stream || l.proxies != nil {
+		return
+	}
+	k.changes++
+	k.gate.Forget(at, l.port)
+	k.players.closed(l.id, at, k.loop)
 }
 
 // proved reports whether the client has proved its address.

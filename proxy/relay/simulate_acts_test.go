@@ -81,12 +81,16 @@ func (p *performance) actOn(s *seat, a act) {
 	case vanishes:
 		s.excused = s.excused || e == nil && s.connected // it travels: its server notices the silence by itself
 		p.sendAway(s, a.kind)
-		s.lost = true
-		p.Remove(s.addr)
+		p.vanish(s)
 	case forges:
 		p.forge(s, e, a.n)
 	case attacks:
 		p.attack(s, a.n)
+	case rebinds:
+		if s.edge != nil {
+			p.rebind(s)
+		}
+		return
 	}
 	if a.kind == travels && e != nil {
 		p.travel(s, e, a.n)
@@ -232,7 +236,7 @@ func (p *performance) drain(sc *scene, i int, d time.Duration) {
 	end := &sc.drained[i]
 	*end = later(*end, p.Now().Add(d))
 	set := func(drained bool) {
-		_ = p.proxy.pools.Get(sc.route.Upstream.Name).Drain(p.Now(), sc.games[i].addr, drained)
+		_ = p.proxy.pools.Get(sc.route.Upstream.Name).Drain(p.Now(), sc.pooled(i), drained)
 	}
 	set(true)
 	p.After(d, func() { set(p.Now().Before(*end)) })

@@ -51,6 +51,7 @@ type excuses struct {
 	travels time.Time // until then, it may wait for its client's next datagram
 	end     *peer     // its server's connection when it began to travel
 	alone   bool      // that server may give it up meanwhile
+	rebound time.Time // until then, its client's new address may be unknown
 }
 
 // changeSky changes the weather.
@@ -93,6 +94,8 @@ func (p *performance) excuse() {
 		case holds(p.crashed), silent && s.isImpatient(p.silent.Sub(p.silentSince)),
 			forged && (silent || heavy), moved && (unserved || refused),
 			forged && (moved || !settled) && lossy: // a step of the new handshake may be lost
+			s.excused = true
+		case holds(s.rebound) && (silent || lossy || !settled): // the next check may be lost
 			s.excused = true
 		case holds(s.travels) && (silent || lossy) && s.waitsLong(silent):
 			s.alone = true

@@ -29,8 +29,7 @@ func (p *performance) finish() {
 			p.sendAway(s, drains)
 		}
 		if p.story.hasty && s.number%2 == 0 && !s.lost {
-			s.lost = true
-			p.Remove(s.addr)
+			p.vanish(s)
 		}
 	}
 	for _, n := range p.proxy.nodes {

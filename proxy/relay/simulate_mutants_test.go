@@ -96,6 +96,16 @@ var mutants = []mutant{
 	{"a hold outlives its state", "proxy/relay/enter.go",
 		"if last.isHeld() && !next.isHeld() {", "if false {"},
 	{"a session that goodbyes wait for still dials", "proxy/relay/enter.go", "s.dialBy = time.Time{}", "_ = s"},
+	{"any password admits a NetherNet client", "proxy/relay/joins.go",
+		"case !j.integrity.Verify(b, t.ServerPassword):", "case false:"},
+	{"a successor believes a request that a stranger has recorded", "proxy/relay/joins.go",
+		"Asked: g.sources.Asked(nil),", ""},
+	{"a NetherNet session travels to its server's HTTP side", "proxy/relay/arrivals.go",
+		"to = v.Edge.Ticket.Target", "to = v.Server"},
+	{"a NetherNet session stays at the loop that it had elsewhere", "internal/joining/save.go",
+		"t.owner = uint16(loop)", "_ = loop"},
+	{"a NAT that changes loses a NetherNet client", "proxy/relay/relayed.go",
+		"client = s.edge.sources.To(datagram)", "_ = client"},
 	{"a RakNet message is not sent again", "codec/raknet/flight.go", "f.resend = append(f.resend, r)", "_ = r"},
 }
 

@@ -57,6 +57,8 @@ type seat struct {
 	lost      bool // it is silent, and hears nothing
 	suspect   bool // it may hear what no game wrote, because a forger or the player itself altered datagrams
 	up, down  voice
+	edge      *edgePlayer // of a NetherNet client; else nil
+	rebinds   int         // addresses after the first ones
 	excuses
 }
 
@@ -164,7 +166,7 @@ func (p *performance) ownerOf(conn *peer) *seat {
 			return
 		}
 		for _, s := range p.seats {
-			if s.addr == e.Key.Client {
+			if p.entryOf(s) == e {
 				p.owners[conn] = s
 			}
 		}
@@ -187,7 +189,12 @@ func (p *performance) serverEnd(e *Entry) *peer {
 	return nil
 }
 
-func (p *performance) entryOf(s *seat) *Entry { return p.proxy.entryOf(s.addr, s.at) }
+func (p *performance) entryOf(s *seat) *Entry {
+	if s.edge != nil {
+		return p.proxy.entryOfEdge(s)
+	}
+	return p.proxy.entryOf(s.addr, s.at)
+}
 
 func (p *performance) playerEvent(s *seat, ev *codec.Event) {
 	switch ev.Kind {

@@ -28,6 +28,7 @@ type process struct {
 	pools    *upstream.Pools
 	presence *Presence
 	arrivals *Arrivals
+	handed   *Handed
 	earlier  uint64 // number of times that its Relays were replaced
 }
 
@@ -57,9 +58,11 @@ func newProcess(net *simnet.Net, settings *Settings, seed uint64, loops, sockets
 
 // begin makes new Relays, which share what loops share.
 func (p *process) begin(seed uint64, born time.Time) {
-	p.pools, p.presence, p.arrivals = new(upstream.Pools), new(Presence), new(Arrivals)
+	p.pools, p.presence, p.arrivals, p.handed = new(upstream.Pools), new(Presence), new(Arrivals), new(Handed)
+	p.newJoins()
 	o := Options{
 		Shards: len(p.nodes), Log: zerolog.Nop(), Bans: p.bans, Pools: p.pools, Presence: p.presence, Arrivals: p.arrivals,
+		Handed:    p.handed,
 		Allowance: admission.NewAllowance(born, seed), Holders: new(admission.Holders), Places: sessions.NewPlaces(),
 	}
 	for i, n := range p.nodes {
@@ -114,7 +117,14 @@ func (p *process) all(f func(*Entry)) {
 }
 
 // relayOf returns the Relay of a session.
-func (p *process) relayOf(e *Entry) *Relay { return p.node(e.Key.Client, e.Value.listener.addr).relay }
+func (p *process) relayOf(e *Entry) *Relay {
+	for _, n := range p.nodes {
+		if n.relay.table.peek(e.Key) == e {
+			return n.relay
+		}
+	}
+	return nil
+}
 
 func (p *process) Receive(now time.Time, from, to netip.AddrPort, datagram []byte) {
 	p.node(from, to).Receive(now, from, to, datagram)
@@ -129,7 +139,10 @@ func (p *process) Advance(now time.Time) {
 }
 
 func (p *process) NextTimeout() (next time.Time) {
-	for _, n := range p.nodes {
+	for i, n := range p.nodes {
+		if p.handed.waitFor(i) && !n.stopped {
+			return p.net.Now() // as the other loop wakes it
+		}
 		next = codec.Earliest(next, n.NextTimeout())
 	}
 	return next

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/internal/joining"
 	"tidegate/internal/protocols"
 	"tidegate/internal/registry"
 	"tidegate/internal/testkit/simnet"
@@ -27,6 +28,7 @@ type scene struct {
 	games     [2]*game
 	dialogues []*dialogue // by protocol of the clients
 	relayed   bool        // datagrams pass unchanged
+	edge      bool        // and its clients join by NetherNet
 	drained   [2]time.Time
 	refusing  [2]time.Time
 }
@@ -36,6 +38,7 @@ type cast struct {
 	clients []int
 	servers int
 	relayed bool
+	edge    bool
 }
 
 // newCast chooses protocols. One scene in three has clients of several protocols.
@@ -61,6 +64,18 @@ func newCast(rng *rand.Rand, family []member) cast {
 func newRelayedCast(rng *rand.Rand, family []member) cast {
 	i := rng.IntN(len(family))
 	return cast{clients: []int{i}, servers: i, relayed: true}
+}
+
+// newEdgeCast chooses the game within NetherNet. It bears the silence until a client's next check.
+func newEdgeCast(rng *rand.Rand, family []member) cast {
+	var patient []int
+	for i, m := range family {
+		if name := m.String(); name == "raknet" || name == "enet" {
+			patient = append(patient, i)
+		}
+	}
+	i := patient[rng.IntN(len(patient))]
+	return cast{clients: []int{i}, servers: i, relayed: true, edge: true}
 }
 
 // companions returns the protocols whose clients can share a listener, those with the surest evidence first.
@@ -89,7 +104,7 @@ func companions(family []member, servers int) (all []int) {
 func (p *performance) newScene(index int, c cast, family []member) *scene {
 	sc := &scene{
 		listener: netip.AddrPortFrom(listenerAddr.Addr(), listenerAddr.Port()+uint16(index)), servers: family[c.servers],
-		relayed: c.relayed,
+		relayed: c.relayed, edge: c.edge,
 	}
 	for _, i := range c.clients {
 		sc.clients = append(sc.clients, family[i])
@@ -116,9 +131,14 @@ func (p *performance) newScene(index int, c cast, family []member) *scene {
 	for i := range sc.games {
 		addr := netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 1, byte(index), byte(1 + i)}), serverAddr.Port())
 		g := &game{protocol: sc.servers.Protocol, addr: addr, byAddr: make(map[netip.AddrPort]*peer)}
+		if sc.edge {
+			g.protocol = &iceServer{
+				sc.servers.Protocol, make(map[string]*edgeNames), make(map[string]netip.AddrPort), p.judge,
+			}
+		}
 		g.react = func(now time.Time, conn *peer, ev *codec.Event) { p.serverEvent(now, sc, i, conn, ev) }
 		sc.games[i] = g
-		up.Servers = append(up.Servers, upstream.Target{Addr: addr})
+		up.Servers = append(up.Servers, upstream.Target{Addr: sc.pooled(i)})
 		if !up.Transport.Stream {
 			p.Add(g, addr)
 			continue
@@ -169,6 +189,9 @@ func (s *story) stage(t testing.TB) *performance {
 		for _, m := range sc.clients {
 			l.Protocols = append(l.Protocols, m.Protocol)
 		}
+		if sc.edge {
+			l.Protocols, l.Joins = []codec.Protocol{NetherNet}, joining.NewTickets(simulatedJoins, nil)
+		}
 		settings.Listeners = append(settings.Listeners, l)
 	}
 	p.proxy = newProcess(p.Net, settings, s.seed, s.loops, min(300*(1+s.players), socketsPerLoop))
@@ -201,6 +224,12 @@ func (p *performance) enter(who int) {
 	s.player = &player{addr: netip.AddrPortFrom(host, uint16(5000+s.number)), at: sc.listener}
 	s.react = func(_ time.Time, _ *peer, ev *codec.Event) { p.playerEvent(s, ev) }
 	identity := uint64(1000 + who)
+	if sc.edge {
+		if p.enterEdge(s) {
+			p.seats, p.playing[who] = append(p.seats, s), s
+		}
+		return
+	}
 	s.conn = s.dialogue.clients.Dial(p.Now(), sc.listener, codec.Hello{Identity: identity})
 	_, taken := p.proxy.presence.sessions[presenceKey{p.listenerName(sc), identity}]
 	s.rival = taken
@@ -214,5 +243,7 @@ func (p *performance) enter(who int) {
 }
 
 func (p *performance) listenerName(sc *scene) string {
-	return p.proxy.settings.Listeners[slices.Index(p.scenes, sc)].Name
+	return p.proxy.settings.Listeners[p.indexOf(sc)].Name
 }
+
+func (p *performance) indexOf(sc *scene) int { return slices.Index(p.scenes, sc) }

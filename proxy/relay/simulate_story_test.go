@@ -64,6 +64,7 @@ const (
 	forges                     // forged datagrams in the names of a player and its server
 	attacks                    // altered datagrams of a hostile player, from its own address
 	travels                    // milliseconds in which a session is in no Relay; odd: others take over meanwhile
+	rebinds                    // - a NAT gives a player at an edge another address
 	actKinds
 )
 
@@ -71,7 +72,7 @@ var actNames = [actKinds]string{
 	"joins", "says", "hears", "leaves", "vanishes", "weathers", "blackout", "stops the proxy", "crashes", "freezes",
 	"reloads", "bans", "kicks", "moves", "drains", "replaces the Relays", "fails", "refuses", "garbles", "slows",
 	"cuts a server", "cuts players", "shrinks the MTU", "corrupts", "floods", "forges", "attacks",
-	"travels",
+	"travels", "comes from another address",
 }
 
 // actShares are the shares of the kinds in a story.
@@ -98,6 +99,7 @@ const (
 
 	hastyEvery   = 4 // of so many stories one is hasty
 	relayedEvery = 3 // of so many stories one has a relayed scene beside a terminated one
+	edgeEvery    = 4 // and of so many, one has an edge
 
 	// One story in largeShare has up to largeCrowd players, who join within seconds.
 	largeShare = 400
@@ -119,6 +121,11 @@ func newStory(seed uint64, family []member) *story {
 	if own := rand.New(rand.NewPCG(seed, 20)); own.IntN(relayedEvery) == 0 { // the rest of the story stays as it is
 		s.scenes = append(s.scenes[:1], newRelayedCast(own, family))
 	}
+	edge := rand.New(rand.NewPCG(seed, 21))
+	hasEdge := edge.IntN(edgeEvery) == 0
+	if hasEdge {
+		s.scenes = append(s.scenes[:1], newEdgeCast(edge, family))
+	}
 	count := max(10+rng.IntN(storyActs), s.players)
 	if rng.IntN(largeShare) == 0 {
 		s.players = largeCrowd/2 + rng.IntN(largeCrowd/2)
@@ -137,6 +144,9 @@ func newStory(seed uint64, family []member) *story {
 		}
 		if i < s.players {
 			a.kind, a.who = joins, i
+		}
+		if hasEdge && edge.IntN(10) == 0 && i >= s.players {
+			a.kind = rebinds
 		}
 		if i < s.players && s.players > storyPlayers {
 			a.after %= largeStep
@@ -164,7 +174,10 @@ func (s *story) String() string {
 			names = append(names, family[i].String())
 		}
 		fmt.Fprintf(&b, ", %s to %v", strings.Join(names, " and "), family[c.servers])
-		if c.relayed {
+		switch {
+		case c.edge:
+			b.WriteString(" (NetherNet)")
+		case c.relayed:
 			b.WriteString(" (relayed)")
 		}
 	}

@@ -80,7 +80,7 @@ func (a *Arrival) PutIn(now time.Time, r *Relay, node string) error {
 	if err != nil || l == nil {
 		return err
 	}
-	if a = r.arrivals.take(now, l.name, a.Client); a == nil {
+	if a = r.arrivals.take(now, a.key()); a == nil {
 		return nil // another loop was faster
 	}
 	e, err := a.enter(now, r, l, l.faceAt(a.session.Local))

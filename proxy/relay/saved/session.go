@@ -180,4 +180,5 @@ type Closing struct {
 type Edge struct {
 	Ticket  joining.SavedTicket `cbor:"1,keyasint"`
 	Sources []netip.AddrPort    `cbor:"2,keyasint,omitempty"` // the active one first
+	Asked   []uint32            `cbor:"3,keyasint,omitempty"` // parts of the IDs of its latest requests
 }
