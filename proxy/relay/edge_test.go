@@ -10,6 +10,7 @@ import (
 
 	"tidegate/codec/nethernet"
 	"tidegate/internal/joining"
+	"tidegate/internal/kernel/flow"
 	"tidegate/internal/testkit/allocs"
 	"tidegate/proxy/stats"
 )
@@ -326,6 +327,46 @@ func TestEdgeAllocatesNothing(t *testing.T) {
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
+}
+
+// TestEdgeInTheKernel gives a session's records to the Forwarder. The flow moves when the client comes from another
+// address, and not while the kernel hears the old one.
+func TestEdgeInTheKernel(t *testing.T) {
+	w := newEdge(t)
+	f := &ferry{flows: make(map[flow.Flow]*flow.Usage)}
+	w.relay.offload.forwarder = f
+	ticket := w.join("a")
+	w.hears(playerAddr(1), w.request(ticket, true))
+	f.want(t, "before the server has answered")
+	w.answers(0, edgeRecord)
+	w.hears(playerAddr(1), edgeRecord)
+	first, second := flowOf(1, 0, edgeTarget), flowOf(2, 0, edgeTarget)
+	f.want(t, "once both have spoken", first)
+	if !f.rate.Records {
+		t.Error("checks do not reach user space")
+	}
+	w.wait(3 * time.Second)
+	w.hears(playerAddr(2), w.request(ticket, false))
+	f.want(t, "while the kernel hears the first address", first)
+	f.flows[first].FromClient = flow.Count{Packets: 7, Bytes: 700}
+	f.flows[first].ClientIdle = 2 * time.Second
+	w.wait(2 * time.Second)
+	w.hears(playerAddr(2), w.request(ticket, false))
+	f.want(t, "after the NAT has changed", second)
+	if s := w.relay.Snapshot(w.now).Sessions[0]; s.FromClient.Messages != 11 {
+		t.Errorf("%d datagrams came from the client, want 11", s.FromClient.Messages)
+	}
+	if out := w.answers(0, edgeRecord); len(out) != 1 || out[0].to != playerAddr(2) {
+		t.Errorf("the server's datagram goes to %v", out)
+	}
+	for range 5 {
+		f.flows[second].ClientIdle = time.Second
+		w.wait(30 * time.Second)
+	}
+	f.want(t, "while the client plays in the kernel", second)
+	f.flows[second].ClientIdle = time.Minute
+	w.wait(edgeSpec.IdleTimeout + time.Second)
+	f.want(t, "after its end")
 }
 
 // TestEdgeCannotBeTerminated asserts that the protocol says so.

@@ -2,7 +2,6 @@ package relay
 
 import (
 	"errors"
-	"net/netip"
 	"time"
 
 	"tidegate/codec"
@@ -87,20 +86,21 @@ type offload struct {
 // fragmented or too large.
 func (o *offload) offer(now time.Time, e *Entry) {
 	s := &e.Value
-	if o.forwarder == nil || s.life != joined || s.edge != nil || s.gate != codec.GateOpen ||
-		!s.listener.forwardable || s.isFar() || o.watches(e) {
+	if o.forwarder == nil || s.life != joined || s.gate != codec.GateOpen || !s.listener.forwardable || s.isFar() ||
+		o.watches(e) {
 		return
 	}
 	changes := o.forwarder.Changes()
 	switch {
 	case s.shortcut == nil && s.refusedAt == changes+1:
 		return
-	case s.shortcut != nil && s.shortcut.changes == changes:
+	case s.shortcut != nil && s.shortcut.changes == changes && (s.edge == nil || s.shortcut.flow == s.flow(e)):
 		return
 	}
 	o.recall(e)
-	f := s.flow(e.Key.Client)
-	if err := o.forwarder.Add(f, o.rate); err != nil {
+	f, rate := s.flow(e), o.rate
+	rate.Records = s.edge != nil
+	if err := o.forwarder.Add(f, rate); err != nil {
 		s.refusedAt = changes + 1
 		o.journal.notForwarded(now, e, err)
 		return
@@ -109,9 +109,13 @@ func (o *offload) offer(now time.Time, e *Entry) {
 }
 
 // flow returns the session as the kernel knows it. If the listener's socket has no specific address, the client's
-// datagram came by a face that has one.
-func (s *session) flow(client netip.AddrPort) flow.Flow {
-	return flow.Flow{Client: client, Listener: s.face.Addr(), Source: s.socket.Addr(), Server: s.server.Addr}
+// datagram came by a face that has one. A NetherNet client's is the address that it uses now.
+func (s *session) flow(e *Entry) flow.Flow {
+	f := flow.Flow{Client: e.Key.Client, Listener: s.face.Addr(), Source: s.socket.Addr(), Server: s.server.Addr}
+	if s.edge != nil {
+		f.Client, f.Server = s.edge.sources.Active(), s.edge.ticket.Target
+	}
+	return f
 }
 
 // recall ends the forwarding of a session, so that all its datagrams reach user space again.
@@ -150,8 +154,12 @@ func (o *offload) review(now time.Time, e *Entry) {
 		s.server.Heard(now)
 	}
 	s.count(u.Traffic)
-	if heard := now.Add(-u.ClientIdle); heard.After(s.heard) {
+	heard := now.Add(-u.ClientIdle)
+	if heard.After(s.heard) {
 		s.heard = heard
+	}
+	if s.edge != nil {
+		s.edge.sources.Carried(heard)
 	}
 }
 

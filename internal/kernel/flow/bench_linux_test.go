@@ -20,7 +20,9 @@ func BenchmarkForward(b *testing.B) {
 	flows := append(strangers(10_000),
 		Flow{client4, listener4, client4, listener4}, Flow{client6, listener6, client6, listener6})
 	table := newTable(b, flows...)
-	payload := make([]byte, 200)
+	records4, payload := to("192.0.2.2:5000"), make([]byte, 200)
+	payload[0] = 23
+	table.addLocal(b, Flow{records4, listener4, records4, listener4}, 1)
 	tcp := frame(client4, listener4, payload)
 	tcp[network+9] = 6
 	for _, test := range []struct {
@@ -29,6 +31,7 @@ func BenchmarkForward(b *testing.B) {
 	}{
 		{"IPv4", frame(client4, listener4, payload)},
 		{"IPv6", frame(client6, listener6, payload)},
+		{"DTLS", frame(records4, listener4, payload)},
 		{"no flow", frame(client4, to("203.0.113.1:7778"), payload)},
 		{"TCP", tcp},
 	} {

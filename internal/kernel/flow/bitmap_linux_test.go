@@ -12,7 +12,7 @@ func TestBitmap(t *testing.T) {
 	t.Cleanup(func() { table.Close() })
 	one, other := table.bitmap.sharing(t)
 	for _, f := range []Flow{one, other, other} { // the last Add replaces the one before
-		table.addLocal(t, f)
+		table.addLocal(t, f, 0)
 	}
 	table.wantForwarded(t, one, true)
 	table.wantForwarded(t, other, true)

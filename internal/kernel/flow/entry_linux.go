@@ -31,6 +31,7 @@ type entry struct {
 	Packets, Bytes, Dropped uint64
 	Seen                    uint64 // ns of the monotonic clock
 	Direction               uint64 // index into the totals
+	Records                 uint64 // other than 0: see Rate.Records
 }
 
 // bucket limits a rate by the generic cell rate algorithm.
@@ -121,4 +122,5 @@ const (
 	atDropped   = int16(unsafe.Offsetof(entry{}.Dropped))
 	atSeen      = int16(unsafe.Offsetof(entry{}.Seen))
 	atDirection = int16(unsafe.Offsetof(entry{}.Direction))
+	atRecords   = int16(unsafe.Offsetof(entry{}.Records))
 )

@@ -31,6 +31,9 @@ type Rate struct {
 	PacketBurst int // datagrams at once; at least 1
 	Bytes       int // bytes of payload per second; 0: unlimited
 	ByteBurst   int // bytes at once; more than any datagram has
+	// Records carries only what looks like DTLS, both ways, and no alert: first bytes 20 to 63 without 21. ICE uses the
+	// same ports, and user space must see its checks.
+	Records bool
 }
 
 // Options configure a Table.

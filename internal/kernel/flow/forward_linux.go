@@ -21,6 +21,38 @@ func find(flows *ebpf.Map) asm.Instructions {
 	}
 }
 
+// The first bytes of DTLS records (RFC 7983), and of its alerts.
+const (
+	dtlsLeast = 20
+	dtlsAlert = 21
+	dtlsMost  = 63
+)
+
+// records leaves all but records to the sockets, where the flow has only records. Of a merged packet it sees the first
+// datagram.
+func records() asm.Instructions {
+	code := asm.Instructions{
+		asm.LoadMem(asm.R1, flow, atRecords, asm.DWord),
+		asm.JEq.Imm(asm.R1, 0, "may pass"),
+		asm.Mov.Imm(asm.R2, udpIPv6+udpLen),
+		asm.LoadMem(asm.R1, ctx, skbProtocol, asm.Word),
+		asm.HostTo(asm.BE, asm.R1, asm.Half),
+		asm.JEq.Imm(asm.R1, etherIPv6, "first byte"),
+		asm.Mov.Imm(asm.R2, udpIPv4+udpLen),
+		asm.Mov.Reg(asm.R1, ctx).WithSymbol("first byte"),
+		asm.Mov.Reg(asm.R3, asm.RFP),
+		asm.Add.Imm(asm.R3, wordAt),
+		asm.Mov.Imm(asm.R4, 1),
+		asm.FnSkbLoadBytes.Call(),
+		asm.JNE.Imm(asm.R0, 0, "next"),
+		asm.LoadMem(asm.R1, asm.RFP, wordAt, asm.Byte),
+		asm.JLT.Imm(asm.R1, dtlsLeast, "next"),
+		asm.JEq.Imm(asm.R1, dtlsAlert, "next"),
+		asm.JGT.Imm(asm.R1, dtlsMost, "next"),
+	}
+	return append(code, asm.Mov.Imm(asm.R0, 0).WithSymbol("may pass"))
+}
+
 // admit leaves packets that exceed the outgoing MTU to the sockets, and drops packets beyond the rates. If two
 // processors handle datagrams of one flow at once, one more may pass.
 func admit() asm.Instructions {

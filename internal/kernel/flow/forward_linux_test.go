@@ -80,6 +80,24 @@ func TestStrangers(t *testing.T) {
 	})
 }
 
+// TestRecords checks that a flow of DTLS leaves ICE's checks, alerts and all else to the sockets.
+func TestRecords(t *testing.T) {
+	forFamilies(t, func(t *testing.T, l *lab) {
+		l.add(Rate{Records: true})
+		for _, first := range []byte{20, 22, 23, 25, 32, 63} {
+			l.echo([]byte{first, 0xfe, 0xfd})
+		}
+		for _, first := range []byte{0, 1, 3, 19, 21, 64, 0x84, 0xff} {
+			l.send(l.client, l.flow.Listener, []byte{first})
+			l.arrives(l.listener, l.flow.Client, []byte{first})
+			l.send(l.server, l.flow.Source, []byte{first})
+			l.arrives(l.source, l.flow.Server, []byte{first})
+		}
+		l.quiet(l.server)
+		l.quiet(l.client)
+	})
+}
+
 // TestRate checks that the rate bounds the client's burst and not the server's.
 func TestRate(t *testing.T) {
 	forFamilies(t, func(t *testing.T, l *lab) {

@@ -173,16 +173,17 @@ func newTable(t testing.TB, flows ...Flow) *Table {
 	}
 	t.Cleanup(func() { table.Close() })
 	for _, f := range flows {
-		table.addLocal(t, f)
+		table.addLocal(t, f, 0)
 	}
 	return table
 }
 
 // addLocal makes the table forward a flow that arrives by the loopback and stays there.
-func (t *Table) addLocal(tb testing.TB, f Flow) {
+func (t *Table) addLocal(tb testing.TB, f Flow, records uint64) {
 	tb.Helper()
 	forth := newEntry(f.Client, f.Listener, f.Source, f.Server)
 	back := newEntry(f.Server, f.Source, f.Listener, f.Client)
+	forth.Records, back.Records = records, records
 	forth.leave(hop{loopback, true})
 	back.leave(hop{loopback, true})
 	if err := t.put(newKey(f.Client, f.Listener), &forth); err != nil {

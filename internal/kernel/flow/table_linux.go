@@ -110,6 +110,9 @@ func (t *Table) add(f *Flow, r Rate) error {
 	forth.leave(toServer)
 	back.leave(toClient)
 	forth.Seen, back.Seen = monotonic(), monotonic()
+	if r.Records {
+		forth.Records, back.Records = 1, 1
+	}
 	// The direction back comes first, so that the server's answer never arrives before its entry.
 	if err := t.put(newKey(f.Server, f.Source), &back); err != nil {
 		return err
