@@ -37,10 +37,7 @@ func Listen(s *relay.Settings, o Options) (*Server, error) {
 	server.reserve(s)
 	for i := range o.Loops {
 		if err := server.addLoop(i); err != nil {
-			for _, l := range server.loops {
-				_ = l.poller.Close() // the earlier error matters more
-			}
-			server.disown()
+			server.Close()
 			return nil, err
 		}
 	}
@@ -50,6 +47,16 @@ func Listen(s *relay.Settings, o Options) (*Server, error) {
 		server.startKernel()
 	}
 	return server, nil
+}
+
+// Close closes the sockets of a Server that will not run, or whose Run has returned.
+func (s *Server) Close() {
+	for _, l := range s.loops {
+		_ = l.poller.Close() // no data is left to lose
+	}
+	s.reloading.Lock()
+	defer s.reloading.Unlock()
+	s.disown()
 }
 
 func (s *Server) addLoop(shard int) error {

@@ -190,16 +190,20 @@ func checkDamaged(r *report, c *Config, seed uint64) {
 				for range 1 + h.rng.IntN(3) {
 					damaged[h.rng.IntN(len(damaged))] = byte(h.rng.Uint32())
 				}
-				live(s.saving.protocol, damaged, p.net.Now(), h)
+				live(r, s.saving.protocol, damaged, p.net.Now(), h)
 			}
 		}
 	}
 }
 
 // live drives a Conn that comes of a damaged record, if the codec takes the record.
-func live(protocol codec.Protocol, damaged []byte, now time.Time, h *hostileSource) {
+func live(t interface{ Errorf(string, ...any) }, protocol codec.Protocol, damaged []byte, now time.Time,
+	h *hostileSource) {
 	conn, err := protocol.Restore(now, nil, damaged)
 	if err != nil {
+		if conn != nil { // perhaps a nil pointer, which callers take for a Conn
+			t.Errorf("Restore returns both a %T and an error: %v", conn, err)
+		}
 		return
 	}
 	for range damagedInputs {
@@ -236,8 +240,8 @@ func FuzzRestore(f *testing.F, config Config) {
 		}
 	})
 	now := time.Unix(1_700_000_000, 0)
-	f.Fuzz(func(_ *testing.T, record []byte, seed uint64) {
-		live(protocol, record, now, &hostileSource{rng: rand.New(rand.NewPCG(seed, 0))})
+	f.Fuzz(func(t *testing.T, record []byte, seed uint64) {
+		live(t, protocol, record, now, &hostileSource{rng: rand.New(rand.NewPCG(seed, 0))})
 	})
 }
 

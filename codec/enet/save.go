@@ -224,7 +224,10 @@ func (p *Protocol) Restore(now time.Time, _ codec.Addresser, b []byte) (codec.Co
 	if err := c.restoreOutgoing(now, &v.Out); err != nil {
 		return nil, err
 	}
-	return c, c.in.restore(now, c.epoch, &v.In)
+	if err := c.in.restore(now, c.epoch, &v.In); err != nil {
+		return nil, err
+	}
+	return c, nil
 }
 
 func (v *savedHandshake) restore(now time.Time) handshake {

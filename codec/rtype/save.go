@@ -118,7 +118,11 @@ func (p *Protocol) Restore(now time.Time, _ codec.Addresser, b []byte) (codec.Co
 		l.announce(initialisation{names: i.Names, pad: i.Pad, count: i.Count})
 	}
 	if v.Server != nil {
-		return v.Server.restore(now, l)
+		server, err := v.Server.restore(now, l)
+		if err != nil {
+			return nil, err
+		}
+		return server, nil
 	}
 	return v.Client.restore(now, l), nil
 }

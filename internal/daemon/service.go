@@ -338,6 +338,7 @@ func (s *service) listen() error {
 	if s.server, err = proxy.Listen(ruled, o); err != nil {
 		return err
 	}
+	s.closers = append(s.closers, s.server.Close)
 	if saves != nil {
 		saves.recorded = s.server.Recorded
 		s.closers = append(s.closers, saves.start())

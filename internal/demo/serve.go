@@ -90,8 +90,11 @@ func (g *Game) Play(ctx context.Context) (Result, error) {
 	return result, err
 }
 
-// Stop stops the game servers and the link. It comes after Play.
+// Stop stops the game servers, the link, and clients that have not played.
 func (g *Game) Stop() {
+	if g.clients != nil {
+		_ = g.clients.Close() // nothing can be lost any more
+	}
 	if g.link != nil {
 		g.link.Stop()
 	}

@@ -98,13 +98,24 @@ func startLink(to netip.AddrPort, clients int, loss float64, delay time.Duration
 // startServer starts a game server of the pair for a number of clients.
 func startServer(pair Pair, at netip.AddrPort, clients int) (server, error) {
 	if pair.To() == goRakNet {
-		return startGameServer(at, formOf(pair, pair.to))
+		s, err := startGameServer(at, formOf(pair, pair.to))
+		if err != nil {
+			return nil, err // a nil server, not one that has a nil pointer
+		}
+		return s, nil
 	}
-	return startCodecServer(pair, at, clients)
+	s, err := startCodecServer(pair, at, clients)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 // tearDown stops the parts of an incomplete stage.
 func (s *stage) tearDown() {
+	if s.clients != nil {
+		_ = s.clients.Close() // as below
+	}
 	if s.link != nil {
 		s.link.Stop()
 	}
