@@ -29,7 +29,7 @@ func Listen(s *relay.Settings, o Options) (*Server, error) {
 	}
 	server.allowance, server.places = admission.NewAllowance(time.Now(), rand.Uint64()), sessions.NewPlaces()
 	server.keeper.modes = make(map[string]shield.Mode)
-	server.pools.Wake = server.wake
+	server.pools.Wake, server.pools.Changed = server.wake, server.serverChanged
 	var err error
 	if server.inherited, err = inherit(o.Inherited); err != nil {
 		return nil, err

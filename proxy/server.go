@@ -27,6 +27,8 @@ type Options struct {
 	Bans          *ratelimit.Bans // nil: there are no bans
 	Kernel        Kernel          // the caller closes its parts after Run
 	Recording     Recording
+	// ServerChanged hears of servers that change between up, failing, refusing and down. It must not block. nil: none.
+	ServerChanged func(upstream.Change)
 	// Inherited are listening sockets that another process opened, for the listeners at their addresses. They come from
 	// a service manager, or from the predecessor's Server.Listening. The Server closes them.
 	Inherited []int // descriptors

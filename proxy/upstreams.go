@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"tidegate/internal/upstream"
 	"tidegate/proxy/relay"
 )
@@ -140,4 +142,27 @@ func (s *Server) upstreams() []*relay.Upstream {
 		all[i] = s.settings.Listeners[i].Route.Upstream
 	}
 	return all
+}
+
+// serverChanged logs what players have met at a server. The loops log the results of checks themselves.
+func (s *Server) serverChanged(c upstream.Change) {
+	log := &s.options.Log
+	switch {
+	case c.To == upstream.Failing:
+		of(log.Warn(), &c).Msg("server failing")
+	case c.To == upstream.Refusing:
+		of(log.Warn(), &c).Msg("server refusing")
+	case c.To == upstream.Up && c.From != upstream.Down:
+		of(log.Info(), &c).Msg("server up")
+	}
+	if tell := s.options.ServerChanged; tell != nil {
+		tell(c)
+	}
+}
+
+func of(line *zerolog.Event, c *upstream.Change) *zerolog.Event {
+	if c.Cause != "" {
+		line.Str("reason", c.Cause)
+	}
+	return line.Str("upstream", c.Upstream).Stringer("server", c.Server)
 }

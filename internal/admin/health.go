@@ -24,6 +24,8 @@ type Check struct {
 	Name   string `json:"name"`
 	OK     bool   `json:"ok"`
 	Detail string `json:"detail,omitempty"`
+	// Warning is what does not fail the check, but an operator should know.
+	Warning string `json:"warning,omitempty"`
 }
 
 // live answers whether the process works: every loop answers. A loop that has ended in order also counts as live.

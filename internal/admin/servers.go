@@ -11,7 +11,7 @@ import (
 
 // Metrics of each configured server. Servers that discovery found count together, as stats.OtherServers.
 var (
-	serverUp       = gauge("server_up", "1 if the server takes new sessions.", "upstream", "server")
+	serverUp       = gauge("server_up", "1 if the server is up.", "upstream", "server")
 	serverSessions = gauge("server_sessions", "Sessions at the server.", "upstream", "server")
 	serverJoins    = counter("server_joins_total",
 		"Connections to the server, by result: established, or the reason of the refusal.", "upstream", "server", "result")

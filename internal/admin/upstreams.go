@@ -26,9 +26,10 @@ type Upstream struct {
 // GameServer is the JSON of a server of an upstream.
 type GameServer struct {
 	Address     string    `json:"address"`
-	State       string    `json:"state"`                  // "up", "resting", "down", "draining" or "gone"
+	State       string    `json:"state"`                  // as in docs/operate/servers.md
 	Since       time.Time `json:"since,omitzero"`         // time of the last change of state; absent: never changed
-	Cause       string    `json:"cause,omitempty"`        // of resting and down
+	Cause       string    `json:"cause,omitempty"`        // of a state that is not up, or why up is not sure
+	TurnedAway  int       `json:"turned_away,omitempty"`  // joins in a row that it has turned away
 	Sessions    int       `json:"sessions"`               // at this server
 	Elsewhere   int       `json:"elsewhere,omitempty"`    // sessions of the fleet's other nodes at this server
 	MaxSessions int       `json:"max_sessions,omitempty"` // limit; absent: unlimited
@@ -52,7 +53,7 @@ func (s *Server) listUpstreams(*http.Request) (Upstreams, error) {
 func gameServer(s *upstream.Status) GameServer {
 	return GameServer{
 		Address: s.Addr.String(), State: s.State.String(), Since: s.Since.UTC(), Cause: s.Cause, Sessions: s.Sessions,
-		Elsewhere: s.Elsewhere, MaxSessions: s.MaxSessions, Weight: s.Weight, CheckedAt: s.CheckedAt.UTC(),
+		TurnedAway: s.TurnedAway, Elsewhere: s.Elsewhere, MaxSessions: s.MaxSessions, Weight: s.Weight, CheckedAt: s.CheckedAt.UTC(),
 		RTT: milliseconds(s.RTT),
 	}
 }
@@ -85,11 +86,16 @@ func (s *Server) changeServer(r *http.Request, of ServerOf, change func(string, 
 }
 
 // checkUpstreams lists upstreams without a server that takes new sessions. The check fails only if no upstream has one.
+// A server that only players have found dead is a warning: if the check failed, no player would come and find it alive.
 func (s *Server) checkUpstreams() Check {
 	all := s.Proxy.Upstreams()
-	var dead []string
+	var dead, ill []string
 	for i := range all {
-		if !anyUp(&all[i]) {
+		switch state := best(&all[i]); state {
+		case upstream.Up:
+		case upstream.Failing, upstream.Refusing:
+			ill = append(ill, fmt.Sprint(configured(all[i].Name), " is ", state))
+		default:
 			dead = append(dead, configured(all[i].Name))
 		}
 	}
@@ -97,16 +103,20 @@ func (s *Server) checkUpstreams() Check {
 	if len(dead) > 0 {
 		check.Detail = "no server is up: " + strings.Join(slices.Compact(dead), ", ")
 	}
+	if len(ill) > 0 {
+		check.Warning = strings.Join(slices.Compact(ill), ", ") + ": see tidegate upstreams list"
+	}
 	return check
 }
 
-func anyUp(u *proxy.UpstreamStatus) bool {
-	for i := range u.Servers {
-		if u.Servers[i].State == upstream.Up {
-			return true
+// best returns the best state of an upstream's servers.
+func best(u *proxy.UpstreamStatus) upstream.State {
+	for _, state := range []upstream.State{upstream.Up, upstream.Refusing, upstream.Failing} {
+		if slices.ContainsFunc(u.Servers, func(s upstream.Status) bool { return s.State == state }) {
+			return state
 		}
 	}
-	return false
+	return upstream.Down
 }
 
 // Metrics of upstreams, with their discovered servers. servers.go has those of each configured server.

@@ -254,6 +254,7 @@ func TestCheckExplainsDialects(t *testing.T) {
     unreliable           as unreliable
     reliable             as reliable
     notify               as unreliable: a stale one may arrive late
+arena: servers are not checked: only players find a dead one; health = "connect" joins the game to check it
 configuration is valid
 `
 	if code != 0 || stderr != "" || stdout != want {

@@ -71,7 +71,7 @@ func check(c *cli.Context) error {
 		out.Text = explain(ruled)
 	}
 	if !c.Bool("quiet") {
-		out.Text += explainJoins(settled) + explainClusters(settled)
+		out.Text += explainJoins(settled) + explainChecks(settled) + explainClusters(settled)
 		out.Text += explainRecord(&settled.Record) + explainFleet(&settled.Fleet)
 	}
 	if c.Bool("explain") {
@@ -192,6 +192,26 @@ func explainJoins(c *config.Config) string {
 			told = fmt.Sprint(l.PublicAddresses)
 		}
 		fmt.Fprintf(&text, "%s: NetherNet clients join by %s at TCP %s, and are told %s\n", l.Name, scheme, l.Address, told)
+	}
+	return text.String()
+}
+
+// explainChecks names the upstreams whose servers are not checked, and the key that would change it.
+func explainChecks(c *config.Config) string {
+	var text strings.Builder
+	known := setup.Traits()
+	for i := range c.Upstreams {
+		u := &c.Upstreams[i]
+		t := known[u.Protocol]
+		if u.Health == config.HealthConnect || u.Health == config.HealthPing ||
+			u.Health == config.HealthAuto && t.Pings && u.Transport == config.UDP {
+			continue
+		}
+		fmt.Fprintf(&text, "%s: servers are not checked: only players find a dead one", u.Name)
+		if !t.Pings && !t.Closed && !t.Opaque {
+			text.WriteString(`; health = "connect" joins the game to check it`)
+		}
+		text.WriteString("\n")
 	}
 	return text.String()
 }

@@ -35,11 +35,17 @@ func health(c *cli.Context, client *admin.Client) error {
 		err = printJSON(c, state)
 	default:
 		for _, check := range state.Checks {
-			word := "ok"
-			if !check.OK {
+			word, why := "ok", check.Detail
+			switch {
+			case !check.OK:
 				word = "not ok"
+			case check.Warning != "":
+				word = "warn"
 			}
-			fmt.Fprintf(c.App.Writer, "%-6s  %-13s  %s\n", word, check.Name, check.Detail)
+			if why == "" {
+				why = check.Warning
+			}
+			fmt.Fprintf(c.App.Writer, "%-6s  %-13s  %s\n", word, check.Name, why)
 		}
 	}
 	if err == nil && !state.OK {

@@ -64,7 +64,7 @@ func listUpstreams(c *cli.Context, client *admin.Client) error {
 var serverColumns = []table.Column{
 	{Name: "UPSTREAM"}, {Name: "SERVER"}, {Name: "STATE"}, {Name: "SINCE", Drop: 2}, {Name: "SESSIONS", Number: true},
 	{Name: "MAX", Number: true, Drop: 4}, {Name: "WEIGHT", Number: true, Drop: 5}, {Name: "RTT", Number: true, Drop: 3},
-	{Name: "CAUSE", Drop: 1},
+	{Name: "TURNED AWAY", Number: true, Drop: 2}, {Name: "CAUSE", Drop: 1},
 }
 
 func serverRow(upstream string, s *admin.GameServer) []string {
@@ -76,7 +76,8 @@ func serverRow(upstream string, s *admin.GameServer) []string {
 		most = strconv.Itoa(s.MaxSessions)
 	}
 	return []string{
-		upstream, s.Address, s.State, since, strconv.Itoa(s.Sessions), most, strconv.Itoa(s.Weight), rtt(s.RTT), s.Cause,
+		upstream, s.Address, s.State, since, strconv.Itoa(s.Sessions), most, strconv.Itoa(s.Weight), rtt(s.RTT),
+		strconv.Itoa(s.TurnedAway), s.Cause,
 	}
 }
 

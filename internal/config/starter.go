@@ -124,6 +124,10 @@ func (p Starter) write(listen netip.AddrPort, servers []netip.AddrPort, route []
 		names[i] = strconv.Quote(server.String())
 	}
 	line("servers = [%s]", strings.Join(names, ", "))
+	if !p.to.spec.Closed && !p.to.pings() {
+		line("# Only players find a dead server: remove the # for checks. The game sees each check come and go.")
+		line(`# health = "connect"`)
+	}
 	return b.String()
 }
 
@@ -186,6 +190,12 @@ func (p Starter) inWorld() bool { return p.from.spec.Closed || p.to.spec.Closed 
 // isRaw reports whether one side is R-Type and the other has message IDs.
 func (p Starter) isRaw() bool {
 	return p.inWorld() && (p.from.spec.IDs == codec.IDBeside || p.to.spec.IDs == codec.IDBeside)
+}
+
+// pings reports whether servers answer a question without a join.
+func (e end) pings() bool {
+	_, pings := e.d.Default().(codec.Pinger)
+	return pings
 }
 
 func (e end) isReliable() bool { return e.spec.Modes.AnyReliable() }

@@ -54,6 +54,7 @@ func At(addrs ...netip.AddrPort) []Target {
 // Pool holds the servers of one upstream. It is safe for concurrent use.
 type Pool struct {
 	pools      *Pools // that this Pool belongs to; nil: none
+	name       string // there
 	mu         sync.Mutex
 	options    Options
 	configured []Target
@@ -226,19 +227,21 @@ func (p *Pool) Failed(s *Server, now, since time.Time, why string) (blamed bool)
 		return false
 	}
 	if s.isResting(now) {
+		s.trouble.last = now
 		return true
 	}
 	rest := min(p.options.RetryAfter<<min(s.failures, 16), maxBackoff*p.options.RetryAfter)
 	s.failures++
-	s.restUntil, s.failedAt, s.cause = now.Add(rest), now, why
+	s.restUntil, s.failedAt = now.Add(rest), now
+	p.missed(s, now, why)
 	return true
 }
 
-// Doubt notes that an established session has lost a server.
-func (p *Pool) Doubt(s *Server, now time.Time) {
+// Doubt notes that an established session has lost a server, and why.
+func (p *Pool) Doubt(s *Server, now time.Time, why string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s.doubtedAt = now
+	p.missed(s, now, why)
 }
 
 // Troubled reports whether a discovered server was found gone and has not been heard since.
@@ -256,6 +259,7 @@ func (p *Pool) Answered(s *Server, now time.Time) (changed bool) {
 	defer p.mu.Unlock()
 	s.Heard(now)
 	s.resetFailures()
+	p.recover(s)
 	if changed = !s.downAt.IsZero(); changed {
 		s.downAt, s.upAt, s.streak = time.Time{}, now, 0
 	}

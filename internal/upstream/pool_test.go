@@ -62,7 +62,7 @@ func TestFailedServerRestsLongerEachTime(t *testing.T) {
 		at = at.Add(rest)
 		p.Release(pick(t, p, at, a))
 	}
-	if s := status(t, p, at, a); s.State != Up || s.Since != at || s.Cause != "" {
+	if s := status(t, p, at, a); s.State != Failing || s.Since != now || s.Cause != "silent" {
 		t.Errorf("status after the rest: %+v", s)
 	}
 	p.Failed(sick, at, at, "silent")
@@ -416,7 +416,7 @@ func TestTroubled(t *testing.T) {
 		s := p.Servers()[0]
 		for name, fail := range map[string]func(){
 			"a join":    func() { p.Failed(s, now, now, "silent") },
-			"a session": func() { p.Doubt(s, now) },
+			"a session": func() { p.Doubt(s, now, "timed-out") },
 			"a check":   func() { p.Checked(s, now, false, 0, Refused) },
 		} {
 			if p.Troubled() {

@@ -10,10 +10,13 @@ import (
 )
 
 // Pools holds the Pools of a proxy by the names of their upstreams. The zero value is ready to use. It is safe for
-// concurrent use once Wake is set.
+// concurrent use once Wake and Changed are set.
 type Pools struct {
 	// Wake makes the loop of a shard, or of all shards, call Relay.Advance soon. It does not block. It may be nil.
 	Wake func(shard int)
+	// Changed hears of a server that is Up, Failing, Refusing or Down from now on. It holds the Pool's lock: it does not
+	// block, and calls no Pool. It may be nil.
+	Changed func(Change)
 
 	mu      sync.Mutex
 	byName  map[string]*Pool
@@ -34,7 +37,7 @@ func (p *Pools) Get(name string) *Pool {
 		p.byName = make(map[string]*Pool)
 	}
 	if p.byName[name] == nil {
-		p.byName[name] = &Pool{pools: p, fleet: maps.Clone(p.fleet[name]), elsewhere: p.counts[name]}
+		p.byName[name] = &Pool{pools: p, name: name, fleet: maps.Clone(p.fleet[name]), elsewhere: p.counts[name]}
 	}
 	return p.byName[name]
 }

@@ -32,6 +32,11 @@ type savedServer struct {
 	RTT       time.Duration  `cbor:"14,keyasint,omitempty"`
 	Up        record.Moment  `cbor:"15,keyasint,omitempty"`
 	Passed    bool           `cbor:"16,keyasint,omitempty"`
+	Missed    record.Moment  `cbor:"17,keyasint,omitempty"`
+	Last      record.Moment  `cbor:"18,keyasint,omitempty"`
+	Turned    int            `cbor:"19,keyasint,omitempty"`
+	Since     record.Moment  `cbor:"20,keyasint,omitempty"`
+	Told      State          `cbor:"21,keyasint,omitempty"`
 }
 
 // Save returns the health of all servers of all Pools as plain data.
@@ -54,6 +59,8 @@ func (p *Pool) save(name string, now time.Time) SavedPool {
 			Failed: record.MomentOf(now, s.failedAt), RestUntil: record.MomentOf(now, s.restUntil), Failures: s.failures,
 			Excused: s.excused, Cause: s.cause, AskAt: record.MomentOf(now, s.askAt), Streak: s.streak,
 			Checked: record.MomentOf(now, s.checkedAt), RTT: s.rtt, Up: record.MomentOf(now, s.upAt), Passed: s.passed,
+			Missed: record.MomentOf(now, s.trouble.at), Last: record.MomentOf(now, s.trouble.last), Turned: s.trouble.turned,
+			Since: record.MomentOf(now, s.trouble.since), Told: s.trouble.told,
 		}
 		if at := s.heard.Load(); at != 0 {
 			one.Heard = record.MomentOf(now, origin.Add(time.Duration(at)))
@@ -87,6 +94,10 @@ func (p *Pool) restore(now time.Time, v *SavedPool) {
 		s.credit, s.failures, s.excused, s.cause = one.Credit, max(one.Failures, 0), max(one.Excused, 0), one.Cause
 		s.askAt, s.streak, s.checkedAt = one.AskAt.Time(now), one.Streak, one.Checked.Time(now)
 		s.rtt, s.upAt, s.passed = one.RTT, one.Up.Time(now), one.Passed
+		s.trouble = trouble{
+			at: one.Missed.Time(now), last: one.Last.Time(now), turned: max(one.Turned, 0), since: one.Since.Time(now),
+			told: min(one.Told, stateCount-1),
+		}
 		if p.options.Fall > 0 {
 			s.downAt = one.Down.Time(now)
 		}

@@ -28,7 +28,8 @@ type Server struct {
 	cause     string    // of the last failure of a session or a check
 	askAt     time.Time // when a held session may next ask whether it is back
 
-	queue *waitQueue // of the sessions that it has lost; nil: none
+	queue   *waitQueue // of the sessions that it has lost; nil: none
+	trouble trouble
 
 	streak    int // checks in a row: positive if passed, negative if failed
 	checkedAt time.Time
@@ -74,7 +75,7 @@ func (p *Pool) Drain(now time.Time, addr netip.AddrPort, drain bool) error {
 	return nil
 }
 
-// Refused is the cause of a failed check when the host reported an unreachable port.
+// Refused is the cause of a failed check or session when the host reported an unreachable port.
 const Refused = "refused"
 
 // Checked notes the result of a health check. It reports whether the server changed from up to down or back. why is
@@ -87,7 +88,13 @@ func (p *Pool) Checked(s *Server, now time.Time, passed bool, rtt time.Duration,
 	if passed {
 		s.Heard(now)
 		s.streak, s.rtt, s.passed = max(s.streak, 0)+1, rtt, true
-		if s.downAt.IsZero() || s.streak < p.options.Rise {
+		if s.streak < p.options.Rise {
+			return false
+		}
+		if s.trouble.turned < mostRefusals || !s.downAt.IsZero() {
+			p.recover(s) // a server that answers checks may still refuse players
+		}
+		if s.downAt.IsZero() {
 			return false
 		}
 		s.downAt, s.upAt = time.Time{}, now
@@ -102,6 +109,7 @@ func (p *Pool) Checked(s *Server, now time.Time, passed bool, rtt time.Duration,
 		return false
 	}
 	s.downAt = now
+	p.tell(s, Down, why)
 	return true
 }
 

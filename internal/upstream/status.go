@@ -9,20 +9,22 @@ import (
 // State is a server's condition in its Pool.
 type State uint8
 
-// States. Only a server that is Up gets new sessions.
+// States. Up, Failing and Refusing servers get new sessions. docs/operate/servers.md has the table.
 const (
 	Up       State = iota
 	Resting        // it recently failed a session
 	Down           // its checks fail
 	Draining       // an operator drains it
 	Gone           // not listed any more; its sessions stay
+	Failing        // a session found it gone, and it was not heard since
+	Refusing       // it answers, and has turned away the last players
 	stateCount
 )
 
 // StateCount is the number of states.
 const StateCount = int(stateCount)
 
-var stateNames = [StateCount]string{"up", "resting", "down", "draining", "gone"}
+var stateNames = [StateCount]string{"up", "resting", "down", "draining", "gone", "failing", "refusing"}
 
 // String returns the state's name in logs and the API.
 func (s State) String() string { return stateNames[s] }
@@ -33,7 +35,8 @@ type Status struct {
 	Configured  bool // not only discovered
 	State       State
 	Since       time.Time // when State began; zero if it has never changed
-	Cause       string    // of Resting and Down
+	Cause       string    // of a State that is not Up; NotHeard if nothing is known
+	TurnedAway  int       // joins in a row that it has turned away
 	Sessions    int
 	Elsewhere   int // sessions of the fleet's other nodes
 	MaxSessions int // 0: no bound
@@ -54,13 +57,22 @@ func (p *Pool) Status(now time.Time) []Status {
 			MaxSessions: s.maxSessions, Weight: s.weight, CheckedAt: s.checkedAt, RTT: s.rtt,
 		}
 		one.State, one.Since = s.state(now)
-		if one.State == Resting || one.State == Down {
+		one.TurnedAway = s.trouble.turned
+		switch one.State {
+		case Resting, Down, Failing, Refusing:
 			one.Cause = s.cause
+		case Up:
+			if s.heard.Load() == 0 {
+				one.Cause = NotHeard
+			}
 		}
 		all = append(all, one)
 	}
 	return all
 }
+
+// NotHeard is the cause of a server that counts as Up because nothing speaks against it.
+const NotHeard = "not heard yet"
 
 func (s *Server) state(now time.Time) (State, time.Time) {
 	switch {
@@ -72,6 +84,10 @@ func (s *Server) state(now time.Time) (State, time.Time) {
 		return Down, s.downAt
 	case now.Before(s.restUntil):
 		return Resting, s.failedAt
+	case s.isFailing():
+		return Failing, s.trouble.at
+	case s.trouble.turned >= mostRefusals:
+		return Refusing, s.trouble.since
 	case s.restUntil.After(s.upAt):
 		return Up, s.restUntil
 	}

@@ -127,6 +127,9 @@ func (r *Relay) endRelayed(now time.Time, e *Entry, blame stats.Party, why codec
 	case s.life == joined:
 		r.journal.ended(now, e, blame, why)
 	case !s.answered && s.server != nil: // bounded, since clients may be forged
+		if why == codec.TimedOut || why == codec.NoConnection {
+			s.route.pool.TurnedAway(s.server, now, s.opened, why.String(), false)
+		}
 		r.drops.count(now, dropped{stats.DropUnanswered, s.listener, s.server.Addr, 0, nil})
 	}
 	r.remove(now, e, blame, why)

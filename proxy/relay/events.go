@@ -134,7 +134,7 @@ func (r *Relay) abandonUpstream(now time.Time, e *Entry) {
 // upstreamGone finds another server for the client, or tells the client why there is none.
 func (r *Relay) upstreamGone(now time.Time, e *Entry, why codec.Goodbye) {
 	s := &e.Value
-	r.samples.refused(s, why.Reason)
+	r.turnedAway(now, s, why.Reason)
 	switch {
 	case !s.life.isHeld():
 	case s.life != seeking:
@@ -150,7 +150,7 @@ func (r *Relay) upstreamGone(now time.Time, e *Entry, why codec.Goodbye) {
 		return
 	}
 	if s.life.hasJoined() && s.route.Failover.isLoss(why.Reason) {
-		s.route.pool.Doubt(s.server, now)
+		s.route.pool.Doubt(s.server, now, why.Reason.String())
 	}
 	if !r.lose(now, e, why.Reason) {
 		r.end(now, e, stats.ByUpstream, why)

@@ -36,6 +36,16 @@ func (r *Relay) lose(now time.Time, e *Entry, why codec.Reason) bool {
 	return true
 }
 
+// turnedAway counts a server that has not accepted a new connection. Silence and refusals by its host are not its words.
+func (r *Relay) turnedAway(now time.Time, s *session, why codec.Reason) {
+	r.samples.refused(s, why)
+	if s.upstream.up || s.isEnding() || s.server == nil || s.life.isHeld() {
+		return
+	}
+	spoke := why != codec.NoConnection && why != codec.TimedOut && why != codec.TransportError
+	s.route.pool.TurnedAway(s.server, now, r.born.Add(s.askedAt), why.String(), spoke)
+}
+
 // blameServer tells the other sessions of a server that one session has lost it.
 func (s *session) blameServer(now time.Time, why codec.Reason) {
 	pool := s.route.pool
@@ -54,7 +64,7 @@ func (s *session) blameServer(now time.Time, why codec.Reason) {
 // doubtServer tells the other sessions that a player has left a silent server. The player may have lost patience.
 func (s *session) doubtServer(now time.Time) {
 	if server, ok := s.upstream.Conn.(codec.Reflector); ok && s.isSteady() && server.IsSilent(now) {
-		s.route.pool.Doubt(s.server, now)
+		s.route.pool.Doubt(s.server, now, codec.TimedOut.String())
 		s.blameServer(now, codec.TimedOut)
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/internal/netio"
+	"tidegate/internal/upstream"
 	"tidegate/proxy/bridge"
 )
 
@@ -65,7 +66,7 @@ func refused(now time.Time, r *Relay, e *Entry, err error) {
 	case s.life.isHeld() || s.isEnding() || s.mayTry():
 		believed = true
 	default:
-		s.route.pool.Failed(s.server, now, r.born.Add(s.askedAt), codec.TransportError.String())
+		s.route.pool.Failed(s.server, now, r.born.Add(s.askedAt), upstream.Refused)
 		if stream {
 			postpone(now, r, e)
 		}

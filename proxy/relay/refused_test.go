@@ -139,10 +139,16 @@ func TestLostServersAreInTrouble(t *testing.T) {
 		if !pool.Troubled() {
 			t.Errorf("%v: a failed join is no trouble", mode)
 		}
+		if s := pool.Status(w.Now())[0]; s.TurnedAway != 1 || mode == ModeTerminate && s.State == upstream.Up {
+			t.Errorf("%v: after a failed join: %+v", mode, s)
+		}
 		w.servers[0].down = false
 		w.connect(codec.Hello{})
 		if pool.Troubled() {
 			t.Errorf("%v: a server that answers is in trouble", mode)
+		}
+		if s := pool.Status(w.Now())[0]; s.TurnedAway != 0 || s.State != upstream.Up {
+			t.Errorf("%v: after a join: %+v", mode, s)
 		}
 	}
 }

@@ -174,11 +174,11 @@ func (r *Relay) refusedRelayed(now time.Time, e *Entry, err error) {
 	case s.answered && !believed:
 		return
 	case believed:
-		s.route.pool.Doubt(s.server, now)
+		s.route.pool.Doubt(s.server, now, codec.NoConnection.String())
 	case !s.answered:
 		failed := s.server
 		r.samples.refused(s, codec.NoConnection)
-		s.route.pool.Failed(failed, now, now, codec.NoConnection.String())
+		s.route.pool.Failed(failed, now, now, upstream.Refused)
 		most := s.route.mostTries()
 		if most == 1 {
 			return // the client goes on asking the only server
@@ -199,9 +199,6 @@ func (r *Relay) expireRelayed(now time.Time, e *Entry) {
 	if at := e.Value.expiry(r.settings); now.Before(at) {
 		r.table.Schedule(e, now, at)
 		return
-	}
-	if s := &e.Value; !s.answered && s.server != nil {
-		s.route.pool.Doubt(s.server, now)
 	}
 	r.endRelayed(now, e, stats.ByProxy, codec.TimedOut)
 }

@@ -62,7 +62,7 @@ export function span(s) {
 export const ago = (t) => (t ? span(Math.max(0, (Date.now() - Date.parse(t)) / 1000)) + ' ago' : '–');
 export const left = (t) => (t ? span(Math.max(0, (Date.parse(t) - Date.now()) / 1000)) : 'forever');
 
-const badges = { up: 'good', established: 'good', shared: 'good', down: 'bad', allow: 'good', reporting: 'good', silent: 'warn', drop: 'bad', resting: 'warn', draining: 'warn', held: 'warn', depends: 'warn', connected: 'warn', 'not connected': 'bad' };
+const badges = { up: 'good', established: 'good', shared: 'good', down: 'bad', allow: 'good', reporting: 'good', silent: 'warn', drop: 'bad', resting: 'warn', failing: 'bad', refusing: 'warn', draining: 'warn', held: 'warn', depends: 'warn', connected: 'warn', 'not connected': 'bad' };
 export const badge = (state) => h('span', { class: 'badge ' + (badges[state] || '') }, state);
 
 // table makes a table. A column is {name, num, wrap}. A cell is text or an element. The first cell is the row's header.

@@ -41,7 +41,7 @@ export default function servers(app) {
       const focused = all.contains(document.activeElement) ? [...all.querySelectorAll('button')].indexOf(document.activeElement) : -1;
       put(all, upstreams.map((u) => panel(u.name, table(`Servers of ${u.name}`, columns, u.servers.map((s) => {
         const f = (app.last ? app.last.servers : []).find((one) => one.server === s.address && one.upstream === u.name.split(':')[0]) || {};
-        return [h('span', { class: 'mono' }, s.address), h('span', {}, badge(s.state), s.cause ? ' ' + s.cause : ''),
+        return [h('span', { class: 'mono' }, s.address), h('span', {}, badge(s.state), (s.cause ? ' ' + s.cause : '') + (s.turned_away ? `, ${exact(s.turned_away)} turned away` : '')),
           exact(s.sessions) + (s.max_sessions ? ' of ' + exact(s.max_sessions) : ''), String(s.weight), ms(s.rtt_ms), ms(f.server_rtt_median_ms), ms(f.player_rtt_median_ms),
           f.joins === undefined ? '–' : rate(f.joins), f.refused === undefined ? '–' : rate(f.refused), f.lost === undefined ? '–' : rate(f.lost),
           s.since ? ago(s.since) : 'the start', actions(u, s)];
