@@ -24,6 +24,7 @@ type probed struct {
 	Asked    bool    `json:"asked"`
 	Answered bool    `json:"answered"`
 	RTT      float64 `json:"rtt_ms,omitempty"`
+	Refuses  bool    `json:"refuses,omitempty"`
 	Text     string  `json:"text"`
 }
 
@@ -67,7 +68,7 @@ func (p *probed) ask(ctx context.Context, u *config.Upstream, at netip.AddrPort)
 	d := protocols.Find(u.Protocol)
 	var by probe
 	if d != nil {
-		by = probeOf(d, u.Transport == config.TCP)
+		by = probeOf(d, u.Transport == config.TCP, false)
 	}
 	switch {
 	case d == nil:
@@ -86,25 +87,25 @@ func (p *probed) ask(ctx context.Context, u *config.Upstream, at netip.AddrPort)
 		p.Text = strings.TrimPrefix(err.Error(), "ping "+at.String()+": ")
 		return
 	}
-	p.Answered, p.RTT, p.Text = true, found[0].RTT, "online"
-	if text := found[0].Text; text != "" {
+	p.Answered, p.RTT, p.Refuses, p.Text = true, found[0].RTT, found[0].Refuses, "online"
+	if text := found[0].Text; text != `""` {
 		p.Text += ", " + text
 	}
 }
 
-// silent returns an error if a server was asked and did not answer.
+// silent returns an error if a server was asked, and did not answer or refuses clients.
 func silent(all []probed) error {
 	asked, answered := 0, 0
 	for i := range all {
 		if all[i].Asked {
 			asked++
 		}
-		if all[i].Answered {
+		if all[i].Answered && !all[i].Refuses {
 			answered++
 		}
 	}
 	if answered < asked {
-		return fmt.Errorf("%d of %d servers did not answer", asked-answered, asked)
+		return fmt.Errorf("%d of %d servers did not answer, or refuse clients", asked-answered, asked)
 	}
 	return nil
 }

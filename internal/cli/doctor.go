@@ -109,13 +109,16 @@ func liveConfig(ctx context.Context, settled *config.Config, wait time.Duration)
 func askServer(
 	ctx context.Context, protocol string, addr netip.AddrPort, wait time.Duration,
 ) (text string, ok bool, err error) {
-	pings, ok := probes[protocol]
-	if !ok || protocol == "any" {
+	pings, _ := probesOf(protocol, false)
+	if len(pings) == 0 || protocol == "any" {
 		return "", false, nil
 	}
 	found, err := ping(ctx, addr.String(), pings, wait)
 	if err != nil {
 		return "", true, errors.New(strings.TrimPrefix(err.Error(), "ping "+addr.String()+": "))
+	}
+	if found[0].Refuses {
+		return "", true, errors.New("online, " + found[0].Text)
 	}
 	return found[0].Text, true, nil
 }

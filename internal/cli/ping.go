@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"net"
 	"net/netip"
 	"slices"
@@ -15,56 +14,79 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"tidegate/codec"
 	"tidegate/codec/riptide"
+	"tidegate/internal/admin"
+	"tidegate/internal/config"
 	"tidegate/internal/protocols"
 	"tidegate/internal/registry"
+	"tidegate/internal/setup"
 )
 
 func pingCommand() *cli.Command {
 	return command(&cli.Command{
-		Name:        "ping",
-		Usage:       "check whether a game server answers in its own protocol",
-		Description: examples("tidegate ping 127.0.0.1:7777", "tidegate ping 127.0.0.1:7777 --protocol raknet --json"),
-		ArgsUsage:   "HOST:PORT",
+		Name:  "ping",
+		Usage: "check whether a game server answers in its own protocol",
+		Description: "It asks one question. No game sees it, and the exit code is 1 if nobody can join: the server is\n" +
+			"silent, refuses clients or does not decide. For a listener of the proxy that runs on this machine,\n" +
+			"the question is in the listener's protocol. RUDP has no question without a join: it wants --join.\n\n" +
+			examples("tidegate ping 127.0.0.1:7777", "tidegate ping 127.0.0.1:7777 --protocol raknet --json"),
+		ArgsUsage: "HOST:PORT",
 		Flags: []cli.Flag{
 			&cli.StringFlag{
 				Name: "protocol", Aliases: []string{"p"}, Value: "any",
 				Usage: "use the protocol `NAME`: " + strings.Join(probeNames(), ", ") +
-					"; any tries riptide-2.2 if raknet has no answer, all asks for both; riptide-2.1 and minecraft work too",
+					"; any tries riptide-2.2 if raknet has no answer, all asks for both",
 			},
 			durationFlag(cli.GenericFlag{
 				Name: "timeout", Aliases: []string{"t"}, Usage: "wait `DURATION` for an answer",
 			}, 3*time.Second),
+			&cli.BoolFlag{Name: "join", Usage: "join the game and leave at once; the game sees a player come and go"},
 			jsonFlag,
 		},
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 1 {
 				return misuse(errors.New("ping: want one HOST:PORT"))
 			}
-			pings, ok := probesOf(c.String("protocol"))
-			if !ok {
-				return misuse(fmt.Errorf("--protocol %q: want one of %s", c.String("protocol"),
-					strings.Join(probeNames(), ", ")))
-			}
-			if _, _, err := net.SplitHostPort(c.Args().First()); err != nil {
-				return misuse(fmt.Errorf(`%q: want HOST:PORT, for example "127.0.0.1:7777"`, c.Args().First()))
-			}
-			answers := len(pings)
-			if c.String("protocol") == "any" {
-				answers = 1
-			}
-			found, err := pingFor(c.Context, c.Args().First(), pings, answers, durationOf(c, "timeout"))
-			for _, a := range found {
-				if err := a.print(c); err != nil {
-					return err
-				}
-			}
-			if errors.Is(err, errNoAnswer) {
-				err = fmt.Errorf("%w; %s", err, hintFor(c.String("protocol")))
-			}
-			return err
+			return pingOnce(c)
 		},
 	})
+}
+
+// pingOnce asks the server of the command line.
+func pingOnce(c *cli.Context) error {
+	address, protocol := c.Args().First(), c.String("protocol")
+	if _, _, err := net.SplitHostPort(address); err != nil {
+		return misuse(fmt.Errorf(`%q: want HOST:PORT, for example "127.0.0.1:7777"`, address))
+	}
+	if protocol == "any" {
+		protocol = spokenAt(c, address)
+	}
+	pings, ok := probesOf(protocol, c.Bool("join"))
+	switch {
+	case !ok:
+		return misuse(fmt.Errorf("--protocol %q: want one of %s", protocol, strings.Join(probeNames(), ", ")))
+	case len(pings) == 0:
+		return misuse(fmt.Errorf("%s has no question without a join: with --join the game sees a player come and go",
+			protocol))
+	}
+	answers := len(pings)
+	if protocol == "any" {
+		answers = 1
+	}
+	found, err := pingFor(c.Context, address, pings, answers, durationOf(c, "timeout"))
+	for i := range found {
+		if err := found[i].print(c); err != nil {
+			return err
+		}
+	}
+	switch {
+	case errors.Is(err, errNoAnswer):
+		return fmt.Errorf("%w; %s", err, hintFor(protocol))
+	case err == nil && slices.ContainsFunc(found, func(a answer) bool { return a.Refuses }):
+		return cli.Exit("", 1)
+	}
+	return err
 }
 
 // errNoAnswer says that a server is silent.
@@ -84,6 +106,7 @@ type answer struct {
 	Protocol string  `json:"protocol"`
 	RTT      float64 `json:"rtt_ms"`
 	Text     string  `json:"text"`
+	Refuses  bool    `json:"refuses,omitempty"` // it answers, but a client cannot join
 	refused  bool    // the server's machine says that no program has the port; all else is zero
 }
 
@@ -91,48 +114,115 @@ func (a answer) print(c *cli.Context) error {
 	if c.Bool("json") {
 		return json.NewEncoder(c.App.Writer).Encode(a)
 	}
-	fmt.Fprintf(c.App.Writer, "%s: %s, %.2f ms, %s\n", a.Address, a.Protocol, a.RTT, printable(a.Text))
+	fmt.Fprintf(c.App.Writer, "%s: %s, %.2f ms, online, %s\n", a.Address, a.Protocol, a.RTT, printable(a.Text))
 	return nil
 }
 
 // probe pings a server in one protocol until it answers or ctx is done. It gives at most one answer.
 type probe func(ctx context.Context, to netip.AddrPort, answers chan<- answer)
 
-// probes are the probes for each value of --protocol. R-Type has none: its games notice every client that asks to join.
-var probes = func() map[string][]probe {
-	all := map[string][]probe{
-		"any": {pingRakNet, ifSilent(joining(&riptide.Riptide22, false))},
-		"all": {pingRakNet, joining(&riptide.Riptide22, false)},
-	}
-	for _, d := range protocols.All {
-		if p := probeOf(d, false); p != nil {
-			all[d.Name] = []probe{p}
-		}
-	}
-	return all
-}()
-
-// probeOf returns the probe for a protocol, or nil if it has none.
-func probeOf(d *registry.Descriptor, stream bool) probe {
+// probeOf returns the probe for a protocol, or nil if it has none. With join the game may notice a client.
+func probeOf(d *registry.Descriptor, stream, join bool) probe {
 	switch spec := d.Default().Spec(); {
 	case spec.Closed:
 		return nil
 	case d.Table == "raknet" || d.Table == "bedrock":
 		return pingRakNet
+	case !join && !hides(d):
+		return nil
 	}
-	return joining(d, stream)
+	return joining(d, stream, join)
 }
 
-// probesOf returns the probes for a value of --protocol, which may be an alias of a protocol.
-func probesOf(name string) ([]probe, bool) {
-	if d := protocols.Find(name); d != nil {
-		name = d.Name
-	}
-	pings, ok := probes[name]
-	return pings, ok
+// hides reports whether a client of a protocol can ask for a place, and leave before the game sees it.
+func hides(d *registry.Descriptor) bool {
+	_, ok := d.Default().Dial(time.Now(), netip.AddrPortFrom(netip.IPv6Loopback(), 1), codec.Hello{}).(codec.Confirmer)
+	return ok
 }
 
-func probeNames() []string { return slices.Sorted(maps.Keys(probes)) }
+// probesOf returns the probes for a value of --protocol, which may be an alias of a protocol. R-Type has none: its
+// games notice every client that asks to join.
+func probesOf(name string, join bool) (pings []probe, ok bool) {
+	switch name {
+	case "any":
+		return []probe{pingRakNet, ifSilent(joining(&riptide.Riptide22, false, join))}, true
+	case "all":
+		return []probe{pingRakNet, joining(&riptide.Riptide22, false, join)}, true
+	}
+	d := protocols.Find(name)
+	if d == nil || d.Default().Spec().Closed {
+		return nil, false
+	}
+	if p := probeOf(d, false, join); p != nil {
+		pings = []probe{p}
+	}
+	return pings, true
+}
+
+func probeNames() []string {
+	names := []string{"any", "all"}
+	for _, d := range protocols.All {
+		if !d.Default().Spec().Closed {
+			names = append(names, d.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// spokenAt returns the protocol of a listener of the proxy that runs here, or "any".
+func spokenAt(c *cli.Context, address string) string {
+	ctx, cancel := context.WithTimeout(c.Context, silence)
+	defer cancel()
+	to, err := resolve(ctx, address)
+	if err != nil || !isOwn(to.Addr()) {
+		return "any"
+	}
+	client, err := targetOf(c).client()
+	if err != nil {
+		return "any"
+	}
+	var running admin.Configuration
+	if err := client.Get(ctx, "/api/v1/config", &running); err != nil {
+		return "any"
+	}
+	settled, _, err := setup.Parse("", []byte(running.TOML))
+	if err != nil {
+		return "any"
+	}
+	for i := range settled.Listeners {
+		if l := &settled.Listeners[i]; l.Transport == config.UDP && hasPort(l, to) {
+			return firstAsked(l.Protocols)
+		}
+	}
+	return "any"
+}
+
+// firstAsked returns the first of a listener's protocols that has a question, or "any".
+func firstAsked(names []string) string {
+	for _, name := range names {
+		if pings, _ := probesOf(name, false); len(pings) > 0 && name != "any" {
+			return name
+		}
+	}
+	return "any"
+}
+
+// hasPort reports whether a listener takes datagrams to an address of this machine.
+func hasPort(l *config.Listener, to netip.AddrPort) bool {
+	at := l.Address
+	return (at.Addr().IsUnspecified() || at.Addr() == to.Addr()) && to.Port() >= at.Port() &&
+		int(to.Port()) < int(at.Port())+at.Ports()
+}
+
+// isOwn reports whether an address is one of this machine.
+func isOwn(a netip.Addr) bool {
+	addrs, _ := net.InterfaceAddrs() // without a list only loopback is known
+	return a.IsLoopback() || slices.ContainsFunc(addrs, func(own net.Addr) bool {
+		network, ok := own.(*net.IPNet)
+		return ok && network.IP.Equal(a.AsSlice())
+	})
+}
 
 // silence is the time after which a server that did not answer the first probe gets the second one. A listener logs a
 // datagram of a protocol that it does not speak.

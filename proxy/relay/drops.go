@@ -69,7 +69,7 @@ func (l *dropLog) count(now time.Time, d dropped) {
 	l.turn++
 	l.counters.Drops[d.why]++
 	d.at.drops.Drops[d.why]++
-	if l.turn < mostRemembered || l.turn%rememberedOf == 0 {
+	if d.err != errListPing && (l.turn < mostRemembered || l.turn%rememberedOf == 0) {
 		l.recent.Add(now, d.why, d.at.name, d.from, d.size, d.err)
 	}
 	l.journal.drop(now, d.why, d.at.name, d.from, d.size, d.err)

@@ -1,0 +1,95 @@
+package cli
+
+import (
+	"net/netip"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"tidegate/codec"
+	"tidegate/internal/endpoint"
+	"tidegate/internal/netio"
+	"tidegate/internal/protocols"
+	"tidegate/internal/testkit/await"
+)
+
+// countingServer runs a game server that counts the clients that have joined. It stops with the test.
+func countingServer(t *testing.T, protocol string) (addr netip.AddrPort, joined *atomic.Int32) {
+	t.Helper()
+	joined = new(atomic.Int32)
+	game, err := endpoint.New(endpoint.Options[struct{}]{Event: func(_ *endpoint.Conn[struct{}], e *codec.Event) {
+		if e.Kind == codec.Connected {
+			joined.Add(1)
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	at, err := game.Listen(protocols.Find(protocol).Default(), netip.MustParseAddrPort("127.0.0.1:0"), netio.SocketOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stopped := make(chan struct{})
+	var ending atomic.Bool
+	go func() {
+		defer close(stopped)
+		for !ending.Load() && game.Turn(game.Now().Add(await.Patience)) == nil {
+		}
+	}()
+	t.Cleanup(func() {
+		ending.Store(true)
+		game.Wake()
+		<-stopped
+		_ = game.Close()
+	})
+	return at.Addr(), joined
+}
+
+// TestPingJoinsNoGame pings servers of each protocol, directly and through Tidegate. No game may see a client, and
+// Tidegate drops nothing, unless --join asks for it.
+func TestPingJoinsNoGame(t *testing.T) {
+	for _, protocol := range []string{"riptide-2.0", "riptide-2.2", "enet"} {
+		server, joined := countingServer(t, protocol)
+		p := startProcess(t, "[[listener]]\nname = \"a\"\naddress = \"127.0.0.1:0\"\nprotocols = [\""+protocol+"\"]\n"+
+			"route = \"a\"\n[[route]]\nname = \"a\"\nupstream = \"a\"\n[[upstream]]\nname = \"a\"\nprotocol = \""+protocol+
+			"\"\nservers = [\""+server.String()+"\"]\n")
+		for _, at := range []string{server.String(), p.addr} {
+			code, stdout, stderr := tidegate(t, "ping", at, "-p", protocol)
+			if code != 0 || !strings.Contains(stdout, "online, accepts clients") {
+				t.Errorf("%s: code %d, says %s%s", protocol, code, stdout, stderr)
+			}
+		}
+		if n := joined.Load(); n > 0 {
+			t.Errorf("%s: the game has seen %d clients", protocol, n)
+		}
+		_, stdout, _ := tidegate(t, "why", "127.0.0.1", "--json", "-c", p.file)
+		if !strings.Contains(stdout, `"drops":[]`) {
+			t.Errorf("%s: after two pings: %s", protocol, stdout)
+		}
+		if code, _, stderr := tidegate(t, "ping", "--join", server.String(), "-p", protocol); code != 0 {
+			t.Errorf("%s: --join: code %d, says %s", protocol, code, stderr)
+		}
+		await.Until(t, "a client that joins", func() bool { return joined.Load() == 1 })
+	}
+	if code, _, stderr := tidegate(t, "ping", "127.0.0.1:9", "-p", "rudp"); code != 2 || !strings.Contains(stderr, "--join") {
+		t.Errorf("rudp: code %d, says %s", code, stderr)
+	}
+}
+
+// TestPingAsksAListenerInItsProtocol pings a listener of Riptide alone without naming the protocol. Tidegate's own
+// question must leave no trace in why, also from a machine that cannot know the listener's protocol.
+func TestPingAsksAListenerInItsProtocol(t *testing.T) {
+	server, _ := countingServer(t, "riptide-2.2")
+	p := startProcess(t, strings.Replace(strings.Replace(bridgeConfig(server.String()),
+		`["bedrock", "riptide-2.2"]`, `["riptide-2.2"]`, 1), `protocol = "bedrock"`, `protocol = "riptide-2.2"`, 1))
+	for _, admin := range []string{p.admin, "unix:/nowhere"} {
+		t.Setenv(adminVariable, admin)
+		if code, stdout, stderr := tidegate(t, "ping", p.addr); code != 0 || !strings.Contains(stdout, "accepts clients") {
+			t.Errorf("code %d, says %s%s", code, stdout, stderr)
+		}
+		_, stdout, _ := tidegate(t, "why", "127.0.0.1", "--json", "-c", p.file)
+		if !strings.Contains(stdout, `"drops":[]`) {
+			t.Errorf("admin at %s: %s", admin, stdout)
+		}
+	}
+}
