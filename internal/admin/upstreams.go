@@ -53,8 +53,9 @@ func (s *Server) listUpstreams(*http.Request) (Upstreams, error) {
 func gameServer(s *upstream.Status) GameServer {
 	return GameServer{
 		Address: s.Addr.String(), State: s.State.String(), Since: s.Since.UTC(), Cause: s.Cause, Sessions: s.Sessions,
-		TurnedAway: s.TurnedAway, Elsewhere: s.Elsewhere, MaxSessions: s.MaxSessions, Weight: s.Weight, CheckedAt: s.CheckedAt.UTC(),
-		RTT: milliseconds(s.RTT),
+		TurnedAway: s.TurnedAway, Elsewhere: s.Elsewhere, MaxSessions: s.MaxSessions, Weight: s.Weight,
+		CheckedAt: s.CheckedAt.UTC(),
+		RTT:       milliseconds(s.RTT),
 	}
 }
 

@@ -25,9 +25,9 @@ type joinPing struct {
 	refused  bool // the server's machine says that no program has the port
 }
 
-// joining returns the probe that asks a server of a protocol for a place. Without join it never takes the place, so that
-// no game sees it. A server that decides about clients first answers that it is deciding. The probe then waits for the
-// decision. With stream it goes over TCP.
+// joining returns the probe that asks a server of a protocol for a place. Without join it never takes the place, so
+// that no game sees it. A server that decides about clients first answers that it is deciding. The probe then waits
+// for the decision. With stream it goes over TCP.
 func joining(d *registry.Descriptor, stream, join bool) probe {
 	return func(ctx context.Context, to netip.AddrPort, answers chan<- answer) {
 		pingByJoining(ctx, d, stream, join, to, answers)
@@ -66,7 +66,8 @@ func pingByJoining(
 }
 
 // dial opens the connection.
-func (p *joinPing) dial(d *registry.Descriptor, stream, join bool, to netip.AddrPort) (*endpoint.Conn[struct{}], error) {
+func (p *joinPing) dial(d *registry.Descriptor, stream, join bool, to netip.AddrPort,
+) (*endpoint.Conn[struct{}], error) {
 	protocol := d.New(d.Options(), registry.Use{Stream: stream})
 	hello := codec.Hello{Tentative: !join}
 	if stream {

@@ -25,7 +25,8 @@ func countingServer(t *testing.T, protocol string) (addr netip.AddrPort, joined 
 	if err != nil {
 		t.Fatal(err)
 	}
-	at, err := game.Listen(protocols.Find(protocol).Default(), netip.MustParseAddrPort("127.0.0.1:0"), netio.SocketOptions{})
+	free := netip.MustParseAddrPort("127.0.0.1:0")
+	at, err := game.Listen(protocols.Find(protocol).Default(), free, netio.SocketOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +72,8 @@ func TestPingJoinsNoGame(t *testing.T) {
 		}
 		await.Until(t, "a client that joins", func() bool { return joined.Load() == 1 })
 	}
-	if code, _, stderr := tidegate(t, "ping", "127.0.0.1:9", "-p", "rudp"); code != 2 || !strings.Contains(stderr, "--join") {
+	code, _, stderr := tidegate(t, "ping", "127.0.0.1:9", "-p", "rudp")
+	if code != 2 || !strings.Contains(stderr, "--join") {
 		t.Errorf("rudp: code %d, says %s", code, stderr)
 	}
 }

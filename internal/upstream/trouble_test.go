@@ -15,8 +15,8 @@ func watched(o Options) (p *Pool, s *Server, told *[]State) {
 	return p, p.Servers()[0], told
 }
 
-// TestServerWithoutPlayersIsNeverPlainlyUp plays everything that players can meet at a server. Whatever health says,
-// the state must name it, with its cause, its beginning and the players who were turned away.
+// TestServerWithoutPlayersIsNeverPlainlyUp plays everything that players can meet at a server. With any health, the
+// state must name it, with its cause, its beginning and the players who were turned away.
 func TestServerWithoutPlayersIsNeverPlainlyUp(t *testing.T) {
 	start := time.Now()
 	turn := func(p *Pool, s *Server, n int, why string, spoke bool) {
@@ -35,12 +35,17 @@ func TestServerWithoutPlayersIsNeverPlainlyUp(t *testing.T) {
 			p.Failed(s, start, start, "no-connection")
 			turn(p, s, 2, "no-connection", false)
 		}, Failing, "no-connection", 2},
-		"a player loses it":     {func(p *Pool, s *Server) { p.Doubt(s, start, "timed-out") }, Failing, "timed-out", 0},
-		"two scanners":          {func(p *Pool, s *Server) { turn(p, s, 2, "timed-out", false) }, Up, NotHeard, 2},
-		"silence for three":     {func(p *Pool, s *Server) { turn(p, s, 3, "timed-out", false) }, Failing, "timed-out", 3},
-		"one wrong password":    {func(p *Pool, s *Server) { turn(p, s, 1, "rejected", true) }, Up, NotHeard, 1},
-		"it refuses three":      {func(p *Pool, s *Server) { turn(p, s, 3, "server-full", true) }, Refusing, "server-full", 3},
-		"it refuses, but pongs": {func(p *Pool, s *Server) { turn(p, s, 4, "banned", true); s.Heard(start) }, Refusing, "banned", 4},
+		"a player loses it":  {func(p *Pool, s *Server) { p.Doubt(s, start, "timed-out") }, Failing, "timed-out", 0},
+		"two scanners":       {func(p *Pool, s *Server) { turn(p, s, 2, "timed-out", false) }, Up, NotHeard, 2},
+		"silence for three":  {func(p *Pool, s *Server) { turn(p, s, 3, "timed-out", false) }, Failing, "timed-out", 3},
+		"one wrong password": {func(p *Pool, s *Server) { turn(p, s, 1, "rejected", true) }, Up, NotHeard, 1},
+		"it refuses three": {func(p *Pool, s *Server) {
+			turn(p, s, 3, "server-full", true)
+		}, Refusing, "server-full", 3},
+		"it refuses, but pongs": {func(p *Pool, s *Server) {
+			turn(p, s, 4, "banned", true)
+			s.Heard(start)
+		}, Refusing, "banned", 4},
 		"it fails, is heard": {func(p *Pool, s *Server) {
 			p.Failed(s, start, start, "timed-out")
 			s.Heard(start.Add(time.Second))
@@ -78,7 +83,7 @@ func TestServerWithoutPlayersIsNeverPlainlyUp(t *testing.T) {
 	}
 }
 
-// TestChangesAreToldOnce asserts that each change of what players meet is reported once, also that checks and players
+// TestChangesAreToldOnce asserts that each change of a server's state is reported once, also that checks and players
 // agree.
 func TestChangesAreToldOnce(t *testing.T) {
 	start := time.Now()

@@ -36,7 +36,7 @@ func (r *Relay) lose(now time.Time, e *Entry, why codec.Reason) bool {
 	return true
 }
 
-// turnedAway counts a server that has not accepted a new connection. Silence and refusals by its host are not its words.
+// turnedAway counts a server that has not accepted a new connection. Its host's refusals are not its own words.
 func (r *Relay) turnedAway(now time.Time, s *session, why codec.Reason) {
 	r.samples.refused(s, why)
 	if s.upstream.up || s.isEnding() || s.server == nil || s.life.isHeld() {
