@@ -66,8 +66,9 @@ type Options struct {
 	StartUpgrade func() error
 	Upgrades     func() Upgrade // the state of upgrades
 	Log          zerolog.Logger
-	Bans         *ratelimit.Bans // nil: none, and new ones have no effect
-	SyncBans     func() error    // reads and writes the ban file; nil: there is no file
+	Bans         *ratelimit.Bans         // nil: none, and new ones have no effect
+	SyncBans     func() error            // reads and writes the ban file; nil: there is no file
+	Joins        func() map[string]Joins // of NetherNet clients, by listener; nil: none
 	// Limits returns values of [limits] by their keys; nil: none.
 	Limits func() map[string]int
 	// Fleet, FleetServers, FleetSessions and FleetBans return this node's part in a fleet, the fleet's game servers, its

@@ -224,8 +224,11 @@ func newFake(token string) *fake {
 		Reload:  func(string) error { return f.reload },
 		Reloads: func() Reloads { return f.state },
 		Config:  func() string { return "[admin]\n" },
-		Drain:   func() { f.drained = true },
-		Limits:  func() map[string]int { return map[string]int{"sessions": 10_000} },
+		Joins: func() map[string]Joins {
+			return map[string]Joins{"play": {Waiting: 2, Stages: map[string]uint64{"lost": 3}}}
+		},
+		Drain:  func() { f.drained = true },
+		Limits: func() map[string]int { return map[string]int{"sessions": 10_000} },
 		FleetServers: func() []FleetServer {
 			return []FleetServer{{Upstream: "arena", Address: "192.0.2.9:1", Sessions: 3, DrainedBy: "ams1",
 				DrainedSince: time.Now(), Nodes: []FleetServerNode{{Node: "ams1", State: "draining", Sessions: 3}}}}

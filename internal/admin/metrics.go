@@ -78,6 +78,7 @@ type collector struct {
 	linesLost func() uint64
 	fleet     func() Fleet
 	limits    func() map[string]int
+	joins     func() map[string]Joins
 	build     [2]string
 }
 
@@ -94,6 +95,9 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 		out.set(bound, float64(value), key)
 	}
 	out.fleet(c.fleet())
+	if c.joins != nil {
+		out.joins(c.joins())
+	}
 	upstreams := c.proxy.Upstreams()
 	out.upstreams(upstreams)
 	out.serverStates(upstreams)
@@ -162,6 +166,26 @@ func (out metricsOf) modes(t *stats.Tally, from string, by *[codec.ModeCount]sta
 		}
 		out.count(messages, traffic.Messages, t.Listener, t.Protocol, from, codec.Mode(mode).String())
 		out.count(messageBytes, traffic.Bytes, t.Listener, t.Protocol, from, codec.Mode(mode).String())
+	}
+}
+
+// Joins are a listener's joins of NetherNet clients.
+type Joins struct {
+	Waiting int               // joins whose players have not come yet
+	Stages  map[string]uint64 // totals by stage
+}
+
+var (
+	joinsWaiting = gauge("joins_waiting", "Joins over HTTP whose players have not come yet.", "listener")
+	joinStages   = counter("joins_total", "Joins of NetherNet clients that have reached a stage.", "listener", "stage")
+)
+
+func (out metricsOf) joins(all map[string]Joins) {
+	for listener, j := range all {
+		out.set(joinsWaiting, float64(j.Waiting), listener)
+		for stage, n := range j.Stages {
+			out.count(joinStages, n, listener, stage)
+		}
 	}
 }
 
@@ -332,7 +356,7 @@ func (s *Server) metrics() http.Handler {
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		&collector{
 			proxy: s.Proxy, reloads: s.Reloads, linesLost: s.LinesLost, limits: s.Limits,
-			fleet: s.Fleet,
+			fleet: s.Fleet, joins: s.Options.Joins,
 			build: [2]string{s.Version, runtime.Version()},
 		},
 	)

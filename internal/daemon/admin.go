@@ -47,6 +47,7 @@ func (s *service) openAdmin(drain func(), upgrades *upgrader) error {
 		Proxy: s.server, Reload: s.reloads.reload, Reloads: s.reloads.state, Config: s.reloads.configuration, Drain: drain,
 		StartUpgrade: upgrades.request, Upgrades: upgrades.tried, Log: s.log, LinesLost: s.lines.Lost,
 		Limits: s.reloads.limits, Bans: s.bans.bans, SyncBans: s.bans.sync, Fleet: s.fleetState,
+		Joins:        s.joins.figures,
 		FleetServers: s.fleetServers, FleetBans: s.fleetBans, FleetSessions: s.fleetSessions,
 		DrainToFleet: func(ctx context.Context, node string, within time.Duration) error {
 			return s.drainToFleet(ctx, node, within, drain)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"tidegate/internal/admin"
 	"tidegate/internal/config"
 	"tidegate/internal/filter"
 	"tidegate/internal/joining"
@@ -43,6 +44,7 @@ type joinServers struct {
 
 // joinServer is the HTTP side of one listener.
 type joinServer struct {
+	name  string // the listener's
 	terms atomic.Pointer[joinTerms]
 	files [2]string // of the certificate and its key
 	stop  func()
@@ -84,7 +86,7 @@ func (s *joinServers) prepare(settings *relay.Settings) {
 
 // ended logs a join that came to nothing. The log of sessions has the others.
 func (s *joinServers) ended(j joining.Join) {
-	if j.Stage == joining.Ended {
+	if j.Stage == joining.Ended || j.Stage == joining.Lost {
 		return
 	}
 	s.log.Warn().Str("join", j.ID).Str("route", j.Route).Stringer("client", j.Client).Stringer("server", j.Server).
@@ -160,7 +162,7 @@ func termsOf(l *relay.Listener, at netip.AddrPort, c *config.Config) *joinTerms 
 
 // start opens the HTTP server of a listener.
 func (s *joinServers) start(l *relay.Listener, at netip.AddrPort, c *config.Config) (*joinServer, error) {
-	one := &joinServer{files: filesOf(l, c)}
+	one := &joinServer{name: l.Name, files: filesOf(l, c)}
 	one.terms.Store(termsOf(l, at, c))
 	o := signalling.Options{
 		Tickets: l.Joins, Route: l.Route.Name, Seed: rand.Uint64(), Draining: s.drains.Load,
@@ -226,6 +228,26 @@ func (t *joinTerms) candidates(local netip.Addr) []netip.AddrPort {
 	all := make([]netip.AddrPort, len(t.public))
 	for i, a := range t.public {
 		all[i] = netip.AddrPortFrom(a, t.port)
+	}
+	return all
+}
+
+// figures returns the joins of each listener, of all its ports together.
+func (s *joinServers) figures() map[string]admin.Joins {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := make(map[string]admin.Joins)
+	for addr, one := range s.open {
+		sum := all[one.name]
+		waiting, _ := s.tables[addr].Sizes()
+		sum.Waiting += waiting
+		if sum.Stages == nil {
+			sum.Stages = make(map[string]uint64)
+		}
+		for stage, n := range s.tables[addr].Counts() {
+			sum.Stages[joining.Stage(stage).Name()] += n
+		}
+		all[one.name] = sum
 	}
 	return all
 }

@@ -12,6 +12,7 @@ import (
 	"tidegate/codec"
 	"tidegate/internal/config"
 	"tidegate/internal/filter"
+	"tidegate/internal/joining"
 	"tidegate/internal/testkit/await"
 	"tidegate/internal/testkit/freeport"
 	"tidegate/proxy/relay"
@@ -63,6 +64,10 @@ func TestJoinServersFollow(t *testing.T) {
 	s.follow(again, []netip.AddrPort{at}, c)
 	if first.Listeners[0].Joins != again.Listeners[0].Joins {
 		t.Error("a reload loses the joins")
+	}
+	again.Listeners[0].Joins.Count(joining.Limited)
+	if f := s.figures()["bedrock"]; f.Waiting != 0 || f.Stages["limited"] != 1 || f.Stages["never-came"] != 0 {
+		t.Errorf("figures: %+v", f)
 	}
 	if got := s.open[at].terms.Load().candidates(local); len(got) != 2 || got[1].Addr().String() != "2001:db8::9" {
 		t.Errorf("candidates %v", got)

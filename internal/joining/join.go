@@ -18,6 +18,7 @@ const (
 	Failed                 // there was no answer that could be used
 	NeverCame              // no valid datagram came in time
 	Ended                  // the session is over
+	Lost                   // and its client was silent for so long that it is gone
 )
 
 // Join is what the log and operators are told of a join. It has no secret.

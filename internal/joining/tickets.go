@@ -72,6 +72,7 @@ func (t *Ticket) username() string { return t.ServerUfrag + ":" + t.ClientUfrag 
 type Tickets struct {
 	limits Limits
 	ended  func(Join)
+	counts [stages]atomic.Uint64
 
 	mu         sync.RWMutex
 	answered   map[string]*Ticket // by username, until the join is over
@@ -107,6 +108,7 @@ func (k *Tickets) Ask(now time.Time, id, route string, client netip.Addr, server
 	}
 	k.unfinished[t] = struct{}{}
 	k.networks[network]++
+	k.Count(Asked)
 	return t, nil
 }
 
@@ -124,6 +126,7 @@ func (k *Tickets) Answer(now time.Time, t *Ticket) error {
 	}
 	defer k.mu.Unlock()
 	t.answered, t.stage = now, Answered
+	k.Count(Answered)
 	t.unproved.Store(true)
 	k.answered[t.username()] = t
 	return nil
@@ -135,8 +138,10 @@ func (k *Tickets) Refuse(now time.Time, t *Ticket, reason string) { k.end(now, t
 // Fail ends a join that never got as far as an answer.
 func (k *Tickets) Fail(now time.Time, t *Ticket, reason string) { k.end(now, t, Failed, reason) }
 
-// End ends a join whose player had come.
-func (k *Tickets) End(now time.Time, t *Ticket, reason string) { k.end(now, t, Ended, reason) }
+// End ends a join whose player had come. The stage is Ended or Lost.
+func (k *Tickets) End(now time.Time, t *Ticket, stage Stage, reason string) {
+	k.end(now, t, stage, reason)
+}
 
 // Find returns the join that a STUN request belongs to by its USERNAME, or nil. It proves nothing: verify the request
 // with the ServerPassword. It does not allocate.
@@ -171,6 +176,7 @@ func (k *Tickets) Admit(now time.Time, t *Ticket, from netip.AddrPort, loop int)
 		t.owner = uint16(loop)
 		t.unproved.Store(false)
 		t.stage, t.admitted, t.from = Admitted, now, from
+		k.Count(Admitted)
 	}
 	return int(t.owner), true
 }
@@ -208,6 +214,7 @@ func (k *Tickets) end(now time.Time, t *Ticket, stage Stage, reason string) {
 		k.sessions--
 	}
 	t.stage = stage
+	k.Count(stage)
 	join := t.join()
 	join.Over, join.Reason = now, reason
 	k.recent.add(join)

@@ -61,8 +61,8 @@ func TestTicketsLife(t *testing.T) {
 	if joins := k.Joins(source.Addr()); len(joins) != 1 || joins[0].Stage != Admitted || joins[0].From != source {
 		t.Errorf("%+v", joins)
 	}
-	k.End(late, ticket, "gone")
-	k.End(late, ticket, "twice")
+	k.End(late, ticket, Ended, "gone")
+	k.End(late, ticket, Ended, "twice")
 	if k.Find(late, []byte("srv1:cli1")) != nil {
 		t.Error("found after its end")
 	}
@@ -134,7 +134,7 @@ func TestTicketsAreBounded(t *testing.T) {
 		}
 	}
 	ask("192.0.2.1", ErrFull) // of sessions
-	k.End(start, waiting[0], "")
+	k.End(start, waiting[0], Ended, "")
 	ask("198.51.100.3", nil) // its network has room again
 	k.Fail(start, waiting[3], "")
 	k.Refuse(start, waiting[3], "twice")
@@ -166,7 +166,7 @@ func TestLiveNamesAreNotTaken(t *testing.T) {
 	if err := k.Answer(start, second); !errors.Is(err, ErrConflict) || k.Find(start, []byte("srv1:cli1")) != first {
 		t.Error(err)
 	}
-	k.End(start, second, "") // changes nothing
+	k.End(start, second, Ended, "") // changes nothing
 	if u, s := k.Sizes(); u != 1 || s != 0 {
 		t.Errorf("%d unfinished, %d sessions", u, s)
 	}
@@ -247,7 +247,7 @@ func TestTicketsTogether(t *testing.T) {
 					k.Admit(start, found, source, g)
 				}
 				k.Joins(player)
-				k.End(start, ticket, "")
+				k.End(start, ticket, Ended, "")
 				k.Expire(start)
 			}
 		})
@@ -267,4 +267,43 @@ func BenchmarkFind(b *testing.B) {
 			k.Find(start, name)
 		}
 	})
+}
+
+// TestCounts counts each join at each stage, also after another process has taken over.
+func TestCounts(t *testing.T) {
+	k := NewTickets(DefaultLimits, nil)
+	for stage, n := range map[Stage]int{Ended: 1, Lost: 2} {
+		for i := range n {
+			ticket := answered(t, k, player, fmt.Sprint(stage, i))
+			k.Admit(start, ticket, source, 0)
+			k.End(start, ticket, stage, "")
+		}
+	}
+	for range 3 {
+		ticket, _ := k.Ask(start, "1", "arena", player, server)
+		k.Refuse(start, ticket, "code 37")
+		ticket, _ = k.Ask(start, "1", "arena", player, server)
+		k.Fail(start, ticket, "no answer")
+		k.Count(Limited)
+	}
+	answered(t, k, player, "late")
+	k.Expire(start.Add(time.Hour))
+	k.Count(Malformed)
+	want := Counts{
+		Asked: 10, Answered: 4, Admitted: 3, Refused: 3, Failed: 3, NeverCame: 1, Ended: 1, Lost: 2, Limited: 3, Malformed: 1,
+	}
+	if got := k.Counts(); got != want {
+		t.Errorf("%v, want %v", got, want)
+	}
+	next := NewTickets(DefaultLimits, nil)
+	next.Inherit(append(want[:], 7)) // of a later release
+	next.Inherit([]uint64{1})        // of an earlier one
+	if want[Asked]++; next.Counts() != want {
+		t.Errorf("%v, want %v", next.Counts(), want)
+	}
+	for s := range stages {
+		if s.Name() == "" {
+			t.Errorf("stage %d has no name", s)
+		}
+	}
 }

@@ -94,11 +94,13 @@ func (s *Server) expectWithin(w http.ResponseWriter) {
 
 func (s *Server) limit(w http.ResponseWriter, status int, text string) {
 	s.counts.limited.Add(1)
+	s.o.Tickets.Count(joining.Limited)
 	http.Error(w, text, status)
 }
 
 func (s *Server) refuse(w http.ResponseWriter, status int, text string) {
 	s.counts.malformed.Add(1)
+	s.o.Tickets.Count(joining.Malformed)
 	http.Error(w, text, status)
 }
 

@@ -61,14 +61,14 @@ func (r *Relay) beginEdge(now time.Time, l *listener, entry *protocolEntry, s ne
 	datagram []byte, t *joining.Ticket) {
 	full := r.table.room(now, from, true)
 	if full != nil || r.draining || l.retired {
-		l.joins.table.End(now, t, "no place")
+		l.joins.table.End(now, t, joining.Ended, "no place")
 		_, why := l.whyFull(r.draining, full)
 		r.drops.add(now, dropped{why, l, from, len(datagram), full})
 		return
 	}
 	e, err := r.add(now, l, entry, s, from, nil)
 	if err != nil {
-		l.joins.table.End(now, t, "no place")
+		l.joins.table.End(now, t, joining.Ended, "no place")
 		_, why := l.whyFull(false, err)
 		r.drops.add(now, dropped{why, l, from, len(datagram), err})
 		return
@@ -82,6 +82,18 @@ func (r *Relay) beginEdge(now time.Time, l *listener, entry *protocolEntry, s ne
 	}
 	r.table.Schedule(e, now, session.expiry(r.settings))
 	r.fromEdge(now, e, s, from, datagram)
+}
+
+// judgeEnd says how a session's join ends.
+func (g *edge) judgeEnd(why codec.Reason) {
+	switch {
+	case why == codec.TimedOut && g.closes:
+		g.why = "the client has closed the connection"
+	case why == codec.TimedOut:
+		g.stage, g.why = joining.Lost, "the client fell silent"
+	case why == codec.NoConnection:
+		g.why = "the server cannot be reached"
+	}
 }
 
 // dialEdge opens the session's one socket to its server: to the address that the server's answer has named.

@@ -121,7 +121,7 @@ func TestEdge(t *testing.T) {
 	passes(third, w.request(ticket, false)) // the NAT has another port now
 	returns(third, edgeRecord)
 	w.wait(40 * time.Second)
-	if w.relay.Len() != 0 || len(w.ended) != 1 || w.ended[0].Stage != joining.Ended || w.ended[0].From != first {
+	if w.relay.Len() != 0 || len(w.ended) != 1 || w.ended[0].Stage != joining.Lost || w.ended[0].From != first {
 		t.Errorf("%d sessions; ended: %v", w.relay.Len(), w.ended)
 	}
 	if j := w.relay.listeners[0].joins; len(j.sources)+len(j.sessions) != 0 {

@@ -123,6 +123,9 @@ func (r *Relay) remove(now time.Time, e *Entry, blame stats.Party, why codec.Rea
 func (r *Relay) endRelayed(now time.Time, e *Entry, blame stats.Party, why codec.Reason) {
 	s := &e.Value
 	r.offload.recall(e) // counts what the kernel has forwarded
+	if s.edge != nil {
+		s.edge.judgeEnd(why)
+	}
 	switch {
 	case s.life == joined:
 		r.journal.ended(now, e, blame, why)

@@ -104,6 +104,7 @@ func (i *Importer) listener(v *saved.Listener, open func(netip.AddrPort) (netio.
 	}
 	if l.joins != nil && r.shard.index == 0 {
 		l.joins.table.Restore(i.now, v.Joins)
+		l.joins.table.Inherit(v.JoinCounts)
 	}
 	if l.pong != nil && r.shard.index == 0 {
 		l.pong.set(v.Text, v.Pong)

@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"cmp"
 	"errors"
 	"net/netip"
 	"slices"
@@ -62,14 +63,21 @@ type edge struct {
 	sources nethernet.Sources
 	known   []netip.AddrPort // in joinTable.sources
 	closes  bool             // the client's last datagram seems to close the connection
+	stage   joining.Stage    // how the join ends, once it does
+	why     string
 }
 
 // verify reads a request, and finds the join whose password it was made with.
 func (j *joinTable) verify(now time.Time, datagram []byte) (*joining.Ticket, error) {
-	b := &j.binding
-	if err := b.Parse(datagram); err != nil {
+	if err := j.binding.Parse(datagram); err != nil {
 		return nil, err
 	}
+	return j.verifyParsed(now)
+}
+
+// verifyParsed is verify for a message in binding.
+func (j *joinTable) verifyParsed(now time.Time) (*joining.Ticket, error) {
+	b := &j.binding
 	if b.Class != nethernet.Request || !b.IsWhole() {
 		return nil, codec.ErrMalformed
 	}
@@ -99,7 +107,7 @@ func (j *joinTable) admit(now time.Time, e *Entry, from netip.AddrPort, datagram
 		}
 		return nil // a response to the server's own check
 	}
-	t, err := j.verify(now, datagram)
+	t, err := j.verifyParsed(now)
 	switch {
 	case err != nil:
 		return err
@@ -144,7 +152,8 @@ func (j *joinTable) leave(e *Entry) {
 func (j *joinTable) forget(now time.Time, e *Entry) {
 	j.leave(e)
 	delete(j.sessions, e.Value.edge.ticket)
-	j.table.End(now, e.Value.edge.ticket, "the session is over")
+	g := e.Value.edge
+	j.table.End(now, g.ticket, max(g.stage, joining.Ended), cmp.Or(g.why, "the session is over"))
 }
 
 // withdraw takes a session out that another process goes on with.

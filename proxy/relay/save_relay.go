@@ -44,7 +44,8 @@ func (x *Exporter) shared(b []byte) []byte {
 	for _, l := range listeners {
 		v.Listeners = append(v.Listeners, saveListener(l))
 		if l.joins != nil && r.shard.index == 0 {
-			v.Listeners[len(v.Listeners)-1].Joins = l.joins.waiting(now)
+			last, counts := &v.Listeners[len(v.Listeners)-1], l.joins.table.Counts()
+			last.Joins, last.JoinCounts = l.joins.waiting(now), counts[:]
 		}
 	}
 	for _, c := range r.guard.RuleCounts() {

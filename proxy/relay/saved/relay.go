@@ -42,7 +42,8 @@ type Listener struct {
 	Text    []byte         `cbor:"6,keyasint,omitempty"` // of its servers, for server lists
 	Pong    []byte         `cbor:"7,keyasint,omitempty"`
 	// Joins wait for their NetherNet clients. Only the first loop writes and reads them.
-	Joins []joining.SavedTicket `cbor:"8,keyasint,omitempty"`
+	Joins      []joining.SavedTicket `cbor:"8,keyasint,omitempty"`
+	JoinCounts []uint64              `cbor:"9,keyasint,omitempty"`
 }
 
 // Route is what remains of a route that the next configuration does not have: its sessions go on with it.
