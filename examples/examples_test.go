@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"tidegate/codec"
+	"tidegate/codec/endpoint"
 	"tidegate/internal/cli"
-	"tidegate/internal/endpoint"
 	"tidegate/internal/testkit/kubeapi"
 )
 

@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"tidegate/codec"
+	"tidegate/codec/endpoint"
 	"tidegate/codec/riptide"
-	"tidegate/internal/endpoint"
 )
 
 // bridged is the folder of the files for a RakNet server with Riptide players.

@@ -16,9 +16,8 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/codec/endpoint"
 	"tidegate/internal/config"
-	"tidegate/internal/endpoint"
-	"tidegate/internal/netio"
 	"tidegate/internal/protocols"
 	"tidegate/internal/registry"
 	"tidegate/internal/setup"
@@ -229,7 +228,7 @@ func (s *stage) until(t *testing.T, what string, done func() bool) {
 func (s *stage) dial(t *testing.T, listener, protocol string) *endpoint.Conn[client] {
 	t.Helper()
 	p := protocols.Find(protocol).NewCalm(registry.Use{})
-	c, err := s.Dial(p, s.ports[listener], uint64(time.Now().UnixNano()), netio.SocketOptions{})
+	c, err := s.Dial(p, s.ports[listener], codec.Hello{Identity: uint64(time.Now().UnixNano())}, endpoint.SocketOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -303,7 +302,7 @@ func serve(t *testing.T, protocol string, at netip.AddrPort) *server {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	listener, err := s.Listen(protocols.Find(protocol).NewCalm(registry.Use{}), at, netio.SocketOptions{})
+	listener, err := s.Listen(protocols.Find(protocol).NewCalm(registry.Use{}), at, endpoint.SocketOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

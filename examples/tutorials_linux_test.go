@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"tidegate/internal/endpoint"
+	"tidegate/codec/endpoint"
 	"tidegate/internal/testkit/netlab"
 )
 

@@ -27,7 +27,7 @@ type oddPlayer struct {
 	oddplayer.Options
 }
 
-func calm(name string) codec.Protocol { return protocols.Find(name).NewCalm(registry.Use{}) }
+func calmCodec(name string) codec.Protocol { return protocols.Find(name).NewCalm(registry.Use{}) }
 
 // oddRakNet is a player of one version, whose messages may end within a byte.
 func oddRakNet(version uint8) oddplayer.Options {
@@ -38,13 +38,13 @@ func oddRakNet(version uint8) oddplayer.Options {
 
 // oddPlayers are the players who visit a server: of each protocol, by each route.
 func oddPlayers(to contender) (all []oddPlayer) {
-	riptide := oddplayer.Options{Protocol: calm("riptide-2.2"), Mangle: oddplayer.Riptide}
-	enet := oddplayer.Options{Protocol: calm("enet"), Mangle: oddplayer.ENet}
+	riptide := oddplayer.Options{Protocol: calmCodec("riptide-2.2"), Mangle: oddplayer.Riptide}
+	enet := oddplayer.Options{Protocol: calmCodec("enet"), Mangle: oddplayer.ENet}
 	for _, route := range []string{"arena", "raw"} {
 		all = append(all, oddPlayer{route, oddRakNet(11)}, oddPlayer{route, riptide}, oddPlayer{route, enet})
 	}
-	all = append(all, oddPlayer{"old", oddplayer.Options{Protocol: calm("rudp")}},
-		oddPlayer{"old", oddplayer.Options{Protocol: calm("riptide-2.0"), Mangle: oddplayer.Riptide20}})
+	all = append(all, oddPlayer{"old", oddplayer.Options{Protocol: calmCodec("rudp")}},
+		oddPlayer{"old", oddplayer.Options{Protocol: calmCodec("riptide-2.0"), Mangle: oddplayer.Riptide20}})
 	if to.relays() {
 		all = append(all, oddPlayer{"relayed", map[string]oddplayer.Options{
 			"bedrock": oddRakNet(11), "enet": enet,

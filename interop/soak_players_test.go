@@ -15,8 +15,7 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/internal/endpoint"
-	"tidegate/internal/netio"
+	"tidegate/codec/endpoint"
 	"tidegate/internal/protocols"
 	"tidegate/internal/registry"
 )
@@ -78,7 +77,7 @@ func (w waited) String() string {
 type soakPlayers struct {
 	soakLoad
 	codec    codec.Protocol
-	prefix   netio.Prefix
+	prefix   int
 	to       netip.AddrPort
 	ordered  bool
 	rng      *rand.Rand
@@ -120,7 +119,7 @@ func newSoakPlayers(t *testing.T, load soakLoad, seed uint64) *soakPlayers {
 	s.books.Reasons = make(map[string]int)
 	s.ordered = s.codec.Spec().Modes.Has(codec.ReliableOrdered)
 	if load.stream {
-		s.prefix = netio.PrefixOf(d.Stream.Prefix)
+		s.prefix = d.Stream.Prefix
 	}
 	var err error
 	if s.endpoint, err = endpoint.New(endpoint.Options[*soakPlayer]{Event: s.event}); err != nil {
@@ -210,13 +209,13 @@ func (s *soakPlayers) dial(now, leaves time.Time) {
 	p := &soakPlayer{dialed: now, leaves: leaves, awaited: make(map[uint32]time.Time)}
 	var err error
 	if s.stream {
-		p.conn, err = s.endpoint.DialStreamHello(s.codec, s.to, hello, netio.StreamOptions{Prefix: s.prefix})
+		p.conn, err = s.endpoint.DialStream(s.codec, s.to, hello, endpoint.StreamOptions{Prefix: s.prefix})
 	} else {
 		from := s.from
 		if !from.IsValid() {
 			from = netip.AddrFrom4([4]byte{127, byte(1 + s.rng.IntN(200)), byte(s.rng.IntN(250)), byte(1 + s.rng.IntN(250))})
 		}
-		p.conn, err = s.endpoint.DialHello(s.codec, s.to, hello, netio.SocketOptions{Local: from})
+		p.conn, err = s.endpoint.Dial(s.codec, s.to, hello, endpoint.SocketOptions{Local: from})
 	}
 	if err != nil {
 		s.books.Failed++
@@ -397,7 +396,7 @@ func startSoakServerAt(t *testing.T, protocol, host string) *soakServer {
 		t.Fatal(err)
 	}
 	p := protocols.Find(protocol).NewCalm(registry.Use{Seed: [32]byte{1}})
-	l, err := s.endpoint.Listen(p, netip.MustParseAddrPort(host+":0"), netio.SocketOptions{ReceiveBuffer: 8 << 20})
+	l, err := s.endpoint.Listen(p, netip.MustParseAddrPort(host+":0"), endpoint.SocketOptions{ReceiveBuffer: 8 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,11 +7,10 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/codec/endpoint"
 	"tidegate/codec/enet"
 	"tidegate/codec/raknet"
 	"tidegate/codec/riptide"
-	"tidegate/internal/endpoint"
-	"tidegate/internal/netio"
 	"tidegate/internal/testkit/netlab"
 )
 
@@ -55,7 +54,7 @@ func TestMissingRoute(t *testing.T) {
 	for i, row := range interruptedRows {
 		port := 7000 + i
 		servers.Do(func() {
-			_, err = game.Listen(row.protocol, netip.MustParseAddrPort(fmt.Sprint("10.9.0.2:", port)), netio.SocketOptions{})
+			_, err = game.Listen(row.protocol, netip.MustParseAddrPort(fmt.Sprint("10.9.0.2:", port)), endpoint.SocketOptions{})
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -71,7 +70,7 @@ func TestMissingRoute(t *testing.T) {
 		var c *endpoint.Conn[*interrupted]
 		players.Do(func() {
 			c, err = game.Dial(interruptedRows[i].protocol, netip.MustParseAddrPort(fmt.Sprint("203.0.113.1:", 7000+i)),
-				uint64(len(all)+1)|1<<63, netio.SocketOptions{})
+				codec.Hello{Identity: uint64(len(all)+1) | 1<<63}, endpoint.SocketOptions{})
 		})
 		if err != nil {
 			t.Fatal(err)

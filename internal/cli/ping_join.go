@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/codec/endpoint"
 	"tidegate/codec/riptide"
-	"tidegate/internal/endpoint"
 	"tidegate/internal/netio"
 	"tidegate/internal/registry"
 )
@@ -71,9 +71,9 @@ func (p *joinPing) dial(d *registry.Descriptor, stream, join bool, to netip.Addr
 	protocol := d.New(d.Options(), registry.Use{Stream: stream})
 	hello := codec.Hello{Tentative: !join}
 	if stream {
-		return p.DialStreamHello(protocol, to, hello, netio.StreamOptions{Prefix: netio.PrefixOf(d.Stream.Prefix)})
+		return p.DialStream(protocol, to, hello, endpoint.StreamOptions{Prefix: d.Stream.Prefix})
 	}
-	return p.DialHello(protocol, to, hello, netio.SocketOptions{})
+	return p.Dial(protocol, to, hello, endpoint.SocketOptions{})
 }
 
 // run waits for the first datagram of the server, and then for its decision. It reports false without an answer.

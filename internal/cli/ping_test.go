@@ -7,8 +7,7 @@ import (
 	"testing"
 
 	"tidegate/codec"
-	"tidegate/internal/endpoint"
-	"tidegate/internal/netio"
+	"tidegate/codec/endpoint"
 	"tidegate/internal/protocols"
 	"tidegate/internal/testkit/await"
 )
@@ -26,7 +25,7 @@ func countingServer(t *testing.T, protocol string) (addr netip.AddrPort, joined 
 		t.Fatal(err)
 	}
 	free := netip.MustParseAddrPort("127.0.0.1:0")
-	at, err := game.Listen(protocols.Find(protocol).Default(), free, netio.SocketOptions{})
+	at, err := game.Listen(protocols.Find(protocol).Default(), free, endpoint.SocketOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,8 +10,7 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/internal/endpoint"
-	"tidegate/internal/netio"
+	"tidegate/codec/endpoint"
 	"tidegate/internal/protocols"
 	"tidegate/internal/registry"
 )
@@ -88,9 +87,9 @@ func (v *visitors) come(one *visitor) error {
 	var c *endpoint.Conn[*visitor]
 	var err error
 	if isStream {
-		c, err = v.DialStream(p, one.to, identity, netio.StreamOptions{Prefix: netio.PrefixOf(d.Stream.Prefix)})
+		c, err = v.DialStream(p, one.to, codec.Hello{Identity: identity}, endpoint.StreamOptions{Prefix: d.Stream.Prefix})
 	} else {
-		c, err = v.Dial(p, one.to, identity, netio.SocketOptions{})
+		c, err = v.Dial(p, one.to, codec.Hello{Identity: identity}, endpoint.SocketOptions{})
 	}
 	if err == nil {
 		c.Value, one.conn = one, c

@@ -12,9 +12,8 @@ import (
 	"github.com/rs/zerolog"
 
 	"tidegate/codec"
-	"tidegate/internal/endpoint"
+	"tidegate/codec/endpoint"
 	"tidegate/internal/fleet"
-	"tidegate/internal/netio"
 	"tidegate/internal/protocols"
 	"tidegate/internal/registry"
 	"tidegate/internal/testkit/await"
@@ -143,7 +142,7 @@ func newArcade(t testing.TB, name string) *arcade {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = a.Close() })
-	l, err := a.Listen(a.protocol, loopback, netio.SocketOptions{})
+	l, err := a.Listen(a.protocol, loopback, endpoint.SocketOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,7 +202,8 @@ func (a *arcade) joinAtOnce(n int, at netip.AddrPort) {
 	a.t.Helper()
 	for range n {
 		path := udppath.New(a.t, at)
-		c, err := a.Dial(a.protocol, path.Addr(), uint64(len(a.players)+1), netio.SocketOptions{Shared: true})
+		hello := codec.Hello{Identity: uint64(len(a.players) + 1)}
+		c, err := a.Dial(a.protocol, path.Addr(), hello, endpoint.SocketOptions{Shared: true})
 		if err != nil {
 			a.t.Fatal(err)
 		}

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/internal/endpoint"
+	"tidegate/codec/endpoint"
 )
 
 // client is one client and its ledger of messages.

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/internal/endpoint"
+	"tidegate/codec/endpoint"
 )
 
 // codecServer is a small game server on one of our own codecs. It returns every message, and records which messages

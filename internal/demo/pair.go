@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"tidegate/codec"
-	"tidegate/internal/netio"
 	"tidegate/internal/protocols"
 	"tidegate/internal/registry"
 	"tidegate/internal/words"
@@ -25,7 +24,7 @@ var available = func() (all []codec.Protocol) {
 	}
 	for _, d := range protocols.All {
 		if d.Stream != nil {
-			all = append(all, newStream(d.NewCalm(registry.Use{Stream: true}), netio.PrefixOf(d.Stream.Prefix)))
+			all = append(all, newStream(d.NewCalm(registry.Use{Stream: true}), d.Stream.Prefix))
 		}
 	}
 	return slices.DeleteFunc(all, func(p codec.Protocol) bool { return Absent[p.Spec().Name] != "" })

@@ -4,18 +4,17 @@ import (
 	"net/netip"
 
 	"tidegate/codec"
-	"tidegate/internal/endpoint"
-	"tidegate/internal/netio"
+	"tidegate/codec/endpoint"
 )
 
 // stream is a protocol over TCP. Its frames are what the protocol calls datagrams. They differ in their length prefix.
 type stream struct {
 	codec.Protocol
 	spec   codec.Spec
-	prefix netio.Prefix
+	prefix int // size of the length in bytes
 }
 
-func newStream(p codec.Protocol, prefix netio.Prefix) stream {
+func newStream(p codec.Protocol, prefix int) stream {
 	s := stream{p, *p.Spec(), prefix}
 	s.spec.Name += overTCP
 	return s
@@ -36,9 +35,9 @@ func isStream(p codec.Protocol) bool {
 // listen opens a server of a protocol.
 func listen[T any](e *endpoint.Endpoint[T], p codec.Protocol, at netip.AddrPort) (*endpoint.Listener, error) {
 	if s, ok := p.(stream); ok {
-		return e.ListenStream(p, at, netio.StreamOptions{Prefix: s.prefix})
+		return e.ListenStream(p, at, endpoint.StreamOptions{Prefix: s.prefix})
 	}
-	return e.Listen(p, at, netio.SocketOptions{})
+	return e.Listen(p, at, endpoint.SocketOptions{})
 }
 
 // dial connects a client of a protocol.
@@ -46,7 +45,7 @@ func dial[T any](
 	e *endpoint.Endpoint[T], p codec.Protocol, to netip.AddrPort, identity uint64,
 ) (*endpoint.Conn[T], error) {
 	if s, ok := p.(stream); ok {
-		return e.DialStream(p, to, identity, netio.StreamOptions{Prefix: s.prefix})
+		return e.DialStream(p, to, codec.Hello{Identity: identity}, endpoint.StreamOptions{Prefix: s.prefix})
 	}
-	return e.Dial(p, to, identity, netio.SocketOptions{})
+	return e.Dial(p, to, codec.Hello{Identity: identity}, endpoint.SocketOptions{})
 }

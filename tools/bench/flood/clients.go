@@ -11,10 +11,9 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"tidegate/codec"
+	"tidegate/codec/endpoint"
 	"tidegate/codec/raknet"
 	"tidegate/codec/riptide"
-	"tidegate/internal/endpoint"
-	"tidegate/internal/netio"
 	"tidegate/tools/bench/process"
 	"tidegate/tools/bench/scenario"
 )
@@ -74,7 +73,7 @@ func newClients(ctx context.Context, rate int) (*clients, error) {
 	c.began = c.Now()
 	for listener := range c.servers {
 		at := netip.AddrPortFrom(process.Loopback, 0)
-		if c.servers[listener], err = c.Listen(spoken[listener], at, netio.SocketOptions{}); err != nil {
+		if c.servers[listener], err = c.Listen(spoken[listener], at, endpoint.SocketOptions{}); err != nil {
 			c.close()
 			return nil, err
 		}
@@ -90,8 +89,8 @@ func (c *clients) join(t *testbed, to [listeners]netip.AddrPort, first, count in
 		for i := range count * listeners {
 			var one *conn
 			listener, index := i%listeners, first*listeners+i
-			options := netio.SocketOptions{Local: t.client(64 + index)}
-			if one, err = c.Dial(spoken[listener], to[listener], uint64(index)+1, options); err != nil {
+			options := endpoint.SocketOptions{Local: t.client(64 + index)}
+			if one, err = c.Dial(spoken[listener], to[listener], codec.Hello{Identity: uint64(index) + 1}, options); err != nil {
 				err = fmt.Errorf("client %d: %w", i, err)
 				return
 			}

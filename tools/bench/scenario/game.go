@@ -8,8 +8,7 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/internal/endpoint"
-	"tidegate/internal/netio"
+	"tidegate/codec/endpoint"
 	"tidegate/tools/bench/process"
 )
 
@@ -36,7 +35,7 @@ func startGame(p codec.Protocol) (*game, error) {
 }
 
 // startStreamGame is startGame over TCP.
-func startStreamGame(p codec.Protocol, o netio.StreamOptions) (*game, error) {
+func startStreamGame(p codec.Protocol, o endpoint.StreamOptions) (*game, error) {
 	g := &game{done: make(chan struct{})}
 	var err error
 	if g.Endpoint, err = endpoint.New(endpoint.Options[struct{}]{Event: g.event}); err != nil {
@@ -50,6 +49,14 @@ func startStreamGame(p codec.Protocol, o netio.StreamOptions) (*game, error) {
 	return g, nil
 }
 
+// clientEndpoint is clientSocket for a client of an Endpoint.
+func clientEndpoint(key uint64) endpoint.SocketOptions {
+	o := clientSocket(key)
+	return endpoint.SocketOptions{
+		Sources: o.Sources, SourceKey: o.SourceKey, ReceiveBuffer: o.ReceiveBuffer, SendBuffer: o.SendBuffer,
+	}
+}
+
 // listenGame returns an endpoint with a listener of a protocol on a free port.
 func listenGame[T any](p codec.Protocol, event func(*endpoint.Conn[T], *codec.Event)) (*endpoint.Endpoint[T],
 	*endpoint.Listener, error) {
@@ -58,7 +65,7 @@ func listenGame[T any](p codec.Protocol, event func(*endpoint.Conn[T], *codec.Ev
 		return nil, nil, err
 	}
 	l, err := e.Listen(p, netip.AddrPortFrom(process.Loopback, 0),
-		netio.SocketOptions{ReceiveBuffer: 8 << 20, SendBuffer: 8 << 20})
+		endpoint.SocketOptions{ReceiveBuffer: 8 << 20, SendBuffer: 8 << 20})
 	if err != nil {
 		_ = e.Close() // the earlier error matters more
 		return nil, nil, err
@@ -164,7 +171,7 @@ const warmUpMessages = 8
 // open connects all clients, some at a time. Then each client sends its first messages, unless the load is idle.
 func (l *gameLoad) open() error {
 	for i := range l.wanted {
-		c, err := l.endpoint.Dial(l.protocol, l.to, uint64(i)+1, clientSocket(uint64(i)))
+		c, err := l.endpoint.Dial(l.protocol, l.to, codec.Hello{Identity: uint64(i) + 1}, clientEndpoint(uint64(i)))
 		if err != nil {
 			return fmt.Errorf("client %d: %w", i, err)
 		}

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/internal/endpoint"
+	"tidegate/codec/endpoint"
 	"tidegate/internal/lossylink"
 	"tidegate/tools/bench/process"
 )
@@ -46,7 +46,7 @@ func (l *joinLoad) stats() *traffic { return l.traffic }
 func (l *joinLoad) open() error { return nil }
 
 func (l *joinLoad) send(at time.Time) {
-	c, err := l.endpoint.Dial(l.protocol, l.to, l.next+1, clientSocket(l.next))
+	c, err := l.endpoint.Dial(l.protocol, l.to, codec.Hello{Identity: l.next + 1}, clientEndpoint(l.next))
 	if err != nil {
 		l.err = err
 		return

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/internal/endpoint"
+	"tidegate/codec/endpoint"
 )
 
 // Bounds of Ticks. A state has room for the stamps of some inputs.

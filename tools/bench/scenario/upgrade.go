@@ -11,7 +11,7 @@ import (
 	"slices"
 	"time"
 
-	"tidegate/internal/endpoint"
+	"tidegate/codec/endpoint"
 	"tidegate/internal/table"
 	"tidegate/internal/testkit/freeport"
 	"tidegate/tools/bench/process"

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/internal/endpoint"
+	"tidegate/codec/endpoint"
 )
 
 // upgradePlayer is a client that numbers its messages.

@@ -12,10 +12,9 @@ import (
 	"strings"
 
 	"tidegate/codec"
+	"tidegate/codec/endpoint"
 	"tidegate/codec/rtype"
 	"tidegate/codec/rudp"
-	"tidegate/internal/endpoint"
-	"tidegate/internal/netio"
 	"tidegate/internal/protocols"
 	"tidegate/internal/registry"
 )
@@ -53,8 +52,8 @@ const often = 5
 type upgradeKind struct {
 	name     string
 	protocol codec.Protocol
-	stream   *netio.StreamOptions // nil: UDP
-	most     int                  // clients; 0: no bound
+	stream   *endpoint.StreamOptions // nil: UDP
+	most     int                     // clients; 0: no bound
 }
 
 // numKinds is the number of kinds of clients.
@@ -75,7 +74,7 @@ func upgradeKinds() (all []upgradeKind) {
 		upgradeKind{name: rtype.With16.Name, protocol: rtype.With16.NewCalm(registry.Use{}), most: mostRType},
 		upgradeKind{
 			name: streamed + "-tcp", protocol: stream.NewCalm(registry.Use{Stream: true}), most: mostStream,
-			stream: &netio.StreamOptions{Prefix: netio.PrefixOf(stream.Stream.Prefix)},
+			stream: &endpoint.StreamOptions{Prefix: stream.Stream.Prefix},
 		})
 }
 
@@ -101,9 +100,9 @@ func (k *upgradeKind) serve() (*game, error) {
 // dial connects a client.
 func (b *upgradeBench) dial(l *upgradeListener, client int) (*endpoint.Conn[*upgradePlayer], error) {
 	if l.stream != nil {
-		return b.endpoint.DialStream(l.protocol, l.at, uint64(client)+1, *l.stream)
+		return b.endpoint.DialStream(l.protocol, l.at, codec.Hello{Identity: uint64(client) + 1}, *l.stream)
 	}
-	return b.endpoint.Dial(l.protocol, l.at, uint64(client)+1, clientSocket(uint64(client)))
+	return b.endpoint.Dial(l.protocol, l.at, codec.Hello{Identity: uint64(client) + 1}, clientEndpoint(uint64(client)))
 }
 
 // listenerOf returns the listener of a client. Clients beyond the bound of a kind are of the kinds without bounds, in

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/internal/endpoint"
+	"tidegate/codec/endpoint"
 	"tidegate/internal/testkit/await"
 )
 

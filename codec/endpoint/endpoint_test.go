@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/internal/netio"
 	"tidegate/internal/protocols"
 	"tidegate/internal/registry"
 	"tidegate/internal/testkit/await"
@@ -66,7 +65,7 @@ func (e *echo) until(t *testing.T, what string, done func() bool) {
 
 func (e *echo) dial(t *testing.T, p codec.Protocol, to netip.AddrPort) *Conn[counts] {
 	t.Helper()
-	c, err := e.Dial(p, to, 1, netio.SocketOptions{})
+	c, err := e.Dial(p, to, codec.Hello{Identity: 1}, SocketOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,16 +87,16 @@ func TestEcho(t *testing.T) {
 		p := calm(t, test.protocol, registry.Use{Stream: test.stream})
 		var c *Conn[counts]
 		if test.stream {
-			options := netio.StreamOptions{Prefix: netio.PrefixOf(protocols.Find(test.protocol).Stream.Prefix)}
+			options := StreamOptions{Prefix: protocols.Find(test.protocol).Stream.Prefix}
 			l, err := e.ListenStream(p, loopback, options)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if c, err = e.DialStream(p, l.Addr(), 1, options); err != nil {
+			if c, err = e.DialStream(p, l.Addr(), codec.Hello{Identity: 1}, options); err != nil {
 				t.Fatal(err)
 			}
 		} else {
-			l, err := e.Listen(p, loopback, netio.SocketOptions{})
+			l, err := e.Listen(p, loopback, SocketOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -128,7 +127,7 @@ func TestDialAfterAPause(t *testing.T) {
 		e.now = e.now.Add(-time.Minute)
 		e.table = session.NewTable[*Conn[counts]](session.Limits{Sessions: 2, HalfOpen: 2}, e.now)
 		p := calm(t, name, registry.Use{})
-		l, err := e.Listen(p, loopback, netio.SocketOptions{})
+		l, err := e.Listen(p, loopback, SocketOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -144,7 +143,7 @@ func TestDialAfterAPause(t *testing.T) {
 func TestLimit(t *testing.T) {
 	server, clients := newEcho(t, 2), newEcho(t, 0)
 	p := calm(t, "riptide-2.2", registry.Use{})
-	l, err := server.Listen(p, loopback, netio.SocketOptions{})
+	l, err := server.Listen(p, loopback, SocketOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,12 +183,12 @@ func TestLimit(t *testing.T) {
 func TestStreamEnds(t *testing.T) {
 	server, clients := newEcho(t, 0), newEcho(t, 0)
 	p := calm(t, "riptide-2.2", registry.Use{Stream: true})
-	options := netio.StreamOptions{Prefix: netio.PrefixOf(protocols.Find("riptide-2.2").Stream.Prefix)}
+	options := StreamOptions{Prefix: protocols.Find("riptide-2.2").Stream.Prefix}
 	l, err := server.ListenStream(p, loopback, options)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := clients.DialStream(p, l.Addr(), 1, options)
+	c, err := clients.DialStream(p, l.Addr(), codec.Hello{Identity: 1}, options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -219,11 +218,11 @@ func TestSent(t *testing.T) {
 	}
 	defer func() { _ = e.Close() }()
 	p := calm(t, "riptide-2.2", registry.Use{})
-	l, err := e.Listen(p, loopback, netio.SocketOptions{})
+	l, err := e.Listen(p, loopback, SocketOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := e.Dial(p, l.Addr(), 1, netio.SocketOptions{})
+	c, err := e.Dial(p, l.Addr(), codec.Hello{Identity: 1}, SocketOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

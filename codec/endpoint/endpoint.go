@@ -1,12 +1,14 @@
-// Package endpoint drives codec connections over real sockets: clients, servers, or both, on one goroutine. The demo,
-// the benchmarks and the ping command use it. The proxy has its own loop (package proxy).
+// Package endpoint drives codec connections over real sockets: clients, servers, or both, on one goroutine. It needs no
+// goroutine, timer or lock for a connection. The examples show a server and a client of each protocol.
 //
-// Start with Endpoint. A program opens listeners and dials clients, and then calls Turn in a loop. The Endpoint gives
-// the events of all connections to one function.
+// Start with Endpoint. A program opens listeners and dials clients, and then calls Run, or Turn in a loop of its own,
+// such as a game's. The Endpoint gives the events of all connections to one function. Only Do and Wake may be called
+// from other goroutines. The proxy has its own loop (package proxy).
 package endpoint
 
 import (
 	"net/netip"
+	"sync"
 	"time"
 
 	"tidegate/codec"
@@ -14,23 +16,7 @@ import (
 	"tidegate/session"
 )
 
-// DefaultLimit is the largest number of connections of an Endpoint without a limit of its own.
-const DefaultLimit = 200_000
-
-// Options configure an Endpoint.
-type Options[T any] struct {
-	// Event takes each event of each connection, except Asked: the Endpoint admits every client that asks. The event's
-	// memory is lent until Event returns. Event may call Send and Close of the connection.
-	Event func(c *Conn[T], e *codec.Event)
-	// Sent, if not nil, takes each datagram that a dialed connection sends. The bytes are lent until Sent returns.
-	Sent func(c *Conn[T], datagram []byte)
-	// Failed, if not nil, takes each error of a connection's datagram socket. The connection goes on until its time-out.
-	Failed func(c *Conn[T], err error)
-	// Limit is the largest number of connections; 0 means DefaultLimit. Further clients are not accepted.
-	Limit int
-}
-
-// Endpoint drives connections, each with a Value of type T. One goroutine uses it, except for Wake.
+// Endpoint drives connections, each with a Value of type T. One goroutine uses it, except for Do and Wake.
 type Endpoint[T any] struct {
 	poller    netio.Poller
 	options   Options[T]
@@ -40,22 +26,29 @@ type Endpoint[T any] struct {
 	dirty     []*Conn[T]   // connections that may have something to send
 	spare     *codec.Event // memory for events; nil while in use
 	now       time.Time
+	leaving   bool // no client is accepted
+
+	mu     sync.Mutex // guards posted
+	posted []func()
 }
 
-// Conn is a connection of an Endpoint. The codec's methods that take a time need Endpoint.Now. After a call of Send or
-// Close outside of Options.Event, the caller calls Endpoint.Touch.
+// Conn is a connection of an Endpoint. Endpoint.Send and Endpoint.Disconnect are for most programs. The codec's own
+// methods need Endpoint.Now, and outside of Options.Event also Endpoint.Touch.
 type Conn[T any] struct {
 	codec.Conn
 	Value    T
 	Listener *Listener // that accepted the connection; nil if it was dialed
 	Number   uint16    // of an accepted connection, from 1 for each listener; wraps around
 
-	socket  netio.Socket
-	entry   *session.Entry[*Conn[T]]
-	stream  bool
-	dirty   bool
-	gone    bool // the connection has given Disconnected
-	removed bool // from the Endpoint
+	socket    netio.Socket
+	entry     *session.Entry[*Conn[T]]
+	full      int // bytes that were queued when Send returned codec.ErrFull; 0: none since Writable
+	stream    bool
+	dirty     bool
+	connected bool         // the connection has given Connected
+	gone      bool         // the connection has given Disconnected
+	reason    codec.Reason // of Disconnected
+	removed   bool         // from the Endpoint
 }
 
 // Listener is a server of one protocol. It is the owner of its socket.
@@ -99,8 +92,8 @@ func (e *Endpoint[T]) Now() time.Time { return e.now }
 func (e *Endpoint[T]) Len() int { return e.table.Len() }
 
 // Listen opens a server of a protocol.
-func (e *Endpoint[T]) Listen(p codec.Protocol, at netip.AddrPort, o netio.SocketOptions) (*Listener, error) {
-	s, err := e.poller.Listen(at, o)
+func (e *Endpoint[T]) Listen(p codec.Protocol, at netip.AddrPort, o SocketOptions) (*Listener, error) {
+	s, err := e.poller.Listen(at, o.netio())
 	if err != nil {
 		return nil, err
 	}
@@ -108,8 +101,8 @@ func (e *Endpoint[T]) Listen(p codec.Protocol, at netip.AddrPort, o netio.Socket
 }
 
 // ListenStream opens a server of a protocol over TCP.
-func (e *Endpoint[T]) ListenStream(p codec.Protocol, at netip.AddrPort, o netio.StreamOptions) (*Listener, error) {
-	s, err := e.poller.ListenStream(at, o)
+func (e *Endpoint[T]) ListenStream(p codec.Protocol, at netip.AddrPort, o StreamOptions) (*Listener, error) {
+	s, err := e.poller.ListenStream(at, o.netio())
 	if err != nil {
 		return nil, err
 	}
@@ -123,16 +116,10 @@ func (e *Endpoint[T]) listen(l *Listener) *Listener {
 	return l
 }
 
-// Dial connects a client to a server. The identity is the client's RakNet GUID.
-func (e *Endpoint[T]) Dial(p codec.Protocol, to netip.AddrPort, identity uint64, o netio.SocketOptions) (*Conn[T],
-	error) {
-	return e.DialHello(p, to, codec.Hello{Identity: identity}, o)
-}
-
-// DialHello is Dial with all data that a client sends when it joins.
-func (e *Endpoint[T]) DialHello(p codec.Protocol, to netip.AddrPort, hello codec.Hello,
-	o netio.SocketOptions) (*Conn[T], error) {
-	s, err := e.poller.Dial(to, o)
+// Dial connects a client to a server, which gets the Hello as far as the protocol can carry it. The connection begins
+// with the next turn; the event Connected says that it is established. Connect waits for that.
+func (e *Endpoint[T]) Dial(p codec.Protocol, to netip.AddrPort, hello codec.Hello, o SocketOptions) (*Conn[T], error) {
+	s, err := e.poller.Dial(to, o.netio())
 	if err != nil {
 		return nil, err
 	}
@@ -140,15 +127,9 @@ func (e *Endpoint[T]) DialHello(p codec.Protocol, to netip.AddrPort, hello codec
 }
 
 // DialStream connects a client to a server over TCP.
-func (e *Endpoint[T]) DialStream(p codec.Protocol, to netip.AddrPort, identity uint64, o netio.StreamOptions) (*Conn[T],
+func (e *Endpoint[T]) DialStream(p codec.Protocol, to netip.AddrPort, hello codec.Hello, o StreamOptions) (*Conn[T],
 	error) {
-	return e.DialStreamHello(p, to, codec.Hello{Identity: identity}, o)
-}
-
-// DialStreamHello is DialStream with all data that a client sends when it joins.
-func (e *Endpoint[T]) DialStreamHello(p codec.Protocol, to netip.AddrPort, hello codec.Hello,
-	o netio.StreamOptions) (*Conn[T], error) {
-	s, err := e.poller.DialStream(to, o)
+	s, err := e.poller.DialStream(to, o.netio())
 	if err != nil {
 		return nil, err
 	}

@@ -18,6 +18,7 @@ func (e *Endpoint[T]) Turn(until time.Time) error {
 	}
 	e.now = time.Now()
 	e.poller.Receive(handler[T]{e})
+	e.runPosted()
 	for due := e.table.Due(e.now); due != nil; due = e.table.Due(e.now) {
 		due.Value.Advance(e.now)
 		e.settle(due.Value)
@@ -43,6 +44,13 @@ func (e *Endpoint[T]) flush(c *Conn[T]) {
 			e.options.Sent(c, b)
 		}
 		e.poller.Send(c.socket, c.Peer(), b)
+	}
+	if c.full > 0 && !c.gone && c.Stats().Queued <= c.full/2 {
+		c.full = 0
+		if e.options.Writable != nil {
+			e.options.Writable(c)
+			e.mark(c)
+		}
 	}
 	switch {
 	case e.poll(c): // the answers to these events have to be sent too, also before a removal
@@ -87,15 +95,28 @@ func (e *Endpoint[T]) poll(c *Conn[T]) (found bool) {
 		found = true
 		switch ev.Kind {
 		case codec.Asked:
-			c.Admit(e.now, c.Number)
+			e.admit(c, ev)
 			continue
+		case codec.Connected:
+			c.connected = true
 		case codec.Disconnected:
-			c.gone = true
+			c.gone, c.reason = true, ev.Reason
 		}
 		e.options.Event(c, ev)
 	}
 	e.spare = ev
 	return found
+}
+
+// admit admits or refuses a client that asks.
+func (e *Endpoint[T]) admit(c *Conn[T], ev *codec.Event) {
+	if e.options.Admit != nil {
+		if why := e.options.Admit(c, ev); why != codec.ReasonNone {
+			c.Close(e.now, codec.Goodbye{Reason: why})
+			return
+		}
+	}
+	c.Admit(e.now, c.Number)
 }
 
 // handler implements netio.Handler for an Endpoint, so that these methods are not part of the Endpoint's API.
@@ -129,8 +150,8 @@ func (h handler[T]) Failed(s netio.Socket, err error) {
 	if c == nil || !c.stream || c.gone {
 		return
 	}
-	c.gone = true
-	h.options.Event(c, &codec.Event{Kind: codec.Disconnected, Reason: codec.TransportError})
+	c.gone, c.reason = true, codec.TransportError
+	h.options.Event(c, &codec.Event{Kind: codec.Disconnected, Reason: c.reason})
 	h.settle(c)
 }
 
@@ -149,7 +170,7 @@ func (h handler[T]) find(s netio.Socket, peer netip.AddrPort) *Conn[T] {
 
 // accept answers a datagram of an unknown client. It adds a connection if the protocol makes one and there is room.
 func (h handler[T]) accept(l *Listener, s netio.Socket, from netip.AddrPort, datagram []byte) {
-	if h.table.Room(from.Addr()) != nil || !l.protocol.Sniff(datagram) {
+	if h.leaving || h.table.Room(from.Addr()) != nil || !l.protocol.Sniff(datagram) {
 		return
 	}
 	conn, reply, err := l.protocol.Accept(h.now, from, datagram, h.poller.Buffer())
