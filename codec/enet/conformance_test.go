@@ -16,6 +16,7 @@ func seeded(seed uint64, o Options) Options {
 
 func suite(o Options) codectest.Config {
 	o.TimeoutLimit = 8 // silence is noticed within the suite's time, also where round trips are long
+	o.MaxMessage = 1 << 20
 	client := o
 	if o.Checksums == ChecksumsOn {
 		o.Checksums = ChecksumsAuto
@@ -25,7 +26,7 @@ func suite(o Options) codectest.Config {
 		server.base, client.base = base, base
 		return New(server), New(client)
 	}
-	defaults := Options{}.withDefaults()
+	defaults := o.withDefaults()
 	room := fragmentRoom(defaultMTU, o.Checksums == ChecksumsOn)
 	return codectest.Config{
 		MaxHeld:  5 << 20,
@@ -69,7 +70,7 @@ func suite(o Options) codectest.Config {
 			"events", "handshake.due", "heirs.proved", "stats.RTT", "stats.Queued", "stats.Held", "stats.Kept", "stats.MTU",
 			"flight.bytes", "flight.messages", "flight.resend", "flight.waiting",
 			"in.early", "in.follows", "in.guesses", "in.held", "in.heldNext", "in.largest", "in.now", "in.waiting",
-			"out.bytes", "out.count", "out.reliable", "out.unreliable",
+			"out.bytes", "out.count", "out.most", "out.reliable", "out.uncounted", "out.unreliable",
 		},
 	}
 }

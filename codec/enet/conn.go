@@ -87,6 +87,7 @@ func newConn(o *Options, now time.Time, s secrets) *Conn {
 	}
 	c.control.reset(o.base)
 	c.in = inbox{events: &c.events, base: o.base, follows: o.follows, largest: o.MaxMessage}
+	c.out.most = o.MaxQueued / 2
 	c.groupsIn.newest = o.base
 	return c
 }
@@ -182,7 +183,7 @@ func (c *Conn) Send(_ time.Time, m codec.Message) error {
 		return codec.ErrMode
 	case len(m.Payload) > c.options.maxPayload(m.Mode):
 		return codec.ErrTooLarge
-	case c.out.bytes+len(m.Payload) > c.options.MaxQueued || c.out.count == maxMessages:
+	case c.out.counted()+min(len(m.Payload), c.out.most) > c.options.MaxQueued || c.out.count == maxMessages:
 		return codec.ErrFull
 	}
 	c.out.add(&m)

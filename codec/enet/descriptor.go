@@ -31,7 +31,7 @@ type Settings struct {
 	Checksums      Checksums      `toml:"checksums"`                              // of datagrams
 	Channels       int            `toml:"channels" min:"1" max:"255"`             // requested or granted
 	MTU            int            `toml:"mtu" min:"576" max:"4096" room:"header"` // bytes of a datagram
-	MaxMessage     units.Size     `toml:"max_message" min:"1KiB" max:"2MiB"`      // of one message
+	MaxMessage     units.Size     `toml:"max_message" min:"1KiB" max:"12MiB"`     // of one message
 	ConnectTimeout units.Duration `toml:"connect_timeout" min:"1s" max:"1m"`      // of a handshake
 	TimeoutLimit   int            `toml:"timeout_limit" min:"1" max:"1024"`       // growth of a command's time-out
 	TimeoutMinimum units.Duration `toml:"timeout_minimum" min:"1s" max:"5m"`      // of a peer's silence

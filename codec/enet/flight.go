@@ -4,9 +4,12 @@ import (
 	"time"
 )
 
-// maxFlight is the number of a channel's numbers that may be unacknowledged. The library's receivers take at least 6
-// times 4,096.
-const maxFlight = 4096
+// maxFlight is the number of a channel's numbers that may be unacknowledged. A message in parts that are more waits
+// until its channel is idle. The library's receivers take at least 6 times 4,096.
+const (
+	maxFlight = 4096
+	maxParts  = 6 * 4096
+)
 
 // sentCommand is a reliable command that was sent and is not acknowledged yet.
 type sentCommand struct {
@@ -72,7 +75,10 @@ type outChannel struct {
 func (c *outChannel) reset(n uint16) { c.reliable, c.sent, c.oldest = n, n, n+1 }
 
 // hasRoom reports whether n more numbers may be in flight.
-func (c *outChannel) hasRoom(n int) bool { return int(c.reliable-c.oldest+1)+n <= maxFlight }
+func (c *outChannel) hasRoom(n int) bool {
+	used := int(c.reliable - c.oldest + 1)
+	return used+n <= maxFlight || used == 0 && n <= maxParts
+}
 
 // number assigns n numbers and returns the first.
 func (c *outChannel) number(n int) (first uint16) {

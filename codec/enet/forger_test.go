@@ -111,10 +111,15 @@ func TestForgedSettings(t *testing.T) {
 // joined returns a server and a client in session.
 func joined(t *testing.T) (time.Time, [2]*Conn) {
 	t.Helper()
+	return joinedBy(t, Options{})
+}
+
+func joinedBy(t *testing.T, o Options) (time.Time, [2]*Conn) {
+	t.Helper()
 	now := start
-	client := New(seeded(2, Options{})).Dial(now, netip.AddrPort{}, codec.Hello{}).(*Conn)
+	client := New(seeded(2, o)).Dial(now, netip.AddrPort{}, codec.Hello{}).(*Conn)
 	first, _ := client.Transmit(now, nil)
-	accepted, _, err := New(seeded(1, Options{})).Accept(now, netip.AddrPort{}, first, nil)
+	accepted, _, err := New(seeded(1, o)).Accept(now, netip.AddrPort{}, first, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,7 @@ const (
 	maxChannels = 255
 
 	defaultMTU         = 1392
-	defaultMaxMessage  = 1 << 20
+	defaultMaxMessage  = 6 << 20
 	defaultMaxQueued   = 4 << 20
 	defaultDialTimeout = 10 * time.Second
 	defaultTimeout     = 30 * time.Second
@@ -43,10 +43,11 @@ type Options struct {
 	Channels int
 	// MTU bounds the bytes of our datagrams; 1392 if zero, as in the library since 1.3.18. Both ends use the smaller one.
 	MTU int
-	// MaxMessage bounds the bytes of one message in either direction; 1 MiB if zero. The bound of unreliable ones is 128
+	// MaxMessage bounds the bytes of one message in either direction; 6 MiB if zero. The bound of unreliable ones is 128
 	// KiB.
 	MaxMessage int
-	// MaxQueued bounds the bytes of messages that wait to be sent or acknowledged; 4 MiB if zero.
+	// MaxQueued bounds the bytes of messages that wait to be sent or acknowledged; 4 MiB if zero. A message counts for at
+	// most half of it.
 	MaxQueued int
 	// DialTimeout is how long Dial waits for an answer, and a server for a client's answer; 10 s if zero.
 	DialTimeout time.Duration
@@ -74,7 +75,7 @@ func (o Options) withDefaults() Options {
 	o.TimeoutMinimum = orDefault(o.TimeoutMinimum, defaultTimeoutMinimum)
 	o.Timeout = max(orDefault(o.Timeout, defaultTimeout), o.TimeoutMinimum)
 	// Even with the smallest MTU a message must fit into the numbers that may be in flight on a channel.
-	o.MaxMessage = min(o.MaxMessage, maxFlight*fragmentRoom(minMTU, true))
+	o.MaxMessage = min(o.MaxMessage, maxParts*fragmentRoom(minMTU, true))
 	return o
 }
 

@@ -62,8 +62,17 @@ type outbox struct {
 	reliable, unreliable fifo
 	free                 []*message
 	bytes, count         int // of all messages that are not done
+	most                 int // bytes of one message that count
+	uncounted            int // the other ones
 	order                uint64
 }
+
+// counted returns the bytes that count against the bound of the queue.
+func (o *outbox) counted() int { return o.bytes - o.uncounted }
+
+// hold counts a message, and drop stops counting it.
+func (o *outbox) hold(n int) { o.bytes, o.uncounted = o.bytes+n, o.uncounted+max(n-o.most, 0) }
+func (o *outbox) drop(n int) { o.bytes, o.uncounted = o.bytes-n, o.uncounted-max(n-o.most, 0) }
 
 // add queues a copy of a message.
 func (o *outbox) add(m *codec.Message) {
@@ -77,7 +86,7 @@ func (o *outbox) add(m *codec.Message) {
 	*q = message{
 		payload: append(q.payload[:0], m.Payload...), mode: m.Mode, channel: m.Channel, receipt: m.Receipt, order: o.order,
 	}
-	o.bytes += len(m.Payload)
+	o.hold(len(m.Payload))
 	o.count++
 	if m.Mode == codec.ReliableOrdered {
 		o.reliable.push(q)
@@ -88,7 +97,7 @@ func (o *outbox) add(m *codec.Message) {
 
 // done frees a message's memory.
 func (o *outbox) done(m *message) {
-	o.bytes -= len(m.payload)
+	o.drop(len(m.payload))
 	o.count--
 	if len(o.free) < keptMessages && cap(m.payload) <= keptBuffer {
 		o.free = append(o.free, m)

@@ -8,7 +8,7 @@ import (
 
 // nextRoom is the memory in bytes of messages in parts that begin as the next one of their channel: two of the largest.
 // So a forged part leaves room for the peer's message.
-func (in *inbox) nextRoom() int { return 2 * held(uint32(in.largest), maxFlight) }
+func (in *inbox) nextRoom() int { return 2 * held(uint32(in.largest), maxParts) }
 
 // hasRoom reports whether a message in parts may begin.
 func (in *inbox) hasRoom(size int, isNext bool) bool {
@@ -39,7 +39,7 @@ func (in *inbox) uncount(a *assembly) {
 // takeFragment takes a fragment of a reliable message.
 func (in *inbox) takeFragment(n uint8, f *fragment, payload []byte) error {
 	c := in.channel(n)
-	if f.count > maxFlight || f.total > uint32(in.largest) {
+	if f.count > maxParts || f.total > uint32(in.largest) {
 		return codec.ErrMalformed
 	}
 	if in.guesses {

@@ -25,7 +25,7 @@ func (c *Conn) Throttle(_ time.Time, p codec.Pressure) {
 
 // Fill implements codec.Throttler.
 func (c *Conn) Fill() float64 {
-	return max(float64(c.out.bytes)/float64(c.options.MaxQueued), float64(c.out.count)/maxMessages)
+	return max(float64(c.out.counted())/float64(c.options.MaxQueued), float64(c.out.count)/maxMessages)
 }
 
 // Waiting implements codec.Throttler.

@@ -227,7 +227,7 @@ func (v *savedAssembly) restore(now, epoch time.Time, largest int) (*assembly, e
 	if unit > 0 && (uint64(v.Count)*unit < size || (uint64(v.Count)-1)*unit >= size) {
 		return nil, saved.Fault("size of a fragment", v.Unit)
 	}
-	if v.Count > maxFlight || len(v.Payload) > largest || len(v.Has) != int(v.Count+63)/64 {
+	if v.Count > maxParts || len(v.Payload) > largest || len(v.Has) != int(v.Count+63)/64 {
 		return nil, saved.Fault("number of fragments", v.Count)
 	}
 	for _, word := range v.Has {

@@ -117,7 +117,7 @@ func (c *Conn) restoreOutgoing(now time.Time, v *savedOutgoing) error {
 		if messages[i], err = v.Messages[i].restore(c); err != nil {
 			return err
 		}
-		c.out.bytes += len(messages[i].payload)
+		c.out.hold(len(messages[i].payload))
 	}
 	c.out.count, c.out.order = len(messages), v.Order
 	err := c.control.restore(v.Control)
@@ -192,7 +192,7 @@ func (v *savedMessage) restore(c *Conn) (*message, error) {
 
 func (c *outChannel) restore(v savedOutChannel) error {
 	*c = outChannel{reliable: v.Reliable, unreliable: v.Unreliable, oldest: v.Oldest, sent: v.Sent}
-	if v.Reliable-v.Oldest+1 > maxFlight || v.Sent-v.Oldest+1 > maxFlight {
+	if v.Reliable-v.Oldest+1 > maxParts || v.Sent-v.Oldest+1 > maxParts {
 		return saved.Fault("numbers of a channel", v.Reliable-v.Oldest)
 	}
 	return nil
