@@ -21,6 +21,7 @@ import (
 //  11. Relayer, before each Advance of an established, dialed Conn, for both sides.
 //  12. Holder, right before Close.
 //  13. Succeeder, when a client's Conn has ended.
+//  14. Paced, right before Admit.
 
 // PerLoop is a Protocol whose connections can share memory if a single loop has them all.
 type PerLoop interface {
@@ -130,6 +131,15 @@ type Relayer interface {
 	FarRTT(d time.Duration)
 	// ServerRTT returns how long a server takes to answer at most, as a rule. It answers in the ticks of its game.
 	ServerRTT() time.Duration
+}
+
+// Paced is a Conn of a protocol whose server sets the pace of both ends, in packets a second.
+type Paced interface {
+	Conn
+	// Pace returns the pace, or 0 while it is unknown.
+	Pace() uint8
+	// SetPace replaces the accepting side's own pace, unless it is 0. It comes before Admit.
+	SetPace(pace uint8)
 }
 
 // WorldResetter is a Conn that records how much its client knows of a server's world.

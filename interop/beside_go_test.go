@@ -28,7 +28,8 @@ var goPeers map[string]func(args []string)
 
 func init() { // a variable would refer to itself
 	goPeers = map[string]func(args []string){
-		"riptide-server": ripServe, "riptide-client": ripPlay, "go-raknet-server": goServe, "go-raknet-client": goPlay,
+		"riptide-server": ripServe, "riptide-client": ripPlay,
+		"rudp-server": rudpServe, "rudp-client": rudpPlay, "go-raknet-server": goServe, "go-raknet-client": goPlay,
 	}
 }
 

@@ -81,6 +81,18 @@ func cSharp(hz, places int) *kit {
 	}
 }
 
+// cSharpRUDP is RUDP by the rules of its C# library, at a number of packets a second.
+func cSharpRUDP(hz int) *kit {
+	return &kit{name: fmt.Sprintf("RUDP, C# rules, %d Hz", hz), protocol: "rudp", lossy: true,
+		server: func(s *stage, address string) *peer {
+			return startScript(s.t, s.inside(goPeer("rudp-server"), true), "", address, strconv.Itoa(hz))
+		},
+		join: eachAProcess(func(s *stage, _ string) *peer {
+			return startScript(s.t, s.inside(goPeer("rudp-client"), false), "", s.door)
+		}),
+	}
+}
+
 // libENet is the C library. Its peers take the library's three time-outs.
 var libENet = &kit{name: "libenet", protocol: "enet", ordered: true,
 	server: func(s *stage, address string) *peer {

@@ -27,7 +27,8 @@ var in = joinAll(1, 10*sec)
 
 // besideRows are all situations.
 func besideRows() []situation {
-	return slices.Concat(raknetRows(), goRakNetRows(), riptideRows(), enetRows(), pathRows(), lossRows(), plainRows())
+	return slices.Concat(raknetRows(), goRakNetRows(), riptideRows(), enetRows(), rudpRows(), pathRows(), lossRows(),
+		plainRows())
 }
 
 // raknetRows are the original library's.
@@ -172,6 +173,20 @@ func enetRows() []situation {
 		rows[i].kit = libENet
 	}
 	return rows
+}
+
+// rudpRows are RUDP by the rules of the C# library. A session lives by the pace of its server.
+func rudpRows() (rows []situation) {
+	outage := func(name string, d time.Duration, hz int, more string, first ...step) {
+		rows = append(rows, situation{name: fmt.Sprintf("%s, an outage of %v", name, d), kit: cSharpRUDP(hz), more: more,
+			ways: []string{playersLeg, serversLeg, gateItself}, limit: 2 * sec, mute: true,
+			steps: append(first, joinAll(4, 10*sec), chat(10), pass(2*sec), cut(d), pass(2*sec), settle)})
+	}
+	outage("4 players", 150*ms, 100, "")
+	outage("4 players, rate set", sec, 20, "[rudp]\nrate = 20")
+	outage("4 players after another one", sec, 20, "", in, killPlayer, pass(200*ms))
+	return append(rows, situation{name: "the server stops", kit: cSharpRUDP(20), still: true, mute: true, known: verified,
+		steps: []step{joinAll(2, 10*sec), pass(sec), closes(true)}})
 }
 
 // pathRows are faults of the way to the server, for each library.

@@ -9,8 +9,8 @@ import (
 	"tidegate/codec/codectest"
 )
 
-// TestLargeMessages: the largest messages of the library's games arrive whole and in their place, over a path that loses
-// every fiftieth datagram. They exceed the queue, and the default in bytes or the numbers that may be in flight. Both
+// TestLargeMessages: the largest messages arrive whole and in their place, over a path that loses every fiftieth
+// datagram. They exceed the queue, and the default in bytes or the numbers that may be in flight. Both
 // ends are saved and restored under way.
 func TestLargeMessages(t *testing.T) {
 	for name, o := range map[string]Options{

@@ -2,6 +2,7 @@ package rudp
 
 import (
 	"crypto/sha256"
+	"math"
 	"net/netip"
 	"time"
 
@@ -72,8 +73,28 @@ func (c *Conn) repeatAccept() {
 }
 
 func (c *Conn) appendAccept(now time.Time, b []byte) []byte {
-	t := terms{rate: c.options.Rate}
+	t := terms{rate: c.Pace()}
 	return c.write(b, &packet{seq: c.flight.number(now), kind: kindAccept, data: t.append(nil)})
+}
+
+var _ codec.Paced = (*Conn)(nil)
+
+// Pace implements codec.Paced. Several rates have one period, which is all that counts.
+func (c *Conn) Pace() uint8 {
+	switch {
+	case c.period == 0:
+		return 0
+	case c.period == periodOf(c.options.Rate):
+		return c.options.Rate
+	}
+	return uint8(min(time.Second/c.period, math.MaxUint8))
+}
+
+// SetPace implements codec.Paced. An Accept tells it to the client.
+func (c *Conn) SetPace(pace uint8) {
+	if c.state == asked && pace > 0 {
+		c.period = periodOf(pace)
+	}
 }
 
 // periodOf returns the time between two packets, in whole milliseconds as in the library.

@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -66,7 +67,14 @@ type Pool struct {
 	inherited  map[netip.AddrPort]time.Time // when each was drained; not listed yet
 	fleet      map[netip.AddrPort]time.Time // when each was drained in the fleet; listed or not
 	elsewhere  map[netip.AddrPort]int       // sessions of the fleet's other nodes; listed or not; never changed
+	pace       atomic.Uint32
 }
+
+// Pace returns the pace that a server has told last, in packets a second; 0: none has.
+func (p *Pool) Pace() uint8 { return uint8(p.pace.Load()) }
+
+// SetPace remembers a server's pace.
+func (p *Pool) SetPace(pace uint8) { p.pace.Store(uint32(pace)) }
 
 // New returns a pool of the given servers.
 func New(servers []Target, o Options) *Pool {

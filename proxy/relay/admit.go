@@ -52,7 +52,26 @@ func (r *Relay) admit(now time.Time, e *Entry, id uint16) {
 		s.origin = serversID
 	}
 	s.id = id
+	s.keepPace()
 	s.client.Conn.Admit(now, id)
+}
+
+// keepPace lets the client have the pace of its upstream's servers. By it the client decides how long it bears silence.
+// The client is told before its own server is asked, so the latest pace of any of them counts.
+func (s *session) keepPace() {
+	if client, ok := s.client.Conn.(codec.Paced); ok {
+		client.SetPace(s.route.pool.Pace())
+	}
+}
+
+// notePace remembers the pace that the server has told.
+func (r *Relay) notePace(s *session) {
+	server, ok := s.upstream.Conn.(codec.Paced)
+	if !ok || server.Pace() == s.route.pool.Pace() {
+		return
+	}
+	s.route.pool.SetPace(server.Pace())
+	r.journal.paced(s.route.Upstream.Name, server.Pace())
 }
 
 // dial opens the upstream side. It returns false if the session first waits for held sessions. failed is the server

@@ -81,6 +81,7 @@ func (r *Relay) upstreamEvent(now time.Time, e *Entry, ev *codec.Event) {
 		s.upstream.up, s.dialBy = true, time.Time{}
 		s.forgetEarlier()
 		r.samples.accepted(s)
+		r.notePace(s)
 		if s.route.pool.Answered(s.server, now) {
 			r.journal.serverUp(s.route.Upstream.Name, s.server.Addr)
 		}
@@ -101,8 +102,7 @@ func (r *Relay) upstreamEvent(now time.Time, e *Entry, ev *codec.Event) {
 			s.knownClients.note(ev.Kind, ev.Client)
 		}
 		if s.client.Live() {
-			// A protocol without such announcements returns an error, which is no fault.
-			_ = s.client.Conn.Announce(now, ev.Kind, ev.Client)
+			_ = s.client.Conn.Announce(now, ev.Kind, ev.Client) // ErrMode is no fault
 		}
 	case codec.Disconnected:
 		s.upstream.Down = true

@@ -7,6 +7,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/codec/raknet"
+	"tidegate/codec/rudp"
 	"tidegate/internal/testkit/simnet"
 )
 
@@ -35,5 +36,23 @@ func TestServersKnowTheWholeRoundTrip(t *testing.T) {
 				t.Errorf("the server is told a round trip of %v, want some 142 ms", told)
 			}
 		})
+	}
+}
+
+// TestClientsHaveTheirServersPace: a RUDP client lives by the pace that an Accept tells it. It gets the pace of its
+// servers, as soon as one has told it to any session.
+func TestClientsHaveTheirServersPace(t *testing.T) {
+	for admit, paces := range map[Admit][]uint8{UpstreamFirst: {20, 20}, AdmitAuto: {100, 20, 20}} {
+		route := defaultRoute(rudp.New(rudp.Options{AppID: 7, Rate: 20}))
+		route.Admit = admit
+		clients := rudp.New(rudp.Options{AppID: 7, Seed: [32]byte{1}})
+		w := newWorld(t, 1, simnet.Weather{Latency: time.Millisecond}, clients, route)
+		for i, want := range paces {
+			p := w.connect(codec.Hello{})
+			w.Run(200 * time.Millisecond)
+			if got := p.conn.(codec.Paced).Pace(); got != want {
+				t.Errorf("%v: player %d has a pace of %d, want %d", admit, i, got, want)
+			}
+		}
 	}
 }

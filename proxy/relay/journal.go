@@ -221,6 +221,11 @@ func (j *journal) serverUp(upstream string, server netip.AddrPort) {
 	j.log.Info().Str("upstream", upstream).Stringer("server", server).Msg("server up")
 }
 
+// paced logs the pace that a server has told, in packets a second.
+func (j *journal) paced(upstream string, pace uint8) {
+	j.log.Info().Str("upstream", upstream).Uint8("pace", pace).Msg("server's pace")
+}
+
 // catchUp reports all suppressed lines once that is due.
 func (j *journal) catchUp(now time.Time) {
 	h := &j.lines
