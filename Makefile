@@ -11,7 +11,7 @@ PLATFORMS ?= linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64,win
 BENCH ?= .
 BENCHCOUNT ?= 6
 
-.PHONY: help reference build build-platform test race fuzz fuzz-smoke simulate simulate-mutants planted-faults codec-mutants bench bench-tool bench-flood bench-compare bench-peers vuln lint check demo interop kubernetes pictures charts chaos beside fleet soak release release-check image chart site recording
+.PHONY: help reference build build-platform test race fuzz fuzz-smoke simulate simulate-mutants planted-faults codec-mutants bench bench-tool bench-flood bench-compare bench-peers vuln lint check demo interop kubernetes pictures charts chaos beside fleet soak module release release-check image chart site recording
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' Makefile
@@ -176,6 +176,10 @@ fleet: ## run a fleet with its NATS servers in network namespaces, and break its
 soak: ## play for FOR=1h with players that come and go; nothing may grow or be lost; HOSTILE=1 adds hostile senders
 	$(GO) test -tags 'interop soak' -count 1 -timeout 24h -v -run '^Test(Soak|Trend)$$' ./interop -soak $(FOR) \
 		$(if $(HOSTILE),-hostile)
+
+module: ## give the source the name PATH=example.org/you/tidegate, and the chart IMAGE=registry/you/tidegate
+	@test "$(origin PATH)" = "command line" || { echo "want PATH=example.org/you/tidegate"; exit 1; }
+	PATH="$(dir $(shell command -v $(GO))):/usr/local/go/bin:/usr/local/bin:/usr/bin:/bin" $(GO) run ./packaging/module -image "$(IMAGE)" "$(PATH)"
 
 release: ## build archives, packages, lists of components, licences and checksums into dist/
 	$(GO) run ./packaging/release -platforms $(PLATFORMS)

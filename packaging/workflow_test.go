@@ -6,6 +6,19 @@ import (
 	"testing"
 )
 
+// TestReleaseWorkflow checks what the workflow of a release uses of this source.
+func TestReleaseWorkflow(t *testing.T) {
+	workflow := read(t, "../.github/workflows/release.yml")
+	for what, file := range map[string]string{
+		"release-check": "../Makefile", "dist/SHA256SUMS": "release/archive.go", "VERSION": "docker/Dockerfile",
+		"COMMIT": "docker/Dockerfile", "  repository: ": "helm/tidegate/values.yaml",
+	} {
+		if !strings.Contains(workflow, what) || !strings.Contains(read(t, file), strings.TrimPrefix(what, "dist/")) {
+			t.Errorf("%q is not both in the workflow and in %s", what, file)
+		}
+	}
+}
+
 // TestWorkflowBuildsAllPlatforms checks that the workflow runs .ci/run, and builds the platforms of a release.
 func TestWorkflowBuildsAllPlatforms(t *testing.T) {
 	workflow := read(t, "../.github/workflows/ci.yml")
