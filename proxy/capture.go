@@ -35,33 +35,22 @@ func (s *Server) Capture(ctx context.Context, f recording.CaptureFilter, take fu
 		return ErrCaptures
 	}
 	defer s.captures.Add(-1)
-	ready := make(chan struct{}, 1)
-	spools := make([]*recording.Spool, len(s.loops))
-	for i := range spools {
-		spools[i] = recording.NewSpool(&f, ready)
-	}
-	defer s.release(spools)
-	for i, l := range s.loops {
-		if err := l.consult(ctx, stats.WorkCapture, func(r *relay.Relay, _ time.Time) {
-			r.Capture(spools[i])
-		}); err != nil {
-			return err
-		}
-		if err := l.walk(ctx, stats.WorkCapture, relay.RecallCaptured); err != nil {
-			return err
-		}
+	c := recording.NewCapture(&f, len(s.loops))
+	defer s.release(c)
+	if err := s.Ask(ctx, &relay.StartCapture{Capture: c}); err != nil {
+		return err
 	}
 	if err := take(new(recording.Catch)); err != nil {
 		return err
 	}
-	return s.collect(ctx, f.Session, spools, ready, take)
+	return s.collect(ctx, f.Session, c, take)
 }
 
 // mayCapture returns an error if f names a session, route or upstream that does not exist. Such a capture would stay
 // empty.
 func (s *Server) mayCapture(ctx context.Context, f *recording.CaptureFilter) error {
 	if f.Session != 0 {
-		if _, err := s.Session(ctx, f.Session); err != nil {
+		if err := s.Ask(ctx, &relay.ShowSession{ID: f.Session}); err != nil {
 			return err
 		}
 	}
@@ -82,42 +71,31 @@ func (s *Server) mayCapture(ctx context.Context, f *recording.CaptureFilter) err
 	return nil
 }
 
-// release makes the loops release spools, also a spool that a loop does not have yet.
-func (s *Server) release(spools []*recording.Spool) {
-	for i, l := range s.loops {
-		l.post(stats.WorkCapture, func(r *relay.Relay, _ time.Time) { r.EndCapture(spools[i]) })
+// release makes the loops end a capture, also one that a loop does not have yet.
+func (s *Server) release(c *recording.Capture) {
+	for _, l := range s.loops {
+		l.post(stats.WorkCapture, func(r *relay.Relay, _ time.Time) { r.EndCapture(c) })
 	}
 }
 
-// collect empties the spools until the capture ends.
-func (s *Server) collect(ctx context.Context, id sessions.ID, spools []*recording.Spool, ready <-chan struct{},
+// collect takes what the loops have captured, until the capture ends.
+func (s *Server) collect(ctx context.Context, id sessions.ID, c *recording.Capture,
 	take func(*recording.Catch) error) error {
 	ctx, stop := s.untilEnded(ctx)
 	defer stop()
 	look := time.NewTicker(sessionLook)
 	defer look.Stop()
-	caught := new(recording.Batch)
 	for over := false; ; {
-		for _, spool := range spools {
-			caught = spool.Swap(caught)
-			if caught.IsEmpty() {
-				continue
-			}
-			if err := take(&caught.Catch); err != nil {
-				return err
-			}
-		}
-		if over {
-			return nil
+		if err := c.Take(take); err != nil || over {
+			return err
 		}
 		select {
-		case <-ready:
+		case <-c.Ready:
 		case <-ctx.Done():
 			over = true
 		case <-look.C:
 			if id != 0 {
-				_, err := s.Session(ctx, id)
-				over = errors.Is(err, relay.ErrNoSession)
+				over = errors.Is(s.Ask(ctx, &relay.ShowSession{ID: id}), relay.ErrNoSession)
 			}
 		}
 	}

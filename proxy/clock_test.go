@@ -71,7 +71,7 @@ func (p *frozen) turns(d time.Duration) {
 // alive fails the test if the player's session has ended, or a server counts as failed.
 func (p *frozen) alive() {
 	p.t.Helper()
-	if closed := p.relay.Counters().Closed; closed != 0 || p.relay.Len() != 1 {
+	if closed := p.relay.Figures().Counters.Closed; closed != 0 || p.relay.Len() != 1 {
 		p.t.Fatalf("%d sessions have ended, %d are there", closed, p.relay.Len())
 	}
 	for _, u := range p.server.Upstreams() {

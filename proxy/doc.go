@@ -2,17 +2,18 @@
 // operators. It joins clients to game servers.
 //
 // Start with Server (server.go). It runs loops. A loop (loop.go) has one Relay, a poller and a mailbox. Other
-// goroutines ask a loop by its mailbox, and the Relay answers between two batches of datagrams. The root's TestWall
-// bounds the names by which the Server reaches a Relay.
+// goroutines ask a loop by its mailbox, and the Relay answers between two batches of datagrams. Server.Ask passes the
+// requests of operators on: each is a value of package relay, and the Server does not know what it asks. The root's
+// TestWall bounds the names by which the Server reaches a Relay.
 //
 // # Files
 //
-//   - run.go, server.go, snapshot.go: life of a Server, and its state at one moment
+//   - run.go, server.go: life of a Server
 //   - loop.go, clock.go, mailbox.go, thin.go: loops, their time, and commands for them
 //   - listen.go, inherit.go, reload.go: listening sockets, those of a predecessor, and new settings
 //   - kernel.go, kernel_keep.go: kernel offload
 //   - handover.go, precopy.go: the sessions go to a successor
-//   - roster.go, transfer.go, travel.go, upstreams.go: requests of operators
-//   - capture.go, recording.go, why.go, figures.go, top.go, watch.go: what operators see
+//   - ask.go, upstreams.go: requests of operators
+//   - capture.go, recording.go, figures.go: what operators see
 //   - server_players.go, server_leave.go, server_spending.go: the other nodes of a fleet
 package proxy

@@ -166,7 +166,7 @@ func TestRestartUnderLoad(t *testing.T) {
 					t.Errorf("%d players had to come again; %d messages came twice", c.told.Load(), twice)
 				}
 				c.end()
-				if err := r.server.Transfer(context.Background(), 0, at); !errors.Is(err, relay.ErrNoSession) {
+				if err := r.server.Ask(context.Background(), &relay.MoveSession{To: at}); !errors.Is(err, relay.ErrNoSession) {
 					t.Errorf("transfer of nobody: %v", err)
 				}
 			})

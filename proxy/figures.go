@@ -17,7 +17,6 @@ func (s *Server) Figures(ctx context.Context) (relay.Figures, error) {
 		var one relay.Figures
 		err := l.consult(ctx, stats.WorkFigures, func(r *relay.Relay, now time.Time) {
 			one = r.Figures()
-			one.Tables = r.Tables() // not in a Relay's own figures: a handover ends closing connections
 			one.Sockets = []netio.Stats{l.sockets()}
 			one.Turns = l.turns.Histogram
 			one.Longest = []stats.LongTurn{l.turns.Longest(now)}
@@ -27,7 +26,6 @@ func (s *Server) Figures(ctx context.Context) (relay.Figures, error) {
 		}
 		all.Add(&one)
 	}
-	all.Tables[stats.TablePresence], all.Tables[stats.TablePlaces] = s.presence.Len(), s.places.Len()
 	all.Kernel = stats.ReadKernel(s.options.Kernel.Shield, s.options.Kernel.Flows)
 	all.Counters.AddForwarded(&all.Kernel)
 	return all, nil

@@ -88,11 +88,11 @@ func (b *besieged) dropped() uint64 {
 func TestWhoIsKickedIsAStranger(t *testing.T) {
 	b := besiege(t, 1, newGates(t, 1))
 	b.player()
-	all, err := b.Sessions(t.Context(), relay.Query{Limit: 10})
+	all, err := b.List(t.Context(), &relay.ListSessions{Limit: 10})
 	if err != nil || len(all) != 1 {
 		t.Fatalf("%d sessions, %v", len(all), err)
 	}
-	if err := b.Kick(t.Context(), all[0].ID, ""); err != nil {
+	if err := b.Ask(t.Context(), &relay.KickSession{ID: all[0].ID}); err != nil {
 		t.Fatal(err)
 	}
 	await.Until(t, "rid of who was kicked", func() bool { return b.Snapshot().Kernel.Known == 0 })

@@ -86,9 +86,9 @@ type Frozen struct {
 // frozenLoop is a loop that stands still.
 type frozenLoop struct {
 	*loop
-	exporter *relay.Exporter
-	copied   bool      // the successor has the last pre-copy
-	leave    chan bool // true: the loop ends and leaves its sockets to the successor
+	write  func(workers int) (shared []byte, sessions []func() []byte) // the Relay's Export
+	copied bool                                                        // the successor has the last pre-copy
+	leave  chan bool                                                   // true: the loop ends and leaves its sockets to the successor
 }
 
 // Freeze stops all loops between two turns, when their datagrams have left. It first waits for a reload under way.
@@ -123,8 +123,8 @@ func (s *Server) Freeze() (*Frozen, error) {
 // freeze stands still until the Frozen Server thaws or leaves. It runs on the loop's goroutine. copied reports that the
 // successor has the last pre-copy.
 func (l *loop) freeze(now time.Time, copied bool, stopped chan<- *frozenLoop) {
-	x := relay.BeginExport(l.relay, now, copied, l.poller.(netio.Handover))
-	f := &frozenLoop{loop: l, exporter: x, copied: copied, leave: make(chan bool)}
+	write := l.relay.Export(now, copied, l.poller.(netio.Handover))
+	f := &frozenLoop{loop: l, write: write, copied: copied, leave: make(chan bool)}
 	l.poller.Flush()
 	stopped <- f
 	l.left = <-f.leave
@@ -169,9 +169,8 @@ func (f *Frozen) Export() []relay.LoopState {
 // export writes the loop's sessions in batches, with several workers at a time.
 func (l *frozenLoop) export(workers int) (s relay.LoopState) {
 	s.Sockets, s.Descriptors = l.poller.(netio.Handover).Export(l.copied)
-	s.Shared = l.exporter.Shared()
-	batches := l.exporter.Batches(workers)
-	s.Sessions = make([][]byte, len(batches))
+	shared, batches := l.write(workers)
+	s.Shared, s.Sessions = shared, make([][]byte, len(batches))
 	var all sync.WaitGroup
 	for i, write := range batches {
 		all.Go(func() { s.Sessions[i] = write() })

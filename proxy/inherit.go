@@ -115,9 +115,7 @@ func (l *loop) adopt(state *relay.LoopState, at time.Time) (all relay.Imported, 
 	if err := sockets.Import(state.Sockets, state.Descriptors); err != nil {
 		return all, err
 	}
-	early := l.entering
-	l.entering = nil
-	if all, err = l.relay.Import(at, state, sockets, early); err != nil {
+	if all, err = l.relay.Import(at, state, sockets); err != nil {
 		return all, err
 	}
 	sockets.CloseUnclaimed()
@@ -160,8 +158,5 @@ func (s *Server) TakeCopies(b CopiedSessions) error {
 	if !ok {
 		return ErrNoHandover
 	}
-	if l.entering == nil {
-		l.entering = relay.BeginImport(l.relay, b.At)
-	}
-	return l.entering.TakeCopies(b.At, b.Batch, from)
+	return l.relay.TakeCopies(b.At, b.Batch, from)
 }

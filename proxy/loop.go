@@ -24,8 +24,6 @@ type loop struct {
 	done    chan struct{} // closed when run has returned
 	dropped uint64        // the last reported netio.Stats.KernelDrops
 	left    bool          // a successor has the sessions
-	// entering has the pre-copy of a predecessor; nil: none.
-	entering *relay.Importer
 }
 
 // command is work that another goroutine asks of a loop.

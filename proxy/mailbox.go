@@ -64,12 +64,12 @@ func (l *loop) await(ctx context.Context, closes <-chan struct{}) error {
 	}
 }
 
-// walk visits all sessions of the loop's Relay, and waits until the walk ends or ctx is done. After an error, the
-// caller must not use what v uses: the loop may still call it.
-func (l *loop) walk(ctx context.Context, w stats.Work, v relay.Visit) error {
+// put puts a request to the loop's Relay, and waits until the Relay has answered or ctx is done. After an error, the
+// caller must not use the request: the loop may still do so.
+func (l *loop) put(ctx context.Context, w stats.Work, q relay.Request) error {
 	ended := make(chan struct{})
 	err := l.consult(ctx, w, func(r *relay.Relay, now time.Time) {
-		r.Walk(now, v, func() bool { return ctx.Err() == nil }, func() { close(ended) })
+		r.Ask(now, q, func() bool { return ctx.Err() == nil }, func() { close(ended) })
 	})
 	if err != nil {
 		return err

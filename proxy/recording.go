@@ -27,18 +27,15 @@ var (
 // Recorded passes the recorded datagrams that f selects to take, in the order of time. It reads memory only, so it
 // also works after Run has returned. A Catch is lent until take returns.
 func (s *Server) Recorded(ctx context.Context, f recording.RecordFilter, take func(*recording.Catch) error) error {
-	if len(s.boxes) == 0 {
+	if s.recorder == nil {
 		return ErrNotRecording
 	}
 	if oldest := time.Now().Add(-s.options.Recording.Last); f.Since.Before(oldest) {
 		f.Since = oldest
 	}
-	var all []recording.Found
-	for _, b := range s.boxes {
-		all = append(all, b.Choose(&f)...)
-	}
-	if len(all) == 0 {
+	found, err := s.recorder.Read(&f, func(c *recording.Catch) error { return errors.Join(ctx.Err(), take(c)) })
+	if err == nil && !found {
 		return ErrNothingRecorded
 	}
-	return recording.ReadOut(all, func(c *recording.Catch) error { return errors.Join(ctx.Err(), take(c)) })
+	return err
 }

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"tidegate/internal/filter"
 	"tidegate/internal/netio"
 	"tidegate/proxy/relay"
 	"tidegate/proxy/stats"
@@ -107,15 +106,6 @@ func (s *Server) openFresh(loop int, settings *relay.Settings,
 	return sockets, nil
 }
 
-// Retired returns the addresses of removed UDP listeners with sessions, as their settings had them.
-func (s *Server) Retired() (addrs []netip.AddrPort) {
-	for _, l := range s.loops {
-		l.ask(stats.WorkListeners, func(r *relay.Relay, _ time.Time) { addrs = append(addrs, r.Retired()...) })
-	}
-	slices.SortFunc(addrs, netip.AddrPort.Compare)
-	return slices.Compact(addrs)
-}
-
 // discard closes sockets that are not needed.
 func (s *Server) discard(sockets [][]netio.Socket) {
 	for i, l := range s.loops {
@@ -169,12 +159,5 @@ func (s *Server) closeDeserted() {
 			more = false
 			l.ask(stats.WorkListeners, func(r *relay.Relay, _ time.Time) { more = r.CloseDeserted(empty, turnListeners) })
 		}
-	}
-}
-
-// Filter replaces the rules in every loop. When it returns, they are in force. It is safe for concurrent use.
-func (s *Server) Filter(set *filter.Set) {
-	for _, l := range s.loops {
-		l.ask(stats.WorkRules, func(r *relay.Relay, now time.Time) { r.Filter(now, set) })
 	}
 }

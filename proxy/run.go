@@ -11,11 +11,9 @@ import (
 	"tidegate/internal/kernel/shield"
 	"tidegate/internal/netio"
 	"tidegate/proxy/relay"
-	"tidegate/proxy/relay/admission"
 	"tidegate/proxy/relay/recording"
 	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
-	sessions "tidegate/session"
 )
 
 // Listen opens the sockets of all listeners. The settings must not change afterwards.
@@ -26,10 +24,13 @@ func Listen(s *relay.Settings, o Options) (*Server, error) {
 	}
 	server := &Server{
 		options: o, settings: s, addrs: make([]netip.AddrPort, len(s.Listeners)), deserted: make(chan struct{}, 1),
+		shared: relay.NewShared(time.Now(), rand.Uint64()),
 	}
-	server.allowance, server.places = admission.NewAllowance(time.Now(), rand.Uint64()), sessions.NewPlaces()
+	if o.Recording.Last > 0 {
+		server.recorder = recording.NewRecorder(o.Loops, o.Recording.Memory)
+	}
 	server.keeper.modes = make(map[string]shield.Mode)
-	server.pools.Wake, server.pools.Changed = server.wake, server.serverChanged
+	server.shared.Pools.Wake, server.shared.Pools.Changed = server.wake, server.serverChanged
 	var err error
 	if server.inherited, err = inherit(o.Inherited); err != nil {
 		return nil, err
@@ -68,15 +69,10 @@ func (s *Server) addLoop(shard int) error {
 	machine := relay.New(s.settings, relay.Options{
 		Shard: shard, Shards: o.Loops, Seed: rand.Uint64(), Log: o.Log, Access: o.Access,
 		HideAddresses: o.HideAddresses, Bans: o.Bans,
-		Pools: &s.pools, Presence: &s.presence, Arrivals: &s.arrivals, Players: &s.players, Handed: &s.handed,
-		Allowance: s.allowance, Holders: &s.holders, Places: s.places,
+		Shared:    s.shared,
 		Forwarder: o.Kernel.forwarder(), Gate: o.Kernel.gate(shard), Deserted: s.tellDeserted, Abnormal: o.Recording.Ended,
+		Recorder: s.recorder,
 	}, poller, time.Now())
-	if o.Recording.Last > 0 {
-		box := recording.NewBlackBox(o.Recording.Memory / o.Loops)
-		machine.Record(box)
-		s.boxes = append(s.boxes, box)
-	}
 	loop := newLoop(machine, poller, o.Kernel.gate(shard))
 	if o.Kernel.Shield == nil && o.Kernel.Plain {
 		loop.sampler = new(strangerSampler)

@@ -10,10 +10,8 @@ import (
 	"tidegate/internal/netio"
 	"tidegate/internal/upstream"
 	"tidegate/proxy/relay"
-	"tidegate/proxy/relay/admission"
 	"tidegate/proxy/relay/recording"
 	"tidegate/ratelimit"
-	sessions "tidegate/session"
 )
 
 // Options are how a Server runs.
@@ -38,19 +36,12 @@ type Options struct {
 
 // Server runs a proxy: loops that share no session and no socket.
 type Server struct {
-	loops     []*loop
-	boxes     []*recording.BlackBox // of the loops; none without a recording
-	options   Options
-	pools     upstream.Pools
-	presence  relay.Presence
-	arrivals  relay.Arrivals
-	players   relay.Players
-	handed    relay.Handed
-	allowance *admission.Allowance
-	holders   admission.Holders
-	places    *sessions.Places
-	keeper    keeper
-	onDrain   atomic.Pointer[func(string, netip.AddrPort, bool) bool] // nil: none
+	loops    []*loop
+	recorder *recording.Recorder // nil: nothing is recorded
+	options  Options
+	shared   *relay.Shared // by the Relays
+	keeper   keeper
+	onDrain  atomic.Pointer[func(string, netip.AddrPort, bool) bool] // nil: none
 
 	reloading  sync.Mutex    // held by Reload, and while listeners are closed
 	deserted   chan struct{} // tells that a removed listener has no session in one loop

@@ -50,7 +50,7 @@ func TestDescriptorUsedAgainDuringCopies(t *testing.T) {
 	successor := copiedTo(t, now.server, now.settings, o, func(to *proxy.Server) {
 		err := now.server.Precopy(t.Context(), &heir{t, to, func() {
 			ended := now.server.Snapshot().Sessions[1].ID
-			if err := now.server.Kick(t.Context(), ended, ""); err != nil {
+			if err := now.server.Ask(t.Context(), &relay.KickSession{ID: ended}); err != nil {
 				t.Error(err)
 			}
 			await.Until(t, "rid of the session", func() bool { return len(now.server.Snapshot().Sessions) == 1 })

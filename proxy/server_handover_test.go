@@ -225,7 +225,7 @@ func TestThaw(t *testing.T) {
 func TestNoHandOverWhileLeaving(t *testing.T) {
 	server, _ := gorkServer(t)
 	now := start(t, netio.Auto, 2, bedrock(), bedrock(), server)
-	if err := now.server.Leave(t.Context()); err != nil {
+	if err := now.server.Ask(t.Context(), new(relay.Leave)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := now.server.Listening(); !errors.Is(err, proxy.ErrLeaving) {

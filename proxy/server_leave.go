@@ -13,41 +13,21 @@ import (
 	"tidegate/proxy/stats"
 )
 
-// Leave admits no new clients from now on, and lets the present ones play on until they move or Run's context ends.
-func (s *Server) Leave(ctx context.Context) error {
-	for _, l := range s.loops {
-		err := l.consult(ctx, stats.WorkDrain, func(r *relay.Relay, now time.Time) {
-			r.Leave(now)
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // CopyPlayers returns copies of sessions of one loop that can move to other nodes: at most a number, of clients that
 // choose accepts. Loops call the function.
 func (s *Server) CopyPlayers(most int, choose func(stray.Key) bool) ([]stray.Session, error) {
-	return s.eachPlayer(&relay.Movers{Most: most, Choose: choose})
+	return s.move(&relay.Movers{Most: most, Choose: choose})
 }
 
-// TakeOutPlayers takes sessions of one loop out for other nodes, as TakeOut does: at most a number of them, whose
-// clients choose accepts. gone is called for each one at once. Loops call both functions.
+// TakeOutPlayers takes sessions of one loop out for other nodes: at most a number of them, whose clients choose accepts. gone is called for each one at once. Loops call both functions.
 func (s *Server) TakeOutPlayers(most int, choose func(stray.Key) bool, gone func(stray.Key)) ([]stray.Session, error) {
-	return s.eachPlayer(&relay.Movers{Most: most, Choose: choose, Gone: gone})
+	return s.move(&relay.Movers{Most: most, Choose: choose, Gone: gone})
 }
 
-// eachPlayer visits the sessions of one loop after another, until one has sessions that move.
-func (s *Server) eachPlayer(m *relay.Movers) ([]stray.Session, error) {
-	for _, l := range s.loops {
-		// The walk must end, also if a caller gives up: the sessions that it has taken out are nowhere else.
-		err := l.walk(context.Background(), stats.WorkMove, m.Visit)
-		if err != nil || len(m.Found) > 0 {
-			return m.Found, err
-		}
-	}
-	return nil, nil
+func (s *Server) move(m *relay.Movers) ([]stray.Session, error) {
+	// The walk must end, also if a caller gives up: the sessions that it has taken out are nowhere else.
+	err := s.Ask(context.Background(), m)
+	return m.Found, err
 }
 
 // PlayersLeft returns the number of sessions.
@@ -127,7 +107,7 @@ func (s *Server) putIn(moved []stray.Session, returns bool) (faults func(ctx con
 	for i, a := range all {
 		if errs[i] == nil {
 			a.Returns = returns
-			_, loop := s.players.Home(&stray.Datagram{Listener: a.ListenerID(), Client: a.Client}, len(s.loops))
+			_, loop := s.shared.Players.Home(&stray.Datagram{Listener: a.ListenerID(), Client: a.Client}, len(s.loops))
 			parts[loop] = append(parts[loop], i)
 		}
 	}

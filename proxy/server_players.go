@@ -11,24 +11,19 @@ import (
 
 // JoinFleet lets the loops pass datagrams on to other nodes, and knows all clients from now on.
 func (s *Server) JoinFleet(ctx context.Context, carrier stray.Carrier, secret stray.Secret) error {
-	s.players.Join(carrier, secret)
-	for _, l := range s.loops {
-		if err := l.walk(ctx, stats.WorkList, relay.TellPlayer); err != nil {
-			return err
-		}
-	}
-	return nil
+	s.shared.Players.Join(carrier, secret)
+	return s.Ask(ctx, new(relay.TellPlayers))
 }
 
 // HoldForFleet gives the loops a way to other nodes before they run, and until JoinFleet.
 func (s *Server) HoldForFleet(carrier stray.Carrier, secret stray.Secret) {
-	s.players.Join(carrier, secret)
+	s.shared.Players.Join(carrier, secret)
 }
 
 // PlayerChanges returns the clients that have joined and left since the last call. With whole, or if there were too
 // many changes, opened has all clients, and the result is whole.
 func (s *Server) PlayerChanges(whole bool) (opened, closed []stray.Key, isWhole bool) {
-	return s.players.Changes(whole)
+	return s.shared.Players.Changes(whole)
 }
 
 // TakeStrays takes datagrams of this Server's clients that have arrived at another node; an empty node is this one. It
@@ -52,7 +47,7 @@ func (s *Server) eachLoop(all []stray.Datagram, do func(*relay.Relay, time.Time,
 	}
 	parts := make([][]keyed, len(s.loops))
 	for i := range all {
-		key, loop := s.players.Home(&all[i], len(s.loops))
+		key, loop := s.shared.Players.Home(&all[i], len(s.loops))
 		parts[loop] = append(parts[loop], keyed{key, &all[i]})
 	}
 	for i, part := range parts {

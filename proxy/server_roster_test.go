@@ -40,23 +40,24 @@ func TestOperatorsSeeAllLoops(t *testing.T) {
 		f.Counters.Clients.In.Messages < 6 {
 		t.Errorf("%v: %+v", err, f)
 	}
-	all, err := r.server.Sessions(t.Context(), relay.Query{Limit: 100})
+	all, err := r.server.List(t.Context(), &relay.ListSessions{Limit: 100})
 	if err != nil || len(all) != 6 {
 		t.Fatalf("%d sessions, %v", len(all), err)
 	}
 	if !slices.IsSortedFunc(all, func(a, b relay.Session) int { return int(a.ID) - int(b.ID) }) {
 		t.Error("the list is not by ID")
 	}
-	if page, err := r.server.Sessions(t.Context(), relay.Query{After: all[1].ID, Limit: 3}); err != nil ||
+	if page, err := r.server.List(t.Context(), &relay.ListSessions{After: all[1].ID, Limit: 3}); err != nil ||
 		len(page) != 3 || page[0].ID != all[2].ID {
 		t.Errorf("the page after two is %v, %v", page, err)
 	}
 	checkTop(t, r, all)
 	for _, s := range all {
-		if found, err := r.server.Session(t.Context(), s.ID); err != nil || found.Client != s.Client {
-			t.Errorf("session %v is %v's, %v", s.ID, found.Client, err)
+		shown := &relay.ShowSession{ID: s.ID}
+		if err := r.server.Ask(t.Context(), shown); err != nil || shown.Session.Client != s.Client {
+			t.Errorf("session %v is %v's, %v", s.ID, shown.Session.Client, err)
 		}
-		if err := r.server.Kick(t.Context(), s.ID, "bye"); err != nil {
+		if err := r.server.Ask(t.Context(), &relay.KickSession{ID: s.ID, Text: "bye"}); err != nil {
 			t.Error(err)
 		}
 		select {
@@ -101,14 +102,13 @@ func TestLoopsThatDoNotAnswer(t *testing.T) {
 // checkTop sorts and searches the sessions of two loops.
 func checkTop(t *testing.T, r *running, all []relay.Session) {
 	t.Helper()
-	top := func(q relay.TopQuery) relay.Top {
-		found, err := r.server.Top(t.Context(), q)
-		if err != nil {
+	top := func(q relay.RankSessions) *relay.RankSessions {
+		if err := r.server.Ask(t.Context(), &q); err != nil {
 			t.Fatal(err)
 		}
-		return found
+		return &q
 	}
-	page := top(relay.TopQuery{Sort: relay.ByClient, Offset: 1, Limit: 3})
+	page := top(relay.RankSessions{Sort: relay.ByClient, Offset: 1, Limit: 3})
 	clients := make([]string, len(page.Sessions))
 	for i := range page.Sessions {
 		clients[i] = page.Sessions[i].Client.String()
@@ -117,25 +117,27 @@ func checkTop(t *testing.T, r *running, all []relay.Session) {
 		t.Errorf("a page by client: %d of %d, %v", len(clients), page.Total, clients)
 	}
 	// The first sessions of both loops may be equally old.
-	if oldest := top(relay.TopQuery{Descending: true, Limit: 1}); oldest.Sessions[0].ID > all[1].ID {
+	if oldest := top(relay.RankSessions{Descending: true, Limit: 1}); oldest.Sessions[0].ID > all[1].ID {
 		t.Errorf("the oldest is %v, want %v", oldest.Sessions[0].ID, all[0].ID)
 	}
 	search := strings.ToUpper(all[2].Client.String())
-	if found := top(relay.TopQuery{Search: search, Limit: 10}); found.Total != 1 || found.Sessions[0].ID != all[2].ID {
+	if found := top(relay.RankSessions{Search: search, Limit: 10}); found.Total != 1 || found.Sessions[0].ID != all[2].ID {
 		t.Errorf("%s finds %d", search, found.Total)
 	}
-	if past := top(relay.TopQuery{Offset: 100, Limit: 10}); past.Total != len(all) || len(past.Sessions) != 0 {
+	if past := top(relay.RankSessions{Offset: 100, Limit: 10}); past.Total != len(all) || len(past.Sessions) != 0 {
 		t.Errorf("beyond the end: %+v", past)
 	}
-	watched, err := r.server.Watch(t.Context(), all[3].ID)
-	if err != nil || watched.Session.Client != all[3].Client {
-		t.Errorf("watched %+v, %v", watched.Session, err)
+	watch := &relay.WatchSession{ID: all[3].ID}
+	if err := r.server.Ask(t.Context(), watch); err != nil || watch.Watched.Session.Client != all[3].Client {
+		t.Errorf("watched %+v, %v", watch.Watched, err)
 	}
-	r.server.Unwatch(all[3].ID)
-	if _, err := r.server.Watch(t.Context(), 999_999); !errors.Is(err, relay.ErrNoSession) {
+	if err := r.server.Ask(t.Context(), &relay.UnwatchSession{ID: all[3].ID}); err != nil {
+		t.Error(err)
+	}
+	if err := r.server.Ask(t.Context(), &relay.WatchSession{ID: 999_999}); !errors.Is(err, relay.ErrNoSession) {
 		t.Errorf("a session that never was: %v", err)
 	}
-	if _, err := r.server.Refused(t.Context(), 10); err != nil {
+	if err := r.server.Ask(t.Context(), &relay.ListDrops{Sources: 10}); err != nil {
 		t.Error(err)
 	}
 }

@@ -60,21 +60,22 @@ func travel(t *testing.T, from *proxy.Server, to *running, paths []*udppath.Path
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	for moved := 0; moved < len(paths); {
-		all, err := from.Sessions(ctx, relay.Query{Limit: 100})
+		all, err := from.List(ctx, &relay.ListSessions{Limit: 100})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, one := range all {
-			state, err := from.Record(ctx, one.ID)
-			if err != nil || state["client"] != one.Client.String() {
-				t.Errorf("the state of %v is %v, %v", one.ID, state, err)
+			shown := &relay.RecordSession{ID: one.ID}
+			if err := from.Ask(ctx, shown); err != nil || shown.State["client"] != one.Client.String() {
+				t.Errorf("the state of %v is %v, %v", one.ID, shown.State, err)
 			}
-			b, err := from.TakeOut(ctx, one.ID)
+			out := &relay.TakeOutSession{ID: one.ID}
+			err := from.Ask(ctx, out)
 			if errors.Is(err, relay.ErrNotMovable) {
 				continue // it has just joined: again
 			}
 			if err == nil {
-				err = to.server.PutIn(ctx, b)
+				err = to.server.Ask(ctx, &relay.PutInSession{Record: out.Record})
 			}
 			if err != nil {
 				t.Fatal(err)
@@ -102,24 +103,25 @@ func TestTakenOutAndBack(t *testing.T) {
 	defer cancel()
 	for range 3 {
 		for back := false; !back; {
-			all, err := now.server.Sessions(ctx, relay.Query{Limit: 1})
+			all, err := now.server.List(ctx, &relay.ListSessions{Limit: 1})
 			if err != nil {
 				t.Fatal(err)
 			}
 			if len(all) == 0 {
 				continue // it waits for its client
 			}
-			b, err := now.server.TakeOut(ctx, all[0].ID)
+			out := &relay.TakeOutSession{ID: all[0].ID}
+			err = now.server.Ask(ctx, out)
 			if errors.Is(err, relay.ErrNotMovable) {
 				continue
 			}
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := now.server.TakeOut(ctx, all[0].ID); !errors.Is(err, relay.ErrNoSession) {
+			if err := now.server.Ask(ctx, &relay.TakeOutSession{ID: all[0].ID}); !errors.Is(err, relay.ErrNoSession) {
 				t.Errorf("taken out twice: %v", err)
 			}
-			if err := now.server.PutIn(ctx, b); err != nil {
+			if err := now.server.Ask(ctx, &relay.PutInSession{Record: out.Record}); err != nil {
 				t.Fatal(err)
 			}
 			back = true

@@ -11,27 +11,20 @@ import (
 // "lost", with the reason.
 const fatesOfServer = `
 addrs       anew     of the same listeners
-allowance   lost     unproved clients have one burst more
-arrivals    carried
-boxes       lost     a recording begins again
 captures    lost     captures end
 deserted    anew     a channel
 handedOver  anew     the new process has handed nothing over
-handed      lost     a few datagrams between two loops
-holders     anew     counted again
 inherited   carried
 keeper      anew     reads the kernel's state
 loops       carried
 mu          anew     a lock
 onDrain     anew     set by the process
 options     anew     from the command line
-places      anew     counted again
-players     anew     from the sessions
-pools       carried
 precopied   lost     the new process has copied nothing
-presence    anew     from the sessions
+recorder    lost     a recording begins again
 reloading   anew     a lock
 settings    anew     the configuration
+shared      carried
 `
 
 // TestFatesOfServer fails when the fate of a field in an upgrade was not thought about.

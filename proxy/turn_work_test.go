@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"testing"
@@ -48,11 +49,11 @@ var operations = []operation{
 		if err != nil {
 			t.Error(err)
 		}
-		s.Filter(set)
+		_ = s.Ask(t.Context(), &relay.SetRules{Set: set})
 	}},
 	{stats.WorkDrain, "the end", func(_ *testing.T, s *Server, _ *crowd) { s.drain() }},
 	{stats.WorkList, "all sessions", func(t *testing.T, s *Server, _ *crowd) {
-		if all, err := s.Sessions(t.Context(), relay.Query{Limit: manySessions}); err != nil || len(all) < manySessions*9/10 {
+		if all, err := s.List(t.Context(), &relay.ListSessions{Limit: manySessions}); err != nil || len(all) < manySessions*9/10 {
 			t.Errorf("%d sessions, %v", len(all), err)
 		}
 	}},
@@ -66,12 +67,14 @@ var operations = []operation{
 	}},
 	{stats.WorkList, "the youngest session", func(t *testing.T, s *Server, m *crowd) {
 		const id = sessions.ID(manySessions)
-		if one, err := s.Session(t.Context(), id); err != nil || one.ID != id {
-			t.Errorf("%v, %v", one, err)
+		q := &relay.ShowSession{ID: id}
+		if err := s.Ask(t.Context(), q); err != nil || q.Session.ID != id {
+			t.Errorf("%v, %v", q.Session, err)
 		}
 	}},
 	{stats.WorkList, "a session that is gone", func(t *testing.T, s *Server, _ *crowd) {
-		if err := s.Kick(t.Context(), sessions.ID(10*manySessions), ""); err != relay.ErrNoSession {
+		q := &relay.KickSession{ID: 10 * manySessions}
+		if err := s.Ask(t.Context(), q); !errors.Is(err, relay.ErrNoSession) {
 			t.Errorf("kick of none: %v", err)
 		}
 	}},
@@ -103,8 +106,9 @@ var operations = []operation{
 		_ = s.Capture(ctx, recording.CaptureFilter{}, func(*recording.Catch) error { return context.Canceled })
 	}},
 	{stats.WorkWhy, "an address", func(t *testing.T, s *Server, _ *crowd) {
-		if why, err := s.Why(t.Context(), crowdAddr(manySessions-1).Addr()); err != nil || len(why.Sessions) != 1 {
-			t.Errorf("%v, %v", why.Sessions, err)
+		q := &relay.ExplainAddress{Address: crowdAddr(manySessions - 1).Addr()}
+		if err := s.Ask(t.Context(), q); err != nil || len(q.Why.Sessions) != 1 {
+			t.Errorf("%v, %v", q.Why.Sessions, err)
 		}
 	}},
 }

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"context"
 	"errors"
 	"net/netip"
 	"time"
@@ -32,7 +33,7 @@ func (s *Server) Upstreams() []UpstreamStatus {
 	for _, u := range s.upstreams() {
 		if !known[u.Name] {
 			known[u.Name] = true
-			all = append(all, UpstreamStatus{u.Name, s.pools.Get(u.Name).Status(now)})
+			all = append(all, UpstreamStatus{u.Name, s.shared.Pools.Get(u.Name).Status(now)})
 		}
 	}
 	return all
@@ -50,6 +51,23 @@ func (s *Server) Choose(upstreamName string, client netip.Addr) (netip.AddrPort,
 	}
 	pool.Release(server) // the session takes it again when the client has come
 	return server.Addr, nil
+}
+
+// TransferServer moves all sessions of a server to other servers, as the upstream balances new sessions. It drains
+// the server, so that no session comes back. It returns the number of sessions on their way.
+func (s *Server) TransferServer(ctx context.Context, upstreamName string, from netip.AddrPort) (moved int, err error) {
+	pool, err := s.pool(upstreamName)
+	if err != nil {
+		return 0, err
+	}
+	if err := s.setDrain(upstreamName, from, true); err != nil {
+		return 0, err
+	}
+	q := &relay.MoveSessions{Pool: pool, From: from}
+	if err := s.Ask(ctx, q); err != nil {
+		return 0, err
+	}
+	return q.Moved, nil
 }
 
 // DrainServer stops new sessions to a server of an upstream. Its sessions stay. It is safe for concurrent use.
@@ -86,20 +104,20 @@ func (s *Server) OnDrain(tell func(upstreamName string, server netip.AddrPort, d
 // SetFleetDrain drains a server in the name of the fleet, or ends the drain if since is zero. The server may be
 // unknown here. It is safe for concurrent use.
 func (s *Server) SetFleetDrain(upstreamName string, server netip.AddrPort, since time.Time) {
-	s.pools.SetFleetDrain(upstreamName, server, since)
+	s.shared.Pools.SetFleetDrain(upstreamName, server, since)
 }
 
 // SetFleetSessions replaces the counts of the sessions that other nodes of the fleet have, by upstream and server. The
 // caller does not change the maps any more. It is safe for concurrent use.
 func (s *Server) SetFleetSessions(counts map[string]map[netip.AddrPort]int) {
-	s.pools.SetFleetSessions(counts)
+	s.shared.Pools.SetFleetSessions(counts)
 }
 
 // Drained returns the drained servers of each upstream, by the upstream's name. It is safe for concurrent use.
 func (s *Server) Drained() map[string][]netip.AddrPort {
 	drained := make(map[string][]netip.AddrPort)
 	for _, u := range s.upstreams() {
-		if addrs := s.pools.Get(u.Name).Drained(); len(addrs) > 0 {
+		if addrs := s.shared.Pools.Get(u.Name).Drained(); len(addrs) > 0 {
 			drained[u.Name] = addrs
 		}
 	}
@@ -118,16 +136,18 @@ func (s *Server) InheritDrains(drained map[string][]netip.AddrPort) {
 // Discovered replaces the discovered servers of an upstream. The servers of the settings stay. A server that vanishes
 // keeps its sessions and gets no new ones. Discovered is safe for concurrent use.
 func (s *Server) Discovered(upstreamName string, servers []upstream.Target) {
-	s.pools.Get(upstreamName).Discover(servers)
+	s.shared.Pools.Get(upstreamName).Discover(servers)
 }
 
 // Troubled reports whether a discovered server of an upstream refuses or is silent. It is safe for concurrent use.
-func (s *Server) Troubled(upstreamName string) bool { return s.pools.Get(upstreamName).Troubled() }
+func (s *Server) Troubled(upstreamName string) bool {
+	return s.shared.Pools.Get(upstreamName).Troubled()
+}
 
 func (s *Server) pool(name string) (*upstream.Pool, error) {
 	for _, u := range s.upstreams() {
 		if u.Name == name {
-			return s.pools.Get(name), nil
+			return s.shared.Pools.Get(name), nil
 		}
 	}
 	return nil, ErrNoUpstream

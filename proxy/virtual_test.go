@@ -102,7 +102,7 @@ func newCrowd(t testing.TB, n int, protocol codec.Protocol, mode relay.Mode, cha
 			c.speak(from)
 		}
 	}
-	if got := c.relay.Counters().Established; mode != relay.ModeRelay && got < uint64(n-n/100) {
+	if got := c.relay.Figures().Counters.Established; mode != relay.ModeRelay && got < uint64(n-n/100) {
 		t.Fatalf("%d of %d sessions are established", got, n)
 	}
 	return c
@@ -133,7 +133,7 @@ func newVirtual(t testing.TB, protocol codec.Protocol, mode relay.Mode, change f
 		Networks: ratelimit.Networks{V4: 32, V6: 64}})
 	c.server = &Server{settings: c.settings, options: Options{Bans: bans}}
 	c.relay = relay.New(c.settings, relay.Options{
-		Seed: 1, Log: zerolog.Nop(), Bans: bans, Pools: &c.server.pools, Deserted: func() {}, // the Server sweeps later
+		Seed: 1, Log: zerolog.Nop(), Bans: bans, Shared: c.server.shared, Deserted: func() {}, // the Server sweeps later
 	}, c, c.now)
 	c.relay.Attach(0, c.listener)
 	return c

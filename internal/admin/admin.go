@@ -23,33 +23,20 @@ import (
 	"tidegate/proxy"
 	"tidegate/proxy/relay"
 	"tidegate/proxy/relay/recording"
-	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
-	"tidegate/session"
 )
 
 // Proxy is the part of a proxy that the admin server uses; *proxy.Server implements it. It must be safe for concurrent
 // use.
 type Proxy interface {
 	Figures(ctx context.Context) (relay.Figures, error)
-	Sessions(ctx context.Context, q relay.Query) ([]relay.Session, error)
-	Session(ctx context.Context, id session.ID) (relay.Session, error)
-	Kick(ctx context.Context, id session.ID, text string) error
-	Why(ctx context.Context, a netip.Addr) (relay.Why, error)
+	Ask(ctx context.Context, q relay.Request) error
 	Capture(ctx context.Context, f recording.CaptureFilter, take func(*recording.Catch) error) error
 	Recorded(ctx context.Context, f recording.RecordFilter, take func(*recording.Catch) error) error
-	Transfer(ctx context.Context, id session.ID, to netip.AddrPort) error
-	Record(ctx context.Context, id session.ID) (map[string]any, error)
-	TakeOut(ctx context.Context, id session.ID) ([]byte, error)
-	PutIn(ctx context.Context, b []byte) error
 	Upstreams() []proxy.UpstreamStatus
 	TransferServer(ctx context.Context, upstream string, from netip.AddrPort) (moved int, err error)
 	DrainServer(upstream string, server netip.AddrPort) error
 	UndrainServer(upstream string, server netip.AddrPort) error
-	Top(ctx context.Context, q relay.TopQuery) (relay.Top, error)
-	Refused(ctx context.Context, sources int) ([]stats.RecentDrop, error)
-	Watch(ctx context.Context, id session.ID) (relay.Watched, error)
-	Unwatch(id session.ID)
 }
 
 // Options configure a Server.

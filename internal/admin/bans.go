@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"tidegate/internal/cidr"
+	"tidegate/proxy/relay"
 	"tidegate/ratelimit"
 )
 
@@ -134,10 +135,11 @@ type RefusedSource struct {
 const maxRefused = 100
 
 func (s *Server) refused(r *http.Request) (Refused, error) {
-	drops, err := s.Proxy.Refused(r.Context(), maxRefused)
-	if err != nil {
+	q := &relay.ListDrops{Sources: maxRefused}
+	if err := s.Proxy.Ask(r.Context(), q); err != nil {
 		return Refused{}, err
 	}
+	drops := q.Drops
 	list, last := Refused{[]RefusedSource{}}, netip.Addr{}
 	for i := range drops {
 		from := drops[i].From.Addr()

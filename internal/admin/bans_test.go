@@ -2,8 +2,10 @@ package admin
 
 import (
 	"net/http"
+	"reflect"
 	"strings"
 	"testing"
+
 	"tidegate/proxy/relay"
 )
 
@@ -32,8 +34,8 @@ func TestTop(t *testing.T) {
 	f := newFake("")
 	want(t, f.ask(http.MethodGet, "/api/v1/top?search=arena&sort=client_rtt&order=ascending&offset=100&limit=20", ""), 200,
 		`"id":"c"`, `"total":50000`)
-	asked := relay.TopQuery{Search: "arena", Sort: relay.ByClientRTT, Offset: 100, Limit: 20}
-	if f.proxy.top != asked {
+	asked := relay.RankSessions{Search: "arena", Sort: relay.ByClientRTT, Offset: 100, Limit: 20}
+	if !reflect.DeepEqual(f.proxy.top, asked) {
 		t.Errorf("asked for %+v, want %+v", f.proxy.top, asked)
 	}
 	for _, query := range []string{"sort=luck", "offset=-1", "limit=0", "limit=1001", "order=x&y=1"} {

@@ -28,12 +28,12 @@ import (
 type fakeProxy struct {
 	figures  relay.Figures
 	err      error // of Figures, and at the end of Capture
-	query    relay.Query
+	query    relay.ListSessions
 	kicked   string
 	movedTo  []netip.AddrPort
 	captured recording.CaptureFilter
 	recorded recording.RecordFilter
-	top      relay.TopQuery
+	top      relay.RankSessions
 	watched  atomic.Bool
 	asked    atomic.Int64 // calls of Figures
 
@@ -60,19 +60,69 @@ func (p *fakeProxy) Figures(context.Context) (relay.Figures, error) {
 	return p.figures, p.err
 }
 
-func (p *fakeProxy) Sessions(_ context.Context, q relay.Query) ([]relay.Session, error) {
-	p.query = q
-	return []relay.Session{fakeSession}, nil
-}
-
-func (p *fakeProxy) Session(_ context.Context, id session.ID) (relay.Session, error) {
-	if id != fakeSession.ID {
-		return relay.Session{}, relay.ErrNoSession
+// Ask answers for one session. Other requests name a session that is not there.
+func (p *fakeProxy) Ask(_ context.Context, q relay.Request) error {
+	switch q := q.(type) {
+	case *relay.ListSessions:
+		p.query, q.Sessions = *q, []relay.Session{fakeSession}
+	case *relay.RankSessions:
+		p.top, q.Sessions, q.Total = *q, []relay.Session{fakeSession}, 50_000
+	case *relay.ShowSession:
+		q.Session = fakeSession
+		return isThere(q.ID)
+	case *relay.KickSession:
+		if q.ID == fakeSession.ID {
+			p.kicked = q.Text
+		}
+		return isThere(q.ID)
+	case *relay.MoveSession:
+		return p.move(q)
+	case *relay.RecordSession:
+		q.State = map[string]any{"serial": q.ID.String()}
+	case *relay.TakeOutSession:
+		q.Record = []byte("record")
+		return isThere(q.ID)
+	case *relay.PutInSession:
+		if string(q.Record) != "record" {
+			return relay.ErrTravel
+		}
+	case *relay.WatchSession:
+		p.watched.Store(q.ID == fakeSession.ID)
+		q.Watched = &relay.Watched{Session: fakeSession}
+		return isThere(q.ID)
+	case *relay.UnwatchSession:
+		p.watched.Store(false)
+	case *relay.ExplainAddress:
+		q.Why = fakeWhy(q.Address)
+	case *relay.ListDrops:
+		q.Drops = []stats.RecentDrop{
+			{At: time.Now(), Listener: "play", From: fakeSession.Client, Times: 3},
+			{At: time.Now(), Reason: stats.DropRate, Listener: "play", From: fakeSession.Client, Times: 2},
+			{At: time.Now(), Listener: "play", From: fakeSession.Server, Times: 1},
+		}
 	}
-	return fakeSession, nil
+	return nil
 }
 
-func (p *fakeProxy) Why(_ context.Context, a netip.Addr) (relay.Why, error) {
+func isThere(id session.ID) error {
+	if id != fakeSession.ID {
+		return relay.ErrNoSession
+	}
+	return nil
+}
+
+func (p *fakeProxy) move(q *relay.MoveSession) error {
+	switch {
+	case q.ID != fakeSession.ID:
+		return relay.ErrNoSession
+	case q.To == fakeSession.Server:
+		return relay.ErrNotMovable
+	}
+	p.movedTo = append(p.movedTo, q.To)
+	return nil
+}
+
+func fakeWhy(a netip.Addr) relay.Why {
 	return relay.Why{
 		Address: a, Place: filter.Place{Country: "XA", Network: 64500, Holder: "Example"},
 		Ban: &ratelimit.Ban{
@@ -88,7 +138,7 @@ func (p *fakeProxy) Why(_ context.Context, a netip.Addr) (relay.Why, error) {
 		Drops: []stats.RecentDrop{
 			{At: time.Now(), Listener: "play", From: fakeSession.Client, Cause: errors.New("rule crowd"), Times: 3},
 		},
-	}, nil
+	}
 }
 
 // Capture captures one datagram and misses two, for any filter.
@@ -122,35 +172,6 @@ func (p *fakeProxy) Recorded(_ context.Context, f recording.RecordFilter, take f
 
 func (p *fakeProxy) Upstreams() []proxy.UpstreamStatus { return p.upstreams }
 
-func (p *fakeProxy) Transfer(_ context.Context, id session.ID, to netip.AddrPort) error {
-	switch {
-	case id != fakeSession.ID:
-		return relay.ErrNoSession
-	case to == fakeSession.Server:
-		return relay.ErrNotMovable
-	}
-	p.movedTo = append(p.movedTo, to)
-	return nil
-}
-
-func (p *fakeProxy) Record(_ context.Context, id session.ID) (map[string]any, error) {
-	return map[string]any{"serial": id.String()}, nil
-}
-
-func (p *fakeProxy) TakeOut(_ context.Context, id session.ID) ([]byte, error) {
-	if id != fakeSession.ID {
-		return nil, relay.ErrNoSession
-	}
-	return []byte("record"), nil
-}
-
-func (p *fakeProxy) PutIn(_ context.Context, b []byte) error {
-	if string(b) != "record" {
-		return relay.ErrTravel
-	}
-	return nil
-}
-
 func (p *fakeProxy) TransferServer(_ context.Context, name string, from netip.AddrPort) (int, error) {
 	return 3, p.change(name, from, upstream.Draining)
 }
@@ -171,37 +192,6 @@ func (p *fakeProxy) change(name string, server netip.AddrPort, to upstream.State
 		return upstream.ErrUnknown
 	}
 	p.upstreams[0].Servers[0].State = to
-	return nil
-}
-
-func (p *fakeProxy) Top(_ context.Context, q relay.TopQuery) (relay.Top, error) {
-	p.top = q
-	return relay.Top{Sessions: []relay.Session{fakeSession}, Total: 50_000}, nil
-}
-
-func (p *fakeProxy) Refused(context.Context, int) ([]stats.RecentDrop, error) {
-	return []stats.RecentDrop{
-		{At: time.Now(), Listener: "play", From: fakeSession.Client, Times: 3},
-		{At: time.Now(), Reason: stats.DropRate, Listener: "play", From: fakeSession.Client, Times: 2},
-		{At: time.Now(), Listener: "play", From: fakeSession.Server, Times: 1},
-	}, nil
-}
-
-func (p *fakeProxy) Watch(_ context.Context, id session.ID) (relay.Watched, error) {
-	if id != fakeSession.ID {
-		return relay.Watched{}, relay.ErrNoSession
-	}
-	p.watched.Store(true)
-	return relay.Watched{Session: fakeSession}, nil
-}
-
-func (p *fakeProxy) Unwatch(session.ID) { p.watched.Store(false) }
-
-func (p *fakeProxy) Kick(_ context.Context, id session.ID, text string) error {
-	if id != fakeSession.ID {
-		return relay.ErrNoSession
-	}
-	p.kicked = text
 	return nil
 }
 

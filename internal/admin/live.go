@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"tidegate/proxy/relay"
 	"tidegate/session"
 )
 
@@ -94,17 +95,20 @@ func (l *live) open(one *stream) error {
 	return nil
 }
 
-// close removes a stream. The last one stops the collector.
+// close removes a stream. The last one stops the collector, and the last one of a session ends its watch.
 func (l *live) close(one *stream) {
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	delete(l.streams, one)
-	if one.session != 0 && !l.watches(one.session) {
-		l.server.Proxy.Unwatch(one.session)
-	}
+	last := one.session != 0 && !l.watches(one.session)
 	if len(l.streams) == 0 {
 		l.stop()
 		l.stop = nil
+	}
+	l.mu.Unlock()
+	if last {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		_ = l.server.Proxy.Ask(ctx, &relay.UnwatchSession{ID: one.session}) // the session may have ended
 	}
 }
 
@@ -169,11 +173,11 @@ func (l *live) present() []*stream {
 
 // session returns the event of a session, or that it has ended.
 func (l *live) session(ctx context.Context, id session.ID) []byte {
-	found, err := l.server.Proxy.Watch(ctx, id)
-	if err != nil {
+	q := &relay.WatchSession{ID: id}
+	if err := l.server.Proxy.Ask(ctx, q); err != nil {
 		return event("ended", refusal{fmt.Sprintf("session %s: %v", id, err)})
 	}
-	return event("session", watchedOf(&found))
+	return event("session", watchedOf(q.Watched))
 }
 
 // offer replaces an event that the reader has not taken yet.

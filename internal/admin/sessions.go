@@ -54,7 +54,7 @@ const (
 
 func (s *Server) listSessions(r *http.Request) (Sessions, error) {
 	ask := r.URL.Query()
-	q := relay.Query{Listener: ask.Get("listener"), Route: ask.Get("route"), Limit: defaultPage}
+	q := &relay.ListSessions{Listener: ask.Get("listener"), Route: ask.Get("route"), Limit: defaultPage}
 	var err error
 	if text := ask.Get("after"); text != "" {
 		if q.After, err = session.ParseID(text); err != nil {
@@ -66,16 +66,12 @@ func (s *Server) listSessions(r *http.Request) (Sessions, error) {
 			return Sessions{}, badRequest{fmt.Errorf("limit %q: want 1 to %d", text, maxPage)}
 		}
 	}
-	found, err := s.Proxy.Sessions(r.Context(), q)
-	if err != nil {
+	if err := s.Proxy.Ask(r.Context(), q); err != nil {
 		return Sessions{}, err
 	}
-	page := Sessions{Sessions: make([]Session, len(found))}
-	for i := range found {
-		page.Sessions[i] = sessionOf(&found[i])
-	}
-	if len(found) == q.Limit {
-		page.Next = found[len(found)-1].ID.String()
+	page := Sessions{Sessions: sessionsOf(q.Sessions)}
+	if n := len(q.Sessions); n == q.Limit {
+		page.Next = q.Sessions[n-1].ID.String()
 	}
 	return page, nil
 }
@@ -85,11 +81,11 @@ func (s *Server) showSession(r *http.Request) (Session, error) {
 	if err != nil {
 		return Session{}, badRequest{err}
 	}
-	found, err := s.Proxy.Session(r.Context(), id)
-	if err != nil {
+	q := &relay.ShowSession{ID: id}
+	if err := s.Proxy.Ask(r.Context(), q); err != nil {
 		return Session{}, fmt.Errorf("session %s: %w", id, err)
 	}
-	return sessionOf(&found), nil
+	return sessionOf(&q.Session), nil
 }
 
 // Kick is the request body of a kick.
@@ -102,11 +98,20 @@ func (s *Server) kickSession(r *http.Request, k Kick) (nothing, error) {
 	if err != nil {
 		return nothing{}, badRequest{err}
 	}
-	if err := s.Proxy.Kick(r.Context(), id, k.Text); err != nil {
+	if err := s.Proxy.Ask(r.Context(), &relay.KickSession{ID: id, Text: k.Text}); err != nil {
 		return nothing{}, fmt.Errorf("session %s: %w", id, err)
 	}
 	s.action(r).Stringer("session", id).Str("text", k.Text).Msg("session kicked by an operator")
 	return nothing{}, nil
+}
+
+// sessionsOf returns the JSON of sessions.
+func sessionsOf(all []relay.Session) []Session {
+	list := make([]Session, len(all))
+	for i := range all {
+		list[i] = sessionOf(&all[i])
+	}
+	return list
 }
 
 // sessionOf returns the JSON of a session.

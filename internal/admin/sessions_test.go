@@ -3,6 +3,7 @@ package admin
 import (
 	"encoding/json"
 	"net/netip"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -57,7 +58,8 @@ func TestSessions(t *testing.T) {
 		t.Errorf("moved to %v, want %v", f.proxy.movedTo, want)
 	}
 	f.ask("GET", "/api/v1/sessions?after=c&limit=7&listener=play&route=arena", "")
-	if want := (relay.Query{Listener: "play", Route: "arena", After: 12, Limit: 7}); f.proxy.query != want {
+	want := relay.ListSessions{Listener: "play", Route: "arena", After: 12, Limit: 7}
+	if !reflect.DeepEqual(f.proxy.query, want) {
 		t.Errorf("asked for %+v, want %+v", f.proxy.query, want)
 	}
 }

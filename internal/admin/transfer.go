@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/netip"
 
+	"tidegate/proxy/relay"
 	"tidegate/proxy/stats"
 	"tidegate/session"
 )
@@ -25,7 +26,7 @@ func (s *Server) transferSession(r *http.Request, to Transfer) (nothing, error) 
 			return nothing{}, err
 		}
 	}
-	if err := s.Proxy.Transfer(r.Context(), id, server); err != nil {
+	if err := s.Proxy.Ask(r.Context(), &relay.MoveSession{ID: id, To: server}); err != nil {
 		return nothing{}, fmt.Errorf("session %s: %w", id, err)
 	}
 	s.action(r).Stringer("session", id).Str("server", to.Server).Msg("session moved by an operator")

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"tidegate/proxy/relay"
 	"tidegate/session"
 )
 
@@ -28,11 +29,11 @@ func (s *Server) recordSession(r *http.Request) (Record, error) {
 	if err != nil {
 		return Record{}, err
 	}
-	state, err := s.Proxy.Record(r.Context(), id)
-	if err != nil {
+	q := &relay.RecordSession{ID: id}
+	if err := s.Proxy.Ask(r.Context(), q); err != nil {
 		return Record{}, fmt.Errorf("session %s: %w", id, err)
 	}
-	return Record{Session: shown, State: state}, nil
+	return Record{Session: shown, State: q.State}, nil
 }
 
 func (s *Server) takeOutSession(r *http.Request, _ nothing) (Travel, error) {
@@ -40,12 +41,12 @@ func (s *Server) takeOutSession(r *http.Request, _ nothing) (Travel, error) {
 	if err != nil {
 		return Travel{}, badRequest{err}
 	}
-	b, err := s.Proxy.TakeOut(r.Context(), id)
-	if err != nil {
+	q := &relay.TakeOutSession{ID: id}
+	if err := s.Proxy.Ask(r.Context(), q); err != nil {
 		return Travel{}, fmt.Errorf("session %s: %w", id, err)
 	}
-	s.Log.Info().Stringer("session", id).Int("bytes", len(b)).Msg("session taken out by an operator")
-	return Travel{base64.StdEncoding.EncodeToString(b)}, nil
+	s.Log.Info().Stringer("session", id).Int("bytes", len(q.Record)).Msg("session taken out by an operator")
+	return Travel{base64.StdEncoding.EncodeToString(q.Record)}, nil
 }
 
 func (s *Server) putInSession(r *http.Request, in Travel) (nothing, error) {
@@ -53,7 +54,7 @@ func (s *Server) putInSession(r *http.Request, in Travel) (nothing, error) {
 	if err != nil {
 		return nothing{}, badRequest{fmt.Errorf("record: %w", err)}
 	}
-	if err := s.Proxy.PutIn(r.Context(), b); err != nil {
+	if err := s.Proxy.Ask(r.Context(), &relay.PutInSession{Record: b}); err != nil {
 		return nothing{}, err
 	}
 	s.Log.Info().Int("bytes", len(b)).Msg("session put in by an operator; it waits for its client")

@@ -23,7 +23,7 @@ const (
 
 func (s *Server) top(r *http.Request) (Top, error) {
 	ask := r.URL.Query()
-	q := relay.TopQuery{Search: ask.Get("search"), Descending: ask.Get("order") != "ascending"}
+	q := &relay.RankSessions{Search: ask.Get("search"), Descending: ask.Get("order") != "ascending"}
 	var err error
 	if q.Limit, err = number(ask.Get("limit"), defaultTop, 1, maxTop); err != nil {
 		return Top{}, err
@@ -37,15 +37,10 @@ func (s *Server) top(r *http.Request) (Top, error) {
 		}
 	}
 	q.Search = q.Search[:min(len(q.Search), maxSearch)]
-	found, err := s.Proxy.Top(r.Context(), q)
-	if err != nil {
+	if err := s.Proxy.Ask(r.Context(), q); err != nil {
 		return Top{}, err
 	}
-	page := Top{make([]Session, len(found.Sessions)), found.Total}
-	for i := range found.Sessions {
-		page.Sessions[i] = sessionOf(&found.Sessions[i])
-	}
-	return page, nil
+	return Top{sessionsOf(q.Sessions), q.Total}, nil
 }
 
 // Watched is the JSON of the event "session".

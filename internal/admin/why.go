@@ -74,11 +74,11 @@ func (s *Server) why(r *http.Request) (Why, error) {
 	if err != nil {
 		return Why{}, badRequest{fmt.Errorf("address %q: want one IP address: the answer may differ within a network", text)}
 	}
-	found, err := s.Proxy.Why(r.Context(), address)
-	if err != nil {
+	q := &relay.ExplainAddress{Address: address}
+	if err := s.Proxy.Ask(r.Context(), q); err != nil {
 		return Why{}, err
 	}
-	w := Explain(&found)
+	w := Explain(&q.Why)
 	w.Running = true
 	return w, nil
 }

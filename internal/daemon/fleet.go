@@ -15,6 +15,7 @@ import (
 	"tidegate/internal/config"
 	"tidegate/internal/fleet"
 	"tidegate/proxy"
+	"tidegate/proxy/relay"
 	"tidegate/ratelimit"
 )
 
@@ -249,7 +250,7 @@ func (s *service) drainToFleet(ctx context.Context, node string, within time.Dur
 	if joined == nil || !s.config.Fleet.Follow {
 		return admin.ErrNoFleet
 	}
-	if err := s.server.Leave(ctx); err != nil {
+	if err := s.server.Ask(ctx, new(relay.Leave)); err != nil {
 		return err
 	}
 	go func() {

@@ -77,7 +77,11 @@ func TestFleetLimits(t *testing.T) {
 			for i, n := range nodes {
 				a.join(players, n.addr)
 				a.until("limited", func() bool {
-					c := n.Snapshot().Counters
+					f, err := n.Figures(t.Context())
+					if err != nil {
+						t.Fatal(err)
+					}
+					c := f.Counters
 					if breaches := c.Limits[ratelimit.Packets][ratelimit.PerAddress]; breaches.Enforced > 0 {
 						passed += c.Clients.In.Messages - breaches.Enforced
 						return true

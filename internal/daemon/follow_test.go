@@ -110,7 +110,10 @@ func TestStrangersCauseNoMessages(t *testing.T) {
 		_ = conn.Close()
 		a.plays(1)
 	}
-	a.until("seen", func() bool { return two.Snapshot().Counters.Clients.In.Messages >= sent/2 })
+	a.until("seen", func() bool {
+		f, err := two.Figures(t.Context())
+		return err == nil && f.Counters.Clients.In.Messages >= sent/2
+	})
 	if s := two.fleet.Status().Players; s.Passed+s.TooMany+s.Late != 0 {
 		t.Errorf("%+v", s)
 	}
@@ -236,7 +239,7 @@ func TestDrainToFleet(t *testing.T) {
 			a.wait() // the joins are over
 			a.playFor(while)
 			before := a.wait()
-			if err := gates[0].Leave(t.Context()); err != nil {
+			if err := gates[0].Ask(t.Context(), new(relay.Leave)); err != nil {
 				t.Fatal(err)
 			}
 			emptied := make(chan fleet.Emptied, 1)
@@ -333,7 +336,7 @@ func TestNoNodeTakes(t *testing.T) {
 			newGate(t, "two", nats, a.protocol, a.game, 1, change)
 			a.join(3, one.addr)
 			a.until("known", func() bool { return one.fleet.Status().Players.Nodes == 1 })
-			if err := one.Leave(t.Context()); err != nil {
+			if err := one.Ask(t.Context(), new(relay.Leave)); err != nil {
 				t.Fatal(err)
 			}
 			ctx, cancel := context.WithCancel(t.Context())
@@ -391,7 +394,7 @@ func TestTargetDies(t *testing.T) {
 		}
 		return one.fleet.Status().Players.Nodes == 1
 	})
-	if err := one.Leave(t.Context()); err != nil {
+	if err := one.Ask(t.Context(), new(relay.Leave)); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

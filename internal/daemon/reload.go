@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"os/signal"
 	"sync"
@@ -116,12 +117,19 @@ func (r *reloader) apply() (fixed []string, err error) {
 	return fixed, nil
 }
 
+// retired returns the addresses of removed UDP listeners with sessions, as their settings had them.
+func retired(s *proxy.Server) []netip.AddrPort {
+	q := new(relay.ListRetired)
+	_ = s.Ask(context.Background(), q) // a proxy that has ended has none
+	return q.Addrs
+}
+
 // mostEarlier bounds the configurations that are kept for removed listeners.
 const mostEarlier = 8
 
 // remember keeps a configuration that is replaced, as long as removed listeners have sessions.
 func (r *reloader) remember(c *config.Config) {
-	if len(r.server.Retired()) == 0 {
+	if len(retired(r.server)) == 0 {
 		r.earlier = nil
 		return
 	}

@@ -10,6 +10,7 @@ import (
 	"tidegate/internal/filewatch"
 	"tidegate/internal/setup"
 	"tidegate/proxy"
+	"tidegate/proxy/relay"
 )
 
 // ruleFiles watches the files that rules are read from, and updates the rules of a running proxy.
@@ -58,7 +59,9 @@ func (l *ruleFiles) changed(c *config.Config, file string) {
 		l.log.Error().Str("file", file).Err(err).Msg("rules not reloaded; the old ones stay in force")
 		return
 	}
-	l.server.Filter(set)
+	if err := l.server.Ask(context.Background(), &relay.SetRules{Set: set}); err != nil {
+		return // the proxy has ended
+	}
 	l.joins.rules.Store(set)
 	l.log.Info().Str("file", file).Msg("rules reloaded")
 }

@@ -155,7 +155,7 @@ func (u *upgrader) introduce(s *successor, listeners []int) error {
 	current, earlier := u.reloads.texts()
 	body, err := json.Marshal(handover{
 		Format: HandoverFormat, Version: Version(), Loops: u.loops, Records: record.Versions(),
-		Secrets: u.secrets, Config: current, Earlier: earlier, Retired: u.server.Retired(),
+		Secrets: u.secrets, Config: current, Earlier: earlier, Retired: retired(u.server),
 		Activated: u.from.activated, belongings: u.belongings(),
 	})
 	if err != nil {

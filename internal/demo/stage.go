@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/netip"
 	"strings"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"tidegate/internal/words"
 	"tidegate/proxy"
 	"tidegate/proxy/relay"
+	"tidegate/proxy/stats"
 )
 
 const (
@@ -215,7 +217,8 @@ func (s *stage) watch(ctx context.Context, o *Options) error {
 
 // finish ends all parts, from the clients to the game server, and makes the result.
 func (s *stage) finish() (Result, error) {
-	last := s.proxy.server.Snapshot()
+	last := &relay.ListSessions{Limit: math.MaxInt}
+	_ = s.proxy.server.Ask(context.Background(), last) // a proxy that has ended has no sessions
 	err := s.clients.leave()
 	heard := s.awaitGoodbyes()
 	result := s.clients.result()
@@ -244,8 +247,8 @@ func (s *stage) awaitGoodbyes() int {
 		deadline = deadline.Add(goodbyeTime)
 	}
 	for {
-		now := s.proxy.server.Snapshot()
-		if len(now.Sessions) == 0 || time.Now().After(deadline) {
+		now, err := s.proxy.server.Figures(context.Background())
+		if err != nil || now.Tables[stats.TableSessions] == 0 || time.Now().After(deadline) {
 			return int(now.Counters.Closed)
 		}
 		time.Sleep(goodbyeInterval)

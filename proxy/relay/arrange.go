@@ -7,7 +7,6 @@ import (
 
 	"tidegate/internal/netio"
 	"tidegate/internal/stray"
-	"tidegate/internal/upstream"
 	"tidegate/proxy/bridge"
 	"tidegate/proxy/relay/admission"
 	"tidegate/proxy/stats"
@@ -17,28 +16,18 @@ import (
 
 // New returns a Relay whose time begins at now. Attach must give each listener its socket.
 func New(s *Settings, o Options, sockets Sockets, now time.Time) *Relay {
-	if o.Pools == nil {
-		o.Pools = new(upstream.Pools)
-	}
-	if o.Presence == nil {
-		o.Presence = new(Presence)
-	}
-	if o.Arrivals == nil {
-		o.Arrivals = new(Arrivals)
-	}
-	if o.Handed == nil {
-		o.Handed = new(Handed)
-	}
-	if o.Players == nil {
-		o.Players = new(Players)
+	shared := o.Shared
+	if shared == nil {
+		shared = NewShared(now, ^o.Seed)
 	}
 	r := &Relay{
-		pools:      o.Pools,
+		pools:      shared.Pools,
 		journal:    newJournal(now, o.Log, o.Access, o.HideAddresses, ^o.Seed),
 		table:      sessionTable{Table: sessions.NewTable[session](s.Limits, now)},
-		presence:   o.Presence,
-		arrivals:   o.Arrivals,
-		handed:     o.Handed,
+		presence:   shared.presence,
+		arrivals:   shared.arrivals,
+		handed:     shared.handed,
+		places:     shared.places,
 		identities: newIdentities(o.Seed),
 		shard:      shard{o.Shard, max(o.Shards, 1)},
 		born:       now,
@@ -47,14 +36,12 @@ func New(s *Settings, o Options, sockets Sockets, now time.Time) *Relay {
 		abnormal:   o.Abnormal,
 	}
 	r.table.complete = func(now time.Time, e *Entry) bool { return complete(r, now, e) }
-	if o.Places != nil {
-		r.table.Share(o.Places)
-	}
+	r.table.Share(shared.places)
 	r.paths = paths{shard: r.shard, byKey: make(map[pathKey]*path)}
-	r.waiting.pools, r.waiting.shard, r.waiting.dirty = o.Pools, r.shard, &r.dirty
+	r.waiting.pools, r.waiting.shard, r.waiting.dirty = shared.Pools, r.shard, &r.dirty
 	r.samples.born = now
-	r.known = known{gate: o.Gate, players: o.Players, loop: o.Shard}
-	r.ways.players = o.Players
+	r.known = known{gate: o.Gate, players: shared.Players, loop: o.Shard}
+	r.ways.players = shared.Players
 	r.offload = offload{forwarder: o.Forwarder, journal: &r.journal,
 		watches: func(e *Entry) bool { return r.sockets.tap.watches(e) }}
 	r.retired.deserted = o.Deserted
@@ -66,16 +53,14 @@ func New(s *Settings, o Options, sockets Sockets, now time.Time) *Relay {
 	r.guard = admission.NewGuard(now, o.Bans, r.identities.next(), &r.backlog, &r.counters)
 	r.drops = dropLog{counters: &r.counters, journal: &r.journal, recent: stats.NewRecent(r.identities.next())}
 	r.sockets = outlet{Sockets: sockets, paths: &r.paths, drops: &r.drops, counters: &r.counters, dirty: &r.dirty,
-		players: o.Players}
-	if r.held.Shared = o.Holders; r.held.Shared == nil {
-		r.held.Shared = new(admission.Holders)
-	}
-	if r.sockets.allowance = o.Allowance; r.sockets.allowance == nil {
-		r.sockets.allowance = admission.NewAllowance(now, r.identities.next())
-	}
+		players: shared.Players, allowance: shared.allowance}
+	r.held.Shared = shared.holders
 	r.sockets.replies = newReplies(r.identities.next())
 	r.arrange(now, s)
-	r.Filter(now, s.Filter)
+	r.filter(now, s.Filter)
+	if o.Recorder != nil {
+		r.record(o.Recorder.Box(o.Shard))
+	}
 	return r
 }
 
@@ -95,7 +80,7 @@ func (r *Relay) Reload(now time.Time, s *Settings, sockets []netio.Socket) {
 			r.Attach(i, socket)
 		}
 	}
-	r.Filter(now, s.Filter)
+	r.filter(now, s.Filter)
 }
 
 // arrange gives the Relay the listeners and routes of the settings. It keeps the state of present ones that stay.
@@ -235,14 +220,28 @@ func (r *Relay) ListenerSockets(yield func(s netio.Socket, stream bool) bool) {
 	}
 }
 
-// Retired returns the addresses of removed UDP listeners with sessions, as their settings had them.
-func (r *Relay) Retired() (addrs []netip.AddrPort) {
+// ListRetired asks for the addresses of removed UDP listeners with sessions, as their settings had them.
+type ListRetired struct {
+	ofAll
+	Addrs []netip.AddrPort // the answer
+}
+
+// Next implements Request.
+func (q *ListRetired) Next(relays int) (index int, work stats.Work) {
+	if index = q.after(relays); index < 0 {
+		slices.SortFunc(q.Addrs, netip.AddrPort.Compare)
+		q.Addrs = slices.Compact(q.Addrs)
+	}
+	return index, stats.WorkListeners
+}
+
+func (q *ListRetired) put(r *Relay, _ time.Time) Visit {
 	for _, l := range r.retired.list {
 		if l.sessions > 0 {
-			addrs = append(addrs, l.addr)
+			q.Addrs = append(q.Addrs, l.addr)
 		}
 	}
-	return addrs
+	return nil
 }
 
 // Deserted returns the indexes of removed listeners without sessions.

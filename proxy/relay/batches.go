@@ -5,9 +5,10 @@ import (
 	"errors"
 	"net/netip"
 	"slices"
+	"time"
+
 	"tidegate/internal/netio"
 	sessions "tidegate/session"
-	"time"
 )
 
 // LoopState is the state of one loop, for the loop of a successor.
@@ -18,11 +19,17 @@ type LoopState struct {
 	Sessions    [][]byte // batches of sessions in their order
 }
 
-// Shared returns the record of everything that belongs to no single session.
-func (x *Exporter) Shared() []byte { return x.shared(nil) }
+// Export writes all datagrams that may leave, and parks the others. No input may follow before the function that it
+// returns has been called, which may be on another goroutine. That function returns the record of everything that belongs
+// to no single session, and functions that write the sessions, each a part of them. They may run at the same time. The
+// Relay can go on afterwards, for example if a successor fails. copied reports that the successor has the last pre-copy,
+// and naming names the sockets.
+func (r *Relay) Export(now time.Time, copied bool, naming netio.Handover) func(workers int) ([]byte, []func() []byte) {
+	x := BeginExport(r, now, copied, naming)
+	return func(workers int) ([]byte, []func() []byte) { return x.shared(nil), x.batches(workers) }
+}
 
-// Batches returns functions that write the sessions, each a part of them. They may run at the same time.
-func (x *Exporter) Batches(workers int) []func() []byte {
+func (x *Exporter) batches(workers int) []func() []byte {
 	all := slices.Collect(x.relay.table.All)
 	share := (len(all) + workers - 1) / workers
 	batches := make([]func() []byte, min(workers, len(all)))
@@ -89,11 +96,10 @@ func (s *LoopState) each(visit func(names, b []byte) bool) error {
 }
 
 // Import takes over the sessions of a predecessor's Relay, before the first turn. Its state is that of the time at.
-// early has its pre-copy; nil: there is none.
-func (r *Relay) Import(at time.Time, s *LoopState, sockets netio.Handover, early *Importer) (all Imported, err error) {
+func (r *Relay) Import(at time.Time, s *LoopState, sockets netio.Handover) (all Imported, err error) {
 	i := BeginImport(r, at)
-	if early != nil {
-		i.copies = early.copies
+	if r.entering != nil {
+		i.copies, r.entering = r.entering.copies, nil
 	}
 	if err := i.shared(s.Shared, notOpened); err != nil {
 		return all, err

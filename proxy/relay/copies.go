@@ -21,8 +21,16 @@ type sessionCopy struct {
 	kept    bool // unchanged at the standstill
 }
 
-// TakeCopies takes a batch of a pre-copy whose moment was at. It restores the connections, and enters the sessions.
-func (i *Importer) TakeCopies(at time.Time, batch []byte, from netio.Handover) error {
+// TakeCopies takes a batch of a predecessor's pre-copy whose moment was at, before Import. It restores the connections,
+// and enters the sessions.
+func (r *Relay) TakeCopies(at time.Time, batch []byte, from netio.Handover) error {
+	if r.entering == nil {
+		r.entering = BeginImport(r, at)
+	}
+	return r.entering.takeCopies(at, batch, from)
+}
+
+func (i *Importer) takeCopies(at time.Time, batch []byte, from netio.Handover) error {
 	for rest := batch; len(rest) > 0; {
 		after, n := binary.Uvarint(rest)
 		if n <= 0 {

@@ -51,7 +51,7 @@ func copyOthers(t *testing.T, protocol codec.Protocol, mode Mode) {
 		r := w.proxy.relay
 		for _, p := range players {
 			w.Remove(p.addr) // it hears nothing, and says nothing more
-			if err := r.Kick(w.Now(), r.table.peek(w.keyOf(p)), ""); err != nil {
+			if err := r.kick(w.Now(), r.table.peek(w.keyOf(p)), ""); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -221,7 +221,7 @@ func TestCopyWithAnIDThatIsTaken(t *testing.T) {
 	}
 	id := ended.Value.id
 	w.Remove(first.addr)
-	if err := r.Kick(w.Now(), ended, ""); err != nil {
+	if err := r.kick(w.Now(), ended, ""); err != nil {
 		t.Fatal(err)
 	}
 	w.await("gone", 10*time.Second, func() bool { return r.table.Len() == 1 })

@@ -39,14 +39,22 @@ func (r *Relay) drainDue(now time.Time) {
 // Draining reports whether the Relay refuses new clients.
 func (r *Relay) Draining() bool { return r.draining }
 
-// Leave refuses new clients, and lets the sessions play on until they move to other nodes.
-func (r *Relay) Leave(now time.Time) {
+// Leave makes the Relays refuse new clients, and lets the sessions play on until they move to other nodes.
+type Leave struct{ ofAll }
+
+// Next implements Request.
+func (q *Leave) Next(relays int) (index int, work stats.Work) {
+	return q.after(relays), stats.WorkDrain
+}
+
+func (q *Leave) put(r *Relay, now time.Time) Visit {
 	if !r.draining {
 		r.draining, r.leaving, r.drainBy = true, true, now.Add(math.MaxInt64/2)
 	}
+	return nil
 }
 
-// Leaving reports whether Leave was called.
+// Leaving reports whether the Relay was asked to Leave.
 func (r *Relay) Leaving() bool { return r.leaving }
 
 // Drained reports whether the Relay drains and has no session left. A session leaves when its goodbyes are finished
@@ -80,14 +88,29 @@ func enforceBan(r *Relay, now time.Time, e *Entry) int {
 	return acted
 }
 
-// Filter replaces the rules. It ends sessions of clients that the new rules drop, over some turns.
-func (r *Relay) Filter(now time.Time, set *filter.Set) {
+// SetRules replaces the rules in every Relay. It ends sessions of clients that the new rules drop, over some turns.
+type SetRules struct {
+	ofAll
+	Set *filter.Set
+}
+
+// Next implements Request.
+func (q *SetRules) Next(relays int) (index int, work stats.Work) {
+	return q.after(relays), stats.WorkRules
+}
+
+func (q *SetRules) put(r *Relay, now time.Time) Visit {
+	r.filter(now, q.Set)
+	return nil
+}
+
+func (r *Relay) filter(now time.Time, set *filter.Set) {
 	if r.guard.SetRules(set) {
 		r.rulesEnforced.begin(r, now, enforceRules)
 	}
 }
 
-// enforceRules is the visit for Filter.
+// enforceRules is the visit for SetRules.
 func enforceRules(r *Relay, now time.Time, e *Entry) int {
 	if e.Value.isEnding() {
 		return looked

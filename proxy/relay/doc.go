@@ -34,6 +34,7 @@
 //
 // What the driver asks of a Relay:
 //
+//   - request.go: what a request is, and how a driver puts it to Relays
 //   - requests.go, list.go, rank.go, watched.go, explain.go, totals.go: requests of operators, lists and figures
 //   - abnormal.go: sessions that ended in an abnormal way
 //   - export.go, batches.go, recopy.go: sessions as records, for a successor
@@ -52,6 +53,7 @@
 //   - sample.go, drops.go, journal.go, loglimiter.go: figures, drops, and log lines
 //   - save.go, save_relay.go: the fields of a session's record, and of a Relay's
 //   - session.go, path.go, line.go, fifo.go: a session, and its way to a server at the pace that the server accepts
+//   - shared.go: what the Relays of one Server share
 //   - joins.go: the joins and addresses of NetherNet's clients
 //   - trusted_proxy.go, identity.go, serial.go, hold.go: what sessions refer to
 //   - listener.go, known.go, players.go: listeners, clients that are no strangers, and clients at other nodes

@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 	"time"
@@ -60,14 +61,32 @@ func JudgeSources(s *Settings, set *filter.Set, a netip.Addr) []SourceWhy {
 	return all
 }
 
-// Of returns a visit that adds the sessions of the address, and the limits that they have used up.
-func (w *Why) Of(a netip.Addr) Visit {
+// ExplainAddress asks for the bans, rules and limits that decide about an address, over all Relays.
+type ExplainAddress struct {
+	ofAll
+	Address netip.Addr
+	Why     Why // the answer
+}
+
+// Next implements Request.
+func (q *ExplainAddress) Next(relays int) (index int, work stats.Work) {
+	return q.after(relays), stats.WorkWhy
+}
+
+func (q *ExplainAddress) put(r *Relay, now time.Time) Visit {
+	one := r.why(now, q.Address)
+	q.Why.add(&one)
+	return q.Why.of(q.Address)
+}
+
+// of returns a visit that adds the sessions of the address, and the limits that they have used up.
+func (w *Why) of(a netip.Addr) Visit {
 	a = a.Unmap().WithZone("")
 	return func(r *Relay, now time.Time, e *Entry) int {
 		if e.Key.Client.Addr().Unmap() != a {
 			return looked
 		}
-		w.Sessions = append(w.Sessions, r.Describe(now, e))
+		w.Sessions = append(w.Sessions, r.describe(now, e))
 		w.note(r.guard.UsedUpBy(now, &e.Value.meter), e.Value.serial)
 		return e.Value.costOfCopy()
 	}
@@ -83,8 +102,8 @@ func (w *Why) note(used []ratelimit.Limit, id sessions.ID) {
 	}
 }
 
-// Why returns the bans, rules and limits that decide about an address without a session. It changes nothing.
-func (r *Relay) Why(now time.Time, a netip.Addr) Why {
+// why returns the bans, rules and limits that decide about an address without a session. It changes nothing.
+func (r *Relay) why(now time.Time, a netip.Addr) Why {
 	a = a.Unmap().WithZone("")
 	set := r.guard.Rules()
 	w := Why{Address: a, Place: set.Place(a), Sources: JudgeSources(r.settings, set, a), Drops: r.drops.recent.Of(a, nil)}
@@ -93,11 +112,16 @@ func (r *Relay) Why(now time.Time, a netip.Addr) Why {
 		w.Ban = &copied
 	}
 	w.note(r.guard.UsedUp(now, a), 0)
+	for i := range r.settings.Listeners {
+		if joins := r.settings.Listeners[i].Joins; joins != nil && r.shard.index == 0 { // the siblings have the same
+			w.Joins = append(w.Joins, joins.Joins(a)...)
+		}
+	}
 	return w
 }
 
-// Add joins what another Relay says of the address.
-func (w *Why) Add(o *Why) {
+// add joins what another Relay says of the address.
+func (w *Why) add(o *Why) {
 	if !w.Address.IsValid() {
 		*w = *o
 		return
@@ -110,4 +134,45 @@ func (w *Why) Add(o *Why) {
 	w.Sessions = append(w.Sessions, o.Sessions...)
 	w.Drops = append(w.Drops, o.Drops...)
 	slices.SortStableFunc(w.Drops, func(a, b stats.RecentDrop) int { return a.At.Compare(b.At) })
+}
+
+// ListDrops asks for the last drops that the Relays remember.
+type ListDrops struct {
+	ofAll
+	Sources int                // the largest number of sources
+	Drops   []stats.RecentDrop // the answer: sources with the most drops come first
+}
+
+// Next implements Request.
+func (q *ListDrops) Next(relays int) (index int, work stats.Work) {
+	if index = q.after(relays); index < 0 {
+		q.sort()
+	}
+	return index, stats.WorkWhy
+}
+
+func (q *ListDrops) put(r *Relay, _ time.Time) Visit {
+	q.Drops = append(q.Drops, r.drops.recent.All()...)
+	return nil
+}
+
+// sort sorts the drops by source, and leaves out sources beyond the bound.
+func (q *ListDrops) sort() {
+	all, times := q.Drops, make(map[netip.Addr]uint64)
+	for i := range all {
+		times[all[i].From.Addr()] += all[i].Times
+	}
+	slices.SortFunc(all, func(a, b stats.RecentDrop) int {
+		x, y := a.From.Addr(), b.From.Addr()
+		return cmp.Or(cmp.Compare(times[y], times[x]), x.Compare(y), b.At.Compare(a.At))
+	})
+	left := q.Sources
+	for i := range all {
+		if i > 0 && all[i].From.Addr() != all[i-1].From.Addr() {
+			if left--; left == 0 {
+				q.Drops = all[:i]
+				return
+			}
+		}
+	}
 }

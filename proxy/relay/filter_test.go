@@ -73,7 +73,7 @@ func TestNewRulesEndSessions(t *testing.T) {
 	if before == 0 {
 		t.Fatal("the rules of a reload do nothing")
 	}
-	w.proxy.relay.Filter(w.Now(), rules(t, filter.Rules{Sources: []filter.Source{
+	w.proxy.relay.filter(w.Now(), rules(t, filter.Rules{Sources: []filter.Source{
 		from("out", p.addr.Addr().String()+"/32", ratelimit.Drop), keep,
 	}}))
 	w.await("told", time.Second, p.gone)
@@ -132,7 +132,7 @@ func TestMessageRules(t *testing.T) {
 // refused new clients.
 func TestRulesDoNotAllocate(t *testing.T) {
 	p := newPipe(t, riptide22(), raknet6())
-	p.world.proxy.relay.Filter(p.now, rules(t, filter.Rules{
+	p.world.proxy.relay.filter(p.now, rules(t, filter.Rules{
 		Sources: []filter.Source{from("out", "203.0.113.0/24", ratelimit.Drop)},
 		Messages: []filter.Message{{Name: "rare", IDs: []filter.Range{{Low: 1, High: 1}}, Verdict: ratelimit.Drop},
 			{Name: "fast", Every: time.Nanosecond, Burst: 1000, Verdict: ratelimit.Drop}},

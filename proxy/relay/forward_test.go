@@ -142,15 +142,15 @@ func TestTopOfForwarded(t *testing.T) {
 	p.meet(1, 0, serverAddr)
 	before := p.relay.Snapshot(p.now).Sessions[0]
 	f.flows[flowOf(1, 0, serverAddr)].FromClient = flow.Count{Packets: 50}
-	var list Ranks
-	visit := TopQuery{Sort: ByMessages}.Ranking(&list)
+	q := &RankSessions{Sort: ByMessages}
+	visit := q.ranking()
 	for e := range p.relay.table.All {
 		if cost := visit(p.relay, p.now, e); cost != asked {
 			t.Errorf("the visit cost %d, want %d", cost, asked)
 		}
 	}
-	if want := before.FromClient.Messages + before.FromUpstream.Messages + 50; list[0].key != float64(want) {
-		t.Errorf("the session has %.0f messages, want %d", list[0].key, want)
+	if want := before.FromClient.Messages + before.FromUpstream.Messages + 50; q.found[0].key != float64(want) {
+		t.Errorf("the session has %.0f messages, want %d", q.found[0].key, want)
 	}
 }
 

@@ -181,7 +181,7 @@ func (w *fuzzWorld) kick(n byte) {
 	i := 0
 	for e := range w.relay.table.All {
 		if i++; i > int(n%fuzzSessions) {
-			_ = w.relay.Kick(w.now, e, "enough")
+			_ = w.relay.kick(w.now, e, "enough")
 			break
 		}
 	}

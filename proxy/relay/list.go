@@ -1,7 +1,9 @@
 package relay
 
 import (
+	"cmp"
 	"net/netip"
+	"slices"
 	"time"
 
 	"tidegate/codec"
@@ -9,40 +11,27 @@ import (
 	sessions "tidegate/session"
 )
 
-// Query selects sessions for a list. Empty fields select all sessions.
-type Query struct {
+// ListSessions asks for a list of sessions. Empty fields select all.
+type ListSessions struct {
+	ofAll
 	Listener, Route string
 	After           sessions.ID // only younger sessions: the last ID of the page before
 	Limit           int         // largest number of sessions
+	Sessions        []Session   // the answer, oldest first
+	pages           pages
 }
 
-// VisitSession returns a visit to the session of an ID alone.
-func VisitSession(id sessions.ID, f func(*Relay, time.Time, *Entry)) Visit {
-	return func(r *Relay, now time.Time, e *Entry) int {
-		if e.Value.serial != id {
-			return looked
-		}
-		f(r, now, e)
-		return enough
+// Next implements Request.
+func (q *ListSessions) Next(relays int) (index int, work stats.Work) {
+	if index = q.after(relays); index < 0 {
+		q.Sessions = slices.Concat(q.pages...)
+		slices.SortFunc(q.Sessions, func(a, b Session) int { return cmp.Compare(a.ID, b.ID) })
+		q.Sessions = q.Sessions[:min(len(q.Sessions), q.Limit)]
 	}
+	return index, stats.WorkList
 }
 
-// Pages are a list in pieces. A loop that appended to one piece would copy all of it now and then.
-type Pages [][]Session
-
-const pageSize = 256
-
-func (l *Pages) add(s Session) {
-	last := len(*l) - 1
-	if last < 0 || len((*l)[last]) == pageSize {
-		*l = append(*l, make([]Session, 0, pageSize))
-		last++
-	}
-	(*l)[last] = append((*l)[last], s)
-}
-
-// Listing returns a visit that lists the sessions which the query selects.
-func (q Query) Listing(list *Pages) Visit {
+func (q *ListSessions) put(*Relay, time.Time) Visit {
 	left := q.Limit
 	return func(r *Relay, now time.Time, e *Entry) int {
 		s := &e.Value
@@ -53,16 +42,49 @@ func (q Query) Listing(list *Pages) Visit {
 			return looked
 		}
 		left--
-		list.add(r.Describe(now, e))
+		q.pages.add(r.describe(now, e))
 		return s.costOfCopy()
 	}
 }
 
-func (q *Query) chooses(id sessions.ID, l *listener, r *route) bool {
+func (q *ListSessions) chooses(id sessions.ID, l *listener, r *route) bool {
 	return id > q.After && (q.Listener == "" || l.name == q.Listener) && (q.Route == "" || r.Name == q.Route)
 }
 
-// Session is one session of a Snapshot.
+// ShowSession asks for the state of one session.
+type ShowSession struct {
+	ofOne
+	ID      sessions.ID
+	Session Session // the answer
+}
+
+// Next implements Request.
+func (q *ShowSession) Next(relays int) (index int, work stats.Work) {
+	return q.home(q.ID, relays), stats.WorkList
+}
+
+func (q *ShowSession) put(*Relay, time.Time) Visit {
+	return q.find(q.ID, func(r *Relay, now time.Time, e *Entry) error {
+		q.Session = r.describe(now, e)
+		return nil
+	})
+}
+
+// pages are a list in pieces. A loop that appended to one piece would copy all of it now and then.
+type pages [][]Session
+
+const pageSize = 256
+
+func (l *pages) add(s Session) {
+	last := len(*l) - 1
+	if last < 0 || len((*l)[last]) == pageSize {
+		*l = append(*l, make([]Session, 0, pageSize))
+		last++
+	}
+	(*l)[last] = append((*l)[last], s)
+}
+
+// Session is the state of a session, for operators.
 type Session struct {
 	ID               sessions.ID
 	Listener         string
@@ -83,8 +105,8 @@ type Session struct {
 	UpstreamStats    codec.Stats
 }
 
-// Describe copies the state of a session. Of a relayed session the proxy does not know the content.
-func (r *Relay) Describe(now time.Time, e *Entry) Session {
+// describe copies the state of a session. Of a relayed session the proxy does not know the content.
+func (r *Relay) describe(now time.Time, e *Entry) Session {
 	session := &e.Value
 	r.offload.update(now, e)
 	s := Session{

@@ -3,7 +3,6 @@ package relay
 import (
 	"encoding/binary"
 	"net/netip"
-	"slices"
 	"testing"
 	"time"
 
@@ -126,37 +125,34 @@ func drainEvents(now time.Time, conn codec.Conn) {
 	}
 }
 
-// visitAll walks to the end at once.
-func visitAll(r *Relay, now time.Time, v Visit) {
-	over := false
-	for r.walk(now, v, func(time.Time) { over = true }); !over; {
-		r.walkOn(now)
+// ask puts a request to one Relay, as its driver does, and returns its error.
+func ask(r *Relay, now time.Time, q Request) error {
+	for i, _ := q.Next(1); i >= 0; i, _ = q.Next(1) {
+		over := false
+		for r.Ask(now, q, func() bool { return true }, func() { over = true }); !over; {
+			r.walkOn(now)
+		}
 	}
+	return q.Err(nil)
 }
 
-// list is the Relay's part of Server.Sessions.
-func list(r *Relay, now time.Time, q Query) (all []Session) {
-	var found Pages
-	visitAll(r, now, q.Listing(&found))
-	return slices.Concat(found...)
+func list(r *Relay, now time.Time, q ListSessions) []Session {
+	_ = ask(r, now, &q)
+	return q.Sessions
 }
 
-// kick is the Relay's part of Server.Kick.
 func kick(r *Relay, now time.Time, id sessions.ID, text string) error {
-	result := ErrNoSession
-	visitAll(r, now, VisitSession(id, func(r *Relay, now time.Time, e *Entry) { result = r.Kick(now, e, text) }))
-	return result
+	return ask(r, now, &KickSession{ID: id, Text: text})
 }
 
-// moveAll is the Relay's part of Server.TransferServer.
-func moveAll(r *Relay, now time.Time, pool *upstream.Pool, from netip.AddrPort) (moved int) {
-	visitAll(r, now, Moving(pool, from, &moved))
-	return moved
+func moveAll(r *Relay, now time.Time, pool *upstream.Pool, from netip.AddrPort) int {
+	q := &MoveSessions{Pool: pool, From: from}
+	_ = ask(r, now, q)
+	return q.Moved
 }
 
-// whyOf is the Relay's part of Server.Why.
 func whyOf(r *Relay, now time.Time, a netip.Addr) Why {
-	w := r.Why(now, a)
-	visitAll(r, now, w.Of(a))
-	return w
+	q := &ExplainAddress{Address: a}
+	_ = ask(r, now, q)
+	return q.Why
 }

@@ -35,7 +35,7 @@ func TestMove(t *testing.T) {
 			s := movable(t, simnet.Weather{Latency: 30 * time.Millisecond, Loss: 0.05, Jitter: 5 * time.Millisecond},
 				member.Protocol)
 			s.play(strongest(member), time.Second)
-			if err := s.proxy.relay.Move(s.Now(), s.entry(), secondAddr); err != nil {
+			if err := s.proxy.relay.move(s.Now(), s.entry(), secondAddr); err != nil {
 				t.Fatal(err)
 			}
 			s.play(strongest(member), 2*time.Second)
@@ -65,7 +65,7 @@ func TestMove(t *testing.T) {
 func TestMoveToNobody(t *testing.T) {
 	s := movable(t, simnet.Weather{Latency: 5 * time.Millisecond}, riptide22())
 	s.servers[1].down = true
-	if err := s.proxy.relay.Move(s.Now(), s.entry(), secondAddr); err != nil {
+	if err := s.proxy.relay.move(s.Now(), s.entry(), secondAddr); err != nil {
 		t.Fatal(err)
 	}
 	s.play(codec.Reliable, 9*time.Second)
@@ -80,7 +80,7 @@ func TestMoveFromADyingServer(t *testing.T) {
 	s.play(codec.ReliableOrdered, 100*time.Millisecond)
 	s.die(0)
 	s.play(codec.ReliableOrdered, 100*time.Millisecond)
-	if err := s.proxy.relay.Move(s.Now(), s.entry(), netip.AddrPort{}); err != nil {
+	if err := s.proxy.relay.move(s.Now(), s.entry(), netip.AddrPort{}); err != nil {
 		t.Fatal(err)
 	}
 	_ = s.proxy.relay.pools.Get("arena").Drain(s.Now(), serverAddr, true)
@@ -101,18 +101,18 @@ func TestMoveFromADyingServer(t *testing.T) {
 
 func TestWhatCannotBeMoved(t *testing.T) {
 	s := movable(t, simnet.Weather{Latency: 5 * time.Millisecond}, raknet6())
-	if err := s.proxy.relay.Move(s.Now(), s.entry(), listenerAddr); !errors.Is(err, upstream.ErrUnknown) {
+	if err := s.proxy.relay.move(s.Now(), s.entry(), listenerAddr); !errors.Is(err, upstream.ErrUnknown) {
 		t.Errorf("to a stranger: %v", err)
 	}
-	if err := s.proxy.relay.Move(s.Now(), s.entry(), secondAddr); err != nil {
+	if err := s.proxy.relay.move(s.Now(), s.entry(), secondAddr); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.proxy.relay.Move(s.Now(), s.entry(), secondAddr); !errors.Is(err, ErrNotMovable) {
+	if err := s.proxy.relay.move(s.Now(), s.entry(), secondAddr); !errors.Is(err, ErrNotMovable) {
 		t.Errorf("twice: %v", err)
 	}
 	asking := s.join(codec.Hello{})
 	s.RunUntil(time.Second, func() bool { return s.proxy.relay.table.peek(s.keyOf(asking)) != nil })
-	if err := s.proxy.relay.Move(s.Now(), s.proxy.relay.table.peek(s.keyOf(asking)), secondAddr); !errors.Is(err,
+	if err := s.proxy.relay.move(s.Now(), s.proxy.relay.table.peek(s.keyOf(asking)), secondAddr); !errors.Is(err,
 		ErrNotMovable) {
 		t.Errorf("while joining: %v", err)
 	}
@@ -180,7 +180,7 @@ func TestMoveLosesNoAnswers(t *testing.T) {
 				}
 				s.play(strongest(member), 500*time.Millisecond)
 				for _, to := range []netip.AddrPort{secondAddr, serverAddr, secondAddr, serverAddr} {
-					if err := s.proxy.relay.Move(s.Now(), s.entry(), to); err != nil {
+					if err := s.proxy.relay.move(s.Now(), s.entry(), to); err != nil {
 						t.Fatal(err)
 					}
 					s.play(strongest(member), 2*time.Second)
@@ -219,7 +219,7 @@ func TestMoveFromATalkingServer(t *testing.T) {
 					said++
 				}
 				if s.Run(10 * time.Millisecond); said == 50 && s.entry().Value.hold == nil {
-					if err := s.proxy.relay.Move(s.Now(), s.entry(), secondAddr); err != nil {
+					if err := s.proxy.relay.move(s.Now(), s.entry(), secondAddr); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -263,7 +263,7 @@ func TestMoveRUDP(t *testing.T) {
 		s.play(codec.Reliable, 500*time.Millisecond)
 		old.misses = func(netip.AddrPort) bool { return true }
 		s.play(codec.Reliable, 100*time.Millisecond)
-		if err := s.proxy.relay.Move(s.Now(), s.entry(), to); err != nil {
+		if err := s.proxy.relay.move(s.Now(), s.entry(), to); err != nil {
 			t.Fatal(err)
 		}
 		s.entry().Value.hold.departure.limit = s.Now() // there is no time to resend
@@ -318,7 +318,7 @@ func TestLateWordsOfAnOldServer(t *testing.T) {
 		}
 	}
 	s.servers[0].misses = func(netip.AddrPort) bool { return true }
-	if err := s.proxy.relay.Move(s.Now(), s.entry(), secondAddr); err != nil {
+	if err := s.proxy.relay.move(s.Now(), s.entry(), secondAddr); err != nil {
 		t.Fatal(err)
 	}
 	_ = s.proxy.relay.pools.Get("arena").Drain(s.Now(), serverAddr, true)

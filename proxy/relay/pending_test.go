@@ -20,7 +20,7 @@ func TestImportIsSpread(t *testing.T) {
 	m := newMass(t, sessions, raknet.New(raknet.Options{}), ModeTerminate, func(*Settings) {})
 	old := m.relay
 	shared, all := exportAll(old, m.now)
-	want := list(old, m.now, Query{Limit: sessions})
+	want := list(old, m.now, ListSessions{Limit: sessions})
 	r := m.successor(t)
 	importAll(t, r, m.now, shared, all)
 	first := pendingOf(r)
@@ -35,12 +35,12 @@ func TestImportIsSpread(t *testing.T) {
 			t.Fatalf("turn %d restores %d sessions, want at most %d", turns, done, turnSlice/completing+1)
 		}
 		if turns == 2 {
-			var found Pages
-			r.walk(m.now, Query{Limit: sessions}.Listing(&found), nil)
+			q := &ListSessions{Limit: sessions}
+			r.walk(m.now, q.put(r, m.now), nil)
 			for r.walks.due != (time.Time{}) {
 				r.Advance(m.now)
 			}
-			got := slices.Concat(found...)
+			got := slices.Concat(q.pages...)
 			if len(got) != len(want) || got[0].ID != want[0].ID || got[sessions-1] != want[sessions-1] {
 				t.Fatalf("the list has %d sessions, want %d", len(got), len(want))
 			}
@@ -108,7 +108,7 @@ func TestSessionsOfRemovedListeners(t *testing.T) {
 		t.Fatalf("%d listeners are retired", n)
 	}
 	gone := r.retired.list[0].socket.(*simSocket)
-	for _, s := range list(r, m.now, Query{Limit: 9}) {
+	for _, s := range list(r, m.now, ListSessions{Limit: 9}) {
 		if s.Route != "arena" || s.Listener != "play" || !s.Established {
 			t.Errorf("%+v", s)
 		}

@@ -166,7 +166,7 @@ func TestMovedSessionAnswersByItsFirstNode(t *testing.T) {
 		w.Run(10 * time.Millisecond)
 		far, r, now := new(farNode), w.proxy.relay, w.Now()
 		r.ways.players.Join(far, stray.Secret{})
-		record, err := r.TakeOut(now, r.table.peek(w.keyOf(c)))
+		record, err := r.takeOut(now, r.table.peek(w.keyOf(c)))
 		if err != nil {
 			t.Fatal(err)
 		}

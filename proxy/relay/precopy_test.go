@@ -347,7 +347,7 @@ func TestCopiesAreForOneSuccessor(t *testing.T) {
 			t.Error("a freeze without a pre-copy keeps a session")
 		}
 		has("freeze without a pre-copy", BeginExport(r, m.now, false, nil).session(e, nil), nil)
-		b, err := r.WriteDown(m.now, e)
+		b, err := r.writeDown(m.now, e)
 		has("a session that travels", b, err)
 	}
 }

@@ -110,8 +110,8 @@ func (here *Presence) has(s *session) bool {
 	return here.sessions[key].session == s.serial
 }
 
-// Len returns the number of clients that have named themselves.
-func (here *Presence) Len() int {
+// len returns the number of clients that have named themselves.
+func (here *Presence) len() int {
 	here.mu.Lock()
 	defer here.mu.Unlock()
 	return len(here.sessions)

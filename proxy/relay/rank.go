@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tidegate/internal/enum"
+	"tidegate/proxy/stats"
 	sessions "tidegate/session"
 )
 
@@ -37,19 +38,46 @@ func ParseSortKey(name string) (k SortKey, err error) {
 	return k, err
 }
 
-// TopQuery selects one page of the sorted sessions.
-type TopQuery struct {
+// RankSessions asks for one page of the sorted sessions. At first the Relays only look at their sessions. The sessions of
+// the page are copied in a second round: one of them may have ended meanwhile.
+type RankSessions struct {
+	ofAll
 	Search     string // a part of the ID, an address, or a name of the session; empty: all
 	Sort       SortKey
 	Descending bool
 	Offset     int
 	Limit      int
+	Sessions   []Session           // the answer
+	Total      int                 // sessions that the search found, on all pages
+	found      []ranked            // in the first round
+	places     map[sessions.ID]int // of the page's sessions, in the second round
 }
 
-// Top is one page of the sorted sessions.
-type Top struct {
-	Sessions []Session
-	Total    int // sessions that the search found, on all pages
+// Next implements Request.
+func (q *RankSessions) Next(relays int) (index int, work stats.Work) {
+	if index = q.after(relays); index < 0 && q.places == nil {
+		q.sort()
+		q.asked = 0
+		index = q.after(relays)
+	}
+	if index < 0 {
+		q.Sessions = slices.DeleteFunc(q.Sessions, func(one Session) bool { return one.ID == 0 })
+	}
+	return index, stats.WorkList
+}
+
+func (q *RankSessions) put(*Relay, time.Time) Visit {
+	if q.places == nil {
+		return q.ranking()
+	}
+	return func(r *Relay, now time.Time, e *Entry) int {
+		i, ok := q.places[e.Value.serial]
+		if !ok {
+			return looked
+		}
+		q.Sessions[i] = r.describe(now, e)
+		return e.Value.costOfCopy()
+	}
 }
 
 // ranked is a session's place in the order. Ties are broken by the ID.
@@ -59,43 +87,29 @@ type ranked struct {
 	addr netip.AddrPort // of ByClient and ByServer
 }
 
-// Ranks are the sessions that a search has found.
-type Ranks []ranked
-
-// Page is one page of them.
-type Page struct {
-	places   map[sessions.ID]int
-	sessions []Session
-}
-
-// Page sorts the sessions, and returns the page that the query selects.
-func (q *TopQuery) Page(all Ranks) *Page {
-	slices.SortFunc(all, func(a, b ranked) int {
+// sort sorts the sessions that were found, and makes room for those of the page.
+func (q *RankSessions) sort() {
+	slices.SortFunc(q.found, func(a, b ranked) int {
 		if q.Descending {
 			return b.compare(&a)
 		}
 		return a.compare(&b)
 	})
-	some := all[min(q.Offset, len(all)):]
+	q.Total = len(q.found)
+	some := q.found[min(q.Offset, q.Total):]
 	some = some[:min(q.Limit, len(some))]
-	p := &Page{make(map[sessions.ID]int, len(some)), make([]Session, len(some))}
+	q.places, q.Sessions = make(map[sessions.ID]int, len(some)), make([]Session, len(some))
 	for i := range some {
-		p.places[some[i].id] = i
+		q.places[some[i].id] = i
 	}
-	return p
-}
-
-// Sessions returns the sessions that have been copied to the page.
-func (p *Page) Sessions() []Session {
-	return slices.DeleteFunc(p.sessions, func(one Session) bool { return one.ID == 0 })
 }
 
 func (a *ranked) compare(b *ranked) int {
 	return cmp.Or(cmp.Compare(a.key, b.key), a.addr.Compare(b.addr), cmp.Compare(a.id, b.id))
 }
 
-// Ranking returns a visit that ranks the sessions which the search finds.
-func (q TopQuery) Ranking(list *Ranks) Visit {
+// ranking returns a visit that ranks the sessions which the search finds.
+func (q *RankSessions) ranking() Visit {
 	search := bytes.ToLower([]byte(q.Search))
 	var text []byte
 	return func(r *Relay, now time.Time, e *Entry) int {
@@ -109,7 +123,7 @@ func (q TopQuery) Ranking(list *Ranks) Visit {
 			r.offload.update(now, e)
 			cost = e.Value.costOfCopy()
 		}
-		*list = append(*list, q.Sort.rank(e))
+		q.found = append(q.found, q.Sort.rank(e))
 		return cost
 	}
 }
@@ -163,14 +177,4 @@ func (k SortKey) rank(e *Entry) ranked {
 		one.key = float64(client.Queued + server.Queued)
 	}
 	return one
-}
-
-// Visit copies a session to its place on the page.
-func (p *Page) Visit(r *Relay, now time.Time, e *Entry) int {
-	i, ok := p.places[e.Value.serial]
-	if !ok {
-		return looked
-	}
-	p.sessions[i] = r.Describe(now, e)
-	return e.Value.costOfCopy()
 }

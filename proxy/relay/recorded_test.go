@@ -15,7 +15,7 @@ import (
 // record makes the Relay's sockets record.
 func (p *plainRelay) record(size int) *recording.BlackBox {
 	b := recording.NewBlackBox(size)
-	p.relay.Record(b)
+	p.relay.record(b)
 	return b
 }
 
@@ -42,7 +42,7 @@ func TestRecordFilters(t *testing.T) {
 	p.feed(playerAddr(2), listenerAddr, []byte("good day"))
 	s := p.tap(recording.CaptureFilter{})
 	p.feed(serverAddr, upstreamSocketAddr(0), []byte("welcome"))
-	p.relay.EndCapture(s)
+	p.relay.endCapture(s)
 	p.feed(secondAddr, upstreamSocketAddr(1), []byte("come in"))
 	first := []string{"hello", "hello", "welcome", "welcome"}
 	second := []string{"good day", "good day", "come in", "come in"}

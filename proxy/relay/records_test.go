@@ -167,7 +167,7 @@ func (g *goldenPair) playOn(t *testing.T, v *goldenWorld) {
 		t.Error("the session has ended")
 	}
 	for e := range n.relay.table.All {
-		if d := n.relay.Describe(w.Now(), e); d.Age < time.Second || d.FromClient.Messages < goldenMessages/2 {
+		if d := n.relay.describe(w.Now(), e); d.Age < time.Second || d.FromClient.Messages < goldenMessages/2 {
 			t.Errorf("the session is %+v", d)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"tidegate/internal/upstream"
 	"tidegate/proxy/bridge"
 	"tidegate/proxy/relay/admission"
+	"tidegate/proxy/relay/recording"
 	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
 	sessions "tidegate/session"
@@ -45,9 +46,10 @@ type Relay struct {
 	closing      closingConns
 	waiting      waiting
 	table        sessionTable
-	presence     *Presence // shared with its siblings
-	arrivals     *Arrivals // shared with its siblings
-	handed       *Handed   // shared with its siblings
+	presence     *Presence        // shared with its siblings
+	arrivals     *Arrivals        // shared with its siblings
+	handed       *Handed          // shared with its siblings
+	places       *sessions.Places // shared with its siblings
 	dirty        marked
 	paths        paths
 	pools        *upstream.Pools // shared with its siblings
@@ -72,6 +74,7 @@ type Relay struct {
 
 	abnormal abnormalEnds
 	precopy  precopy
+	entering *Importer // has a predecessor's pre-copy, until Import; nil: none
 }
 
 // Settings returns the settings in force.
@@ -83,20 +86,14 @@ type Options struct {
 	Shard, Shards int    // index and number of the Relays that share the listeners
 	Seed          uint64 // for the identities of clients that have none
 	Log           zerolog.Logger
-	Access        zerolog.Logger       // one line for each session that ends; zero: none
-	HideAddresses bool                 // log the networks of clients, not their addresses
-	Bans          *ratelimit.Bans      // shared by all Relays; nil: there are no bans
-	Pools         *upstream.Pools      // shared by all siblings; nil: its own
-	Presence      *Presence            // shared by all siblings; nil: its own
-	Arrivals      *Arrivals            // shared by all siblings; nil: its own
-	Handed        *Handed              // shared by all siblings; nil: its own
-	Players       *Players             // shared by all siblings; nil: its own
-	Allowance     *admission.Allowance // shared by all siblings; nil: its own
-	Holders       *admission.Holders   // shared by all siblings; nil: its own
-	Places        *sessions.Places     // shared by all siblings; nil: its own
-	Forwarder     Forwarder            // shared by all siblings; nil: none
-	Gate          *shield.Gate         // its own, before its listeners' sockets; nil: none
-	Abnormal      func(Ended)          // called when an established session has ended in an abnormal way; nil: none
+	Access        zerolog.Logger      // one line for each session that ends; zero: none
+	HideAddresses bool                // log the networks of clients, not their addresses
+	Bans          *ratelimit.Bans     // shared by all Relays; nil: there are no bans
+	Shared        *Shared             // with all siblings; nil: it has none
+	Forwarder     Forwarder           // shared by all siblings; nil: none
+	Gate          *shield.Gate        // its own, before its listeners' sockets; nil: none
+	Recorder      *recording.Recorder // shared by all siblings; nil: nothing is recorded
+	Abnormal      func(Ended)         // called when an established session has ended in an abnormal way; nil: none
 	// Deserted is called when a removed listener has lost its last session. All siblings close its sockets together,
 	// since the kernel steers clients by the number of sockets. Nil means that the Relay has no siblings. Then it closes
 	// the socket itself.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"testing"
+
 	"tidegate/internal/netio"
 )
 

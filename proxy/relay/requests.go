@@ -10,11 +10,29 @@ import (
 	"tidegate/codec"
 	"tidegate/internal/upstream"
 	"tidegate/proxy/relay/recording"
+	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
+	sessions "tidegate/session"
 )
 
-// Kick ends a session for an operator. The client gets the text where its protocol can carry one.
-func (r *Relay) Kick(now time.Time, e *Entry, text string) error {
+// KickSession ends a session for an operator. The client learns that it was kicked, and gets the text where its protocol
+// can carry one. A client of a route in ModeRelay learns nothing.
+type KickSession struct {
+	ofOne
+	ID   sessions.ID
+	Text string
+}
+
+// Next implements Request.
+func (q *KickSession) Next(relays int) (index int, work stats.Work) {
+	return q.home(q.ID, relays), stats.WorkList
+}
+
+func (q *KickSession) put(*Relay, time.Time) Visit {
+	return q.find(q.ID, func(r *Relay, now time.Time, e *Entry) error { return r.kick(now, e, q.Text) })
+}
+
+func (r *Relay) kick(now time.Time, e *Entry, text string) error {
 	if e.Value.isEnding() {
 		return ErrEnding
 	}
@@ -49,22 +67,53 @@ func (s *session) staysBecause(to netip.AddrPort) string {
 	return ""
 }
 
-// Moving returns a visit that moves the sessions of a server, and counts them.
-func Moving(pool *upstream.Pool, from netip.AddrPort, moved *int) Visit {
+// MoveSession moves an established session to another server of its upstream. The new server gets the client's Hello.
+// Until it has accepted, reliable messages of the client wait. The old server keeps the messages that it has
+// acknowledged, and the new server gets the later ones. A server that refuses the session counts as lost, and the
+// Relay tries others.
+type MoveSession struct {
+	ofOne
+	ID sessions.ID
+	To netip.AddrPort // the zero AddrPort: any server
+}
+
+// Next implements Request.
+func (q *MoveSession) Next(relays int) (index int, work stats.Work) {
+	return q.home(q.ID, relays), stats.WorkList
+}
+
+func (q *MoveSession) put(*Relay, time.Time) Visit {
+	return q.find(q.ID, func(r *Relay, now time.Time, e *Entry) error { return r.move(now, e, q.To) })
+}
+
+// MoveSessions moves the sessions of a server, as the upstream balances new sessions.
+type MoveSessions struct {
+	ofAll
+	Pool  *upstream.Pool
+	From  netip.AddrPort
+	Moved int // the answer: the number of sessions on their way
+}
+
+// Next implements Request.
+func (q *MoveSessions) Next(relays int) (index int, work stats.Work) {
+	return q.after(relays), stats.WorkMove
+}
+
+func (q *MoveSessions) put(*Relay, time.Time) Visit {
 	return func(r *Relay, now time.Time, e *Entry) int {
 		s := &e.Value
-		if s.server == nil || s.server.Addr != from || s.route.pool != pool {
+		if s.server == nil || s.server.Addr != q.From || s.route.pool != q.Pool {
 			return looked
 		}
-		if r.Move(now, e, netip.AddrPort{}) == nil {
-			*moved++
+		if r.move(now, e, netip.AddrPort{}) == nil {
+			q.Moved++
 		}
 		return acted
 	}
 }
 
-// Move begins to move a session to a server. The zero address means any server.
-func (r *Relay) Move(now time.Time, e *Entry, to netip.AddrPort) error {
+// move begins to move a session to a server. The zero address means any server.
+func (r *Relay) move(now time.Time, e *Entry, to netip.AddrPort) error {
 	s := &e.Value
 	if cause := s.staysBecause(to); cause != "" {
 		return fmt.Errorf("%w: %s", ErrNotMovable, cause)
@@ -104,20 +153,39 @@ func (r *Relay) Spending(p ratelimit.Peers) []ratelimit.Spending {
 	return all
 }
 
-// Capture copies datagrams into a Spool from now on, as its filter selects.
-func (r *Relay) Capture(s *recording.Spool) {
+// StartCapture makes all Relays copy datagrams into a Capture, until EndCapture. From then on, the kernel does not
+// forward the captured sessions.
+type StartCapture struct {
+	ofAll
+	Capture *recording.Capture
+}
+
+// Next implements Request.
+func (q *StartCapture) Next(relays int) (index int, work stats.Work) {
+	return q.after(relays), stats.WorkCapture
+}
+
+func (q *StartCapture) put(r *Relay, _ time.Time) Visit {
+	r.capture(q.Capture.Spool(r.shard.index))
+	return recallCaptured
+}
+
+// EndCapture ends the effect of StartCapture for this Relay, which may not have seen the request.
+func (r *Relay) EndCapture(c *recording.Capture) { r.endCapture(c.Spool(r.shard.index)) }
+
+// capture copies datagrams into a Spool from now on, as its filter selects.
+func (r *Relay) capture(s *recording.Spool) {
 	r.sockets.insertTap(r.table)
 	r.sockets.tap.spools = append(r.sockets.tap.spools, s)
 }
 
-// Record copies all datagrams into a BlackBox from now on.
-func (r *Relay) Record(b *recording.BlackBox) {
+// record copies all datagrams into a BlackBox from now on.
+func (r *Relay) record(b *recording.BlackBox) {
 	r.sockets.insertTap(r.table)
 	r.sockets.tap.box = b
 }
 
-// EndCapture ends the effect of Capture.
-func (r *Relay) EndCapture(s *recording.Spool) {
+func (r *Relay) endCapture(s *recording.Spool) {
 	o := &r.sockets
 	if o.tap == nil {
 		return
@@ -132,18 +200,28 @@ func (r *Relay) EndCapture(s *recording.Spool) {
 // changes of that set.
 func (r *Relay) KnownClients() (count int, changes uint64) { return r.known.count, r.known.changes }
 
-// EachKnownClient returns a visit that calls know with the addresses of these clients.
-func EachKnownClient(know func(netip.AddrPort)) Visit {
+// KnownClients asks for the addresses of these clients.
+type KnownClients struct {
+	ofAll
+	Know func(netip.AddrPort) // is called with each of them
+}
+
+// Next implements Request.
+func (q *KnownClients) Next(relays int) (index int, work stats.Work) {
+	return q.after(relays), stats.WorkSample
+}
+
+func (q *KnownClients) put(*Relay, time.Time) Visit {
 	return func(_ *Relay, _ time.Time, e *Entry) int {
 		if e.Value.isKnown() && !e.Value.listener.stream && e.Value.listener.proxies == nil {
-			know(e.Key.Client)
+			q.Know(e.Key.Client)
 		}
 		return looked
 	}
 }
 
-// RecallCaptured is the visit that ends the forwarding of a session that a capture watches.
-func RecallCaptured(r *Relay, _ time.Time, e *Entry) int {
+// recallCaptured is the visit that ends the forwarding of a session that a capture watches.
+func recallCaptured(r *Relay, _ time.Time, e *Entry) int {
 	if e.Value.shortcut == nil || !r.offload.watches(e) {
 		return looked
 	}

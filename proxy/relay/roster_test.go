@@ -18,7 +18,7 @@ func TestKickByAnOperator(t *testing.T) {
 	w := riptideWorld(t, nil)
 	kicked, other := w.connect(codec.Hello{}), w.connect(codec.Hello{})
 	relay := w.proxy.relay
-	first := list(relay, w.Now(), Query{Limit: 1})[0]
+	first := list(relay, w.Now(), ListSessions{Limit: 1})[0]
 	if err := kick(relay, w.Now(), first.ID, "afk"); err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func TestKickOfARelayedSession(t *testing.T) {
 	if err := kick(p.relay, p.now, 1, "away"); err != nil || p.relay.table.Len() != 1 {
 		t.Errorf("%v, %d sessions left", err, p.relay.table.Len())
 	}
-	left := list(p.relay, p.now, Query{Limit: 2})
+	left := list(p.relay, p.now, ListSessions{Limit: 2})
 	if len(left) != 1 || left[0].ID != 2 || !left[0].Relayed || left[0].Client != playerAddr(1) {
 		t.Errorf("left is %v", left)
 	}
@@ -77,7 +77,7 @@ func TestPagesOfSessions(t *testing.T) {
 	}
 	var ids []sessions.ID
 	for after := sessions.ID(0); ; {
-		page := list(p.relay, p.now, Query{After: after, Limit: 4})
+		page := list(p.relay, p.now, ListSessions{After: after, Limit: 4})
 		for _, s := range page {
 			ids = append(ids, s.ID)
 			after = s.ID
@@ -90,12 +90,12 @@ func TestPagesOfSessions(t *testing.T) {
 		t.Errorf("listed %v", ids)
 	}
 	for _, c := range []struct {
-		q    Query
+		q    ListSessions
 		want int
 	}{
-		{Query{Listener: "play", Route: "arena", Limit: 100}, 10},
-		{Query{Listener: "other", Limit: 100}, 0},
-		{Query{Route: "other", Limit: 100}, 0},
+		{ListSessions{Listener: "play", Route: "arena", Limit: 100}, 10},
+		{ListSessions{Listener: "other", Limit: 100}, 0},
+		{ListSessions{Route: "other", Limit: 100}, 0},
 	} {
 		if got := len(list(p.relay, p.now, c.q)); got != c.want {
 			t.Errorf("%+v: %d, want %d", c.q, got, c.want)
@@ -108,7 +108,7 @@ func TestPagesOfSessions(t *testing.T) {
 func TestPagesAreCheap(t *testing.T) {
 	const players = 20_000
 	p, _ := busy(t, players)
-	took := func(q Query) time.Duration {
+	took := func(q ListSessions) time.Duration {
 		best := time.Hour
 		for range 5 {
 			start := time.Now()
@@ -117,7 +117,7 @@ func TestPagesAreCheap(t *testing.T) {
 		}
 		return best
 	}
-	all, last := took(Query{Limit: players}), took(Query{After: players - 100, Limit: 100})
+	all, last := took(ListSessions{Limit: players}), took(ListSessions{After: players - 100, Limit: 100})
 	t.Logf("all sessions: %v; the last 100: %v", all, last)
 	if last > all/2 {
 		t.Errorf("the last 100 of %d sessions take %v, all of them %v", players, last, all)

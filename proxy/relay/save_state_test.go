@@ -42,6 +42,7 @@ dirty                anew     the first Flush visits all sessions
 drainBy              carried
 draining             carried
 drops                lost     recent drops, for the command why
+entering             lost     a predecessor has no predecessor any more
 farewell             carried
 guard.Bans           carried
 guard.all.buckets    carried
@@ -80,6 +81,7 @@ paths.moved          anew     the first turn has moved none
 paths.shard          anew     the number of loops
 paths.tidyAt         anew     as for an empty table
 pingers              anew     servers are asked again
+places               anew     counted again
 pools                carried
 precopy              anew     the new Relay has copied nothing
 presence             anew     from the sessions

@@ -439,7 +439,8 @@ func (o *outage) secondLoop() *relayNode {
 		net: o.Net, sockets: make(map[netip.AddrPort]*simSocket), streams: make(map[streamKey]*simStream),
 		buffer: make([]byte, 0, codec.MaxDatagram), dialed: 200,
 	}
-	options := Options{Shard: 1, Shards: 2, Seed: 2, Log: zerolog.Nop(), Pools: first.pools}
+	options := Options{Shard: 1, Shards: 2, Seed: 2, Log: zerolog.Nop(), Shared: NewShared(time.Time{}, 2)}
+	options.Shared.Pools = first.pools
 	n.relay = New(&settings, options, n, o.Now())
 	listenerSocket := &simSocket{addr: secondListener}
 	n.sockets[secondListener] = listenerSocket

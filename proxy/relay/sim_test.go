@@ -332,7 +332,7 @@ func (r *Relay) Snapshot(now time.Time) snapshot {
 	s := snapshot{Counters: r.counters}
 	for e := range r.table.All {
 		if complete(r, now, e) {
-			s.Sessions = append(s.Sessions, r.Describe(now, e))
+			s.Sessions = append(s.Sessions, r.describe(now, e))
 		}
 	}
 	return s

@@ -104,10 +104,10 @@ func (p *performance) actOn(s *seat, a act) {
 		p.ban(s)
 	case kicks:
 		p.sendAway(s, a.kind)
-		_ = p.proxy.relayOf(e).Kick(p.Now(), e, "a story")
+		_ = p.proxy.relayOf(e).kick(p.Now(), e, "a story")
 	case moves:
 		if s.scene.relayed {
-			if err := p.proxy.relayOf(e).Move(p.Now(), e, s.scene.games[0].addr); !errors.Is(err, ErrNotMovable) {
+			if err := p.proxy.relayOf(e).move(p.Now(), e, s.scene.games[0].addr); !errors.Is(err, ErrNotMovable) {
 				p.judge.Errorf("the relayed session of player %d moves: %v", s.number, err)
 			}
 			return
@@ -122,7 +122,7 @@ func (p *performance) actOn(s *seat, a act) {
 		if e.Value.hold == nil {
 			p.chatter(s, p.serverEnd(e), chatterTimes)
 		}
-		_ = p.proxy.relayOf(e).Move(p.Now(), e, to) // some protocols' sessions stay
+		_ = p.proxy.relayOf(e).move(p.Now(), e, to) // some protocols' sessions stay
 	}
 }
 
@@ -236,7 +236,7 @@ func (p *performance) drain(sc *scene, i int, d time.Duration) {
 	end := &sc.drained[i]
 	*end = later(*end, p.Now().Add(d))
 	set := func(drained bool) {
-		_ = p.proxy.pools.Get(sc.route.Upstream.Name).Drain(p.Now(), sc.pooled(i), drained)
+		_ = p.proxy.shared.Pools.Get(sc.route.Upstream.Name).Drain(p.Now(), sc.pooled(i), drained)
 	}
 	set(true)
 	p.After(d, func() { set(p.Now().Before(*end)) })
@@ -271,7 +271,7 @@ func (p *performance) replace() {
 // `sessions import` do. The session waits there for its client's next datagram.
 func (p *performance) travel(s *seat, e *Entry, n int) {
 	end := p.serverEnd(e)
-	b, err := p.proxy.relayOf(e).TakeOut(p.Now(), e)
+	b, err := p.proxy.relayOf(e).takeOut(p.Now(), e)
 	if errors.Is(err, ErrNotMovable) || errors.Is(err, ErrNoSession) {
 		return // it plays on
 	}
@@ -283,17 +283,11 @@ func (p *performance) travel(s *seat, e *Entry, n int) {
 		p.replaced = true
 		p.replace()
 	}
-	var a *Arrival
 	if err == nil {
-		a, err = ReadArrival(p.Now(), b)
-	}
-	if err == nil {
-		r := p.proxy.node(s.addr, s.at).relay
-		err = a.Fits(p.Now(), r)
+		err = ask(p.proxy.node(s.addr, s.at).relay, p.Now(), &PutInSession{Record: b})
 	}
 	if err == nil {
 		p.arrived++
-		err = p.proxy.arrivals.Add(p.Now(), a)
 	}
 	if errors.Is(err, sessions.ErrFull) { // strangers have all places of a relayed scene
 		s.excused = true

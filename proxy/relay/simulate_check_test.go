@@ -29,7 +29,7 @@ func (p *performance) watch(n *relayNode) func(time.Time, netio.Socket, netip.Ad
 		dropped := c.Drops[stats.DropClosing]
 		in, before := c.Clients.In.Messages+c.Upstreams.In.Messages, fateOf(n, conn)
 		passed := p.watchRelayed(n, s, from, datagram)
-		handed := p.proxy.handed.count.Load()
+		handed := p.proxy.shared.handed.count.Load()
 		r.Receive(now, s, from, datagram)
 		passed()
 		if !owned {
@@ -41,7 +41,7 @@ func (p *performance) watch(n *relayNode) func(time.Time, netio.Socket, netip.Ad
 		if got := c.Clients.In.Messages + c.Upstreams.In.Messages; got != in+1 && !closes {
 			p.judge.Errorf("one datagram counts as %d", int64(got-in))
 		}
-		if !closes && fateOf(n, conn) == before && p.proxy.handed.count.Load() == handed {
+		if !closes && fateOf(n, conn) == before && p.proxy.shared.handed.count.Load() == handed {
 			p.judge.Errorf("a datagram from %v is neither read, answered nor counted as dropped: %x", from, datagram)
 		}
 	}
@@ -121,7 +121,7 @@ func connOf(r *Relay, s netio.Socket, from netip.AddrPort) (conn codec.Conn, pen
 // checkBounds holds every table of the Relays to its bound. A Relay that gets full while sessions wait for their
 // clients takes these in.
 func (p *performance) checkBounds() {
-	total, identities := 0, len(p.proxy.presence.sessions)
+	total, identities := 0, len(p.proxy.shared.presence.sessions)
 	for _, n := range p.proxy.nodes {
 		r := n.relay
 		limits, open, half := &r.settings.Limits, r.table.Len(), r.table.HalfOpen()
@@ -192,11 +192,11 @@ func (p *performance) checkEmpty() {
 			}
 		}
 	}
-	if left := len(p.proxy.presence.sessions); left > 0 {
+	if left := len(p.proxy.shared.presence.sessions); left > 0 {
 		p.judge.Errorf("%d identities are left after the drain", left)
 	}
 	for _, sc := range p.scenes {
-		for _, s := range p.proxy.pools.Get(sc.route.Upstream.Name).Status(p.Now()) {
+		for _, s := range p.proxy.shared.Pools.Get(sc.route.Upstream.Name).Status(p.Now()) {
 			if s.Sessions != 0 {
 				p.judge.Errorf("server %v counts %d sessions after the drain", s.Addr, s.Sessions)
 			}

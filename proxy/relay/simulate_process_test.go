@@ -9,8 +9,6 @@ import (
 	"tidegate/codec"
 	"tidegate/internal/netio"
 	"tidegate/internal/testkit/simnet"
-	"tidegate/internal/upstream"
-	"tidegate/proxy/relay/admission"
 	"tidegate/ratelimit"
 	sessions "tidegate/session"
 )
@@ -25,10 +23,7 @@ type process struct {
 	settings *Settings
 	bans     *ratelimit.Bans
 	nodes    []*relayNode
-	pools    *upstream.Pools
-	presence *Presence
-	arrivals *Arrivals
-	handed   *Handed
+	shared   *Shared
 	earlier  uint64 // number of times that its Relays were replaced
 }
 
@@ -58,13 +53,9 @@ func newProcess(net *simnet.Net, settings *Settings, seed uint64, loops, sockets
 
 // begin makes new Relays, which share what loops share.
 func (p *process) begin(seed uint64, born time.Time) {
-	p.pools, p.presence, p.arrivals, p.handed = new(upstream.Pools), new(Presence), new(Arrivals), new(Handed)
+	p.shared = NewShared(born, seed)
 	p.newJoins()
-	o := Options{
-		Shards: len(p.nodes), Log: zerolog.Nop(), Bans: p.bans, Pools: p.pools, Presence: p.presence, Arrivals: p.arrivals,
-		Handed:    p.handed,
-		Allowance: admission.NewAllowance(born, seed), Holders: new(admission.Holders), Places: sessions.NewPlaces(),
-	}
+	o := Options{Shards: len(p.nodes), Log: zerolog.Nop(), Bans: p.bans, Shared: p.shared}
 	for i, n := range p.nodes {
 		o.Shard, o.Seed = i, seed+uint64(i)
 		n.relay = New(p.settings, o, n, born)
@@ -140,7 +131,7 @@ func (p *process) Advance(now time.Time) {
 
 func (p *process) NextTimeout() (next time.Time) {
 	for i, n := range p.nodes {
-		if p.handed.waitFor(i) && !n.stopped {
+		if p.shared.handed.waitFor(i) && !n.stopped {
 			return p.net.Now() // as the other loop wakes it
 		}
 		next = codec.Earliest(next, n.NextTimeout())
@@ -197,7 +188,7 @@ func (p *process) save(now time.Time) *image {
 	}
 	for _, l := range p.settings.Listeners {
 		name := l.Route.Upstream.Name
-		m.drained[name] = p.pools.Get(name).Drained()
+		m.drained[name] = p.shared.Pools.Get(name).Drained()
 	}
 	return m
 }
@@ -228,7 +219,7 @@ func (p *process) replace(j *judge, m *image) (old []*Relay) {
 	// A Relay wakes at whole milliseconds since its birth.
 	p.begin(99+p.earlier<<16, now.Add(p.net.Elapsed().Truncate(time.Millisecond)-p.net.Elapsed()))
 	for name, drained := range m.drained {
-		p.pools.Get(name).InheritDrains(now, drained)
+		p.shared.Pools.Get(name).InheritDrains(now, drained)
 	}
 	for i, n := range p.nodes {
 		importAll(j, n.relay, now, m.shared[i], m.records[i], n.copies...)

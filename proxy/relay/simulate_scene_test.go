@@ -231,7 +231,7 @@ func (p *performance) enter(who int) {
 		return
 	}
 	s.conn = s.dialogue.clients.Dial(p.Now(), sc.listener, codec.Hello{Identity: identity})
-	_, taken := p.proxy.presence.sessions[presenceKey{p.listenerName(sc), identity}]
+	_, taken := p.proxy.shared.presence.sessions[presenceKey{p.listenerName(sc), identity}]
 	s.rival = taken
 	p.seats, p.playing[who] = append(p.seats, s), s
 	if !sc.clients[k].transport.Stream {

@@ -14,8 +14,8 @@ import (
 // tap begins a capture.
 func (p *plainRelay) tap(f recording.CaptureFilter) *recording.Spool {
 	s := recording.NewSpool(&f, make(chan struct{}, 1))
-	p.relay.Capture(s)
-	p.relay.walk(p.now, RecallCaptured, nil)
+	p.relay.capture(s)
+	p.relay.walk(p.now, recallCaptured, nil)
 	return s
 }
 
@@ -59,13 +59,13 @@ func TestTap(t *testing.T) {
 		fmt.Sprintf("upstream out %v>%v session 1: hello", own, server),
 		fmt.Sprintf("upstream in %v>%v session 1: welcome", server, own),
 		fmt.Sprintf("client out %v>%v session 1: welcome", listenerAddr, playerAddr(1)))
-	p.relay.EndCapture(s)
+	p.relay.endCapture(s)
 	if p.relay.sockets.tap != nil || p.relay.sockets.Sockets != Sockets(p.relayNode) {
 		t.Error("the tap outlives its last capture")
 	}
 	p.up(1, 0, server, []byte("later"))
 	wantTold(t, "after the end", s)
-	p.relay.EndCapture(s) // Server.Capture may do this to a loop that never had the capture
+	p.relay.endCapture(s) // Server.Capture may do this to a loop that never had the capture
 }
 
 // TestTapFilters asserts that each filter chooses the right datagrams of two players.
@@ -93,7 +93,7 @@ func TestTapFilters(t *testing.T) {
 		p.feed(playerAddr(1), listenerAddr, []byte("one"))
 		p.feed(playerAddr(2), listenerAddr, []byte("two"))
 		p.feed(secondAddr, upstreamSocketAddr(1), []byte("back"))
-		p.relay.EndCapture(s)
+		p.relay.endCapture(s)
 		var got []string
 		for _, one := range s.Swap(new(recording.Batch)).Captured {
 			got = append(got, string(one.Bytes))
@@ -111,7 +111,7 @@ func TestTwoCaptures(t *testing.T) {
 	p.meet(2, 1, secondAddr)
 	first, second := p.tap(recording.CaptureFilter{Session: 1}), p.tap(recording.CaptureFilter{Session: 2})
 	p.feed(playerAddr(1), listenerAddr, []byte("x"))
-	p.relay.EndCapture(first)
+	p.relay.endCapture(first)
 	p.feed(playerAddr(1), listenerAddr, []byte("y"))
 	p.feed(playerAddr(2), listenerAddr, []byte("z"))
 	if a, b := told(first), told(second); len(a) != 2 || len(b) != 2 {
@@ -158,7 +158,7 @@ func TestCapturedFlowsComeBack(t *testing.T) {
 	f.want(t, "while the one is captured", second)
 	p.up(1, 0, serverAddr, []byte("seen"))
 	f.want(t, "after its next datagram", second)
-	p.relay.EndCapture(s)
+	p.relay.endCapture(s)
 	p.up(1, 0, serverAddr, []byte("unseen"))
 	f.want(t, "after the capture", first, second)
 }
@@ -184,7 +184,7 @@ func TestTapAllocatesNothing(t *testing.T) {
 	}); n != 0 || len(used.Captured) != 4 {
 		t.Errorf("captured: %v allocations a round trip, %d datagrams", n, len(used.Captured))
 	}
-	p.relay.EndCapture(s)
+	p.relay.endCapture(s)
 	if n := allocs.PerRun(1000, round); n != 0 || p.relay.sockets.Sockets != Sockets(out) {
 		t.Errorf("afterwards: %v allocations a round trip", n)
 	}

@@ -25,18 +25,21 @@ type Figures struct {
 	Kernel      stats.KernelFigures
 }
 
-// Figures copies the Relay's totals.
+// Figures copies the Relay's totals. The first of siblings adds those that all share.
 func (r *Relay) Figures() Figures {
 	copied := r.samples.tallies.Clone()
 	return Figures{
 		Counters: r.counters, Sessions: copied.Sessions, Drops: copied.Drops, Servers: copied.Servers,
 		ToClients: r.samples.toClients, ToUpstreams: r.samples.toUpstreams,
-		Draining: r.draining, Rules: r.guard.RuleCounts(), Held: r.held.Figures(),
+		Draining: r.draining, Rules: r.guard.RuleCounts(), Held: r.held.Figures(), Tables: r.tables(),
 	}
 }
 
-// Tables counts the entries of the Relay's own tables.
-func (r *Relay) Tables() (n stats.Tables) {
+// tables counts the entries of the Relay's tables.
+func (r *Relay) tables() (n stats.Tables) {
+	if r.shard.index == 0 {
+		n[stats.TablePresence], n[stats.TablePlaces] = r.presence.len(), r.places.Len()
+	}
 	n[stats.TableSessions], n[stats.TableTimers] = r.table.Len(), r.table.Timers()
 	n[stats.TableClosing], n[stats.TableWaiting] = len(r.closing.list), r.waiting.len()
 	counts := r.guard.Counts()
@@ -79,12 +82,6 @@ next:
 	}
 	return all
 }
-
-// Counters returns the Relay's counters, which are its own.
-func (r *Relay) Counters() *stats.Counters { return &r.counters }
-
-// RecentDrops returns the last drops that the Relay remembers.
-func (r *Relay) RecentDrops() []stats.RecentDrop { return r.drops.recent.All() }
 
 // Len returns the number of sessions.
 func (r *Relay) Len() int { return r.table.Len() }

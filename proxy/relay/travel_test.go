@@ -33,11 +33,12 @@ func (w *world) travel() {
 	n, old, now := w.proxy, w.proxy.relay, w.Now()
 	o := Options{
 		Seed: 99, Log: zerolog.Nop(), Bans: ratelimit.NewBans(banTerms),
-		Arrivals: old.arrivals, // some may still wait
+		Shared: NewShared(old.born, 99),
 	}
+	o.Shared.arrivals = old.arrivals // some may still wait
 	fresh := New(w.settings, o, n, old.born)
 	for e := range old.table.All {
-		b, err := old.TakeOut(now, e)
+		b, err := old.takeOut(now, e)
 		if err != nil {
 			w.t.Fatal(err)
 		}
@@ -108,7 +109,7 @@ func TestStaysHere(t *testing.T) {
 		w := world(t)
 		r := w.proxy.relay
 		for e := range r.table.All {
-			if _, err := r.TakeOut(w.Now(), e); !errors.Is(err, ErrNotMovable) {
+			if _, err := r.takeOut(w.Now(), e); !errors.Is(err, ErrNotMovable) {
 				t.Errorf("%s: %v, want ErrNotMovable", name, err)
 			}
 		}
@@ -125,7 +126,7 @@ func TestArrivalsAreBounded(t *testing.T) {
 	var b []byte
 	var err error
 	for e := range r.table.All {
-		if b, err = r.TakeOut(w.Now(), e); err != nil {
+		if b, err = r.takeOut(w.Now(), e); err != nil {
 			t.Fatal(err)
 		}
 	}

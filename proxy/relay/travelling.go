@@ -1,28 +1,42 @@
 package relay
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
+	"sync/atomic"
+	"time"
+
 	"tidegate/codec"
 	"tidegate/internal/record"
 	"tidegate/internal/stray"
 	"tidegate/proxy/relay/saved"
 	"tidegate/proxy/stats"
 	sessions "tidegate/session"
-	"time"
 )
 
-// Movers choose sessions that other nodes can have, of clients whose address the fleet sees.
+// Movers choose sessions of one Relay that other nodes can have, of clients whose address the fleet sees.
 type Movers struct {
+	ofAll
 	Most   int                  // number of sessions
 	Choose func(stray.Key) bool // accepts a client
 	Gone   func(stray.Key)      // is called when a session is taken out; nil: sessions are only copied
-	Found  []stray.Session
+	Found  []stray.Session      // the answer
 }
 
-// Visit writes down a session that moves, until there are enough.
-func (m *Movers) Visit(r *Relay, now time.Time, e *Entry) int {
+// Next implements Request.
+func (m *Movers) Next(relays int) (index int, work stats.Work) {
+	if len(m.Found) > 0 {
+		return -1, stats.WorkMove
+	}
+	return m.after(relays), stats.WorkMove
+}
+
+func (m *Movers) put(*Relay, time.Time) Visit { return m.visit }
+
+// visit writes down a session that moves, until there are enough.
+func (m *Movers) visit(r *Relay, now time.Time, e *Entry) int {
 	if len(m.Found) == m.Most {
 		return enough
 	}
@@ -105,15 +119,38 @@ func (p *Players) keyOf(listener uint64, client netip.AddrPort) stray.Key {
 const (
 	// maxTravel bounds the size of a travelling session in bytes.
 	maxTravel = 512 << 10
-	// travelTime bounds the time between TakeOut and PutIn. After a longer time the peers have given up.
+	// travelTime bounds the time between TakeOutSession and PutInSession. After a longer time the peers have given up.
 	travelTime = 2 * time.Minute
 )
 
 // ErrTravel reports bytes that are no session for this Server.
 var ErrTravel = errors.New("session cannot be taken in")
 
-// DescribeRecord returns the values of a session's record for JSON, without secrets and payloads.
-func DescribeRecord(b []byte) (map[string]any, error) {
+// RecordSession asks for the whole state of a session as values for JSON, without secrets and payloads.
+type RecordSession struct {
+	ofOne
+	ID    sessions.ID
+	State map[string]any // the answer
+	bytes []byte
+}
+
+// Next implements Request. The caller's goroutine describes the record, and not the loop.
+func (q *RecordSession) Next(relays int) (index int, work stats.Work) {
+	if index = q.home(q.ID, relays); index < 0 && q.err == nil {
+		q.State, q.err = describeRecord(q.bytes)
+	}
+	return index, stats.WorkList
+}
+
+func (q *RecordSession) put(*Relay, time.Time) Visit {
+	return q.find(q.ID, func(r *Relay, now time.Time, e *Entry) (err error) {
+		q.bytes, err = r.writeDown(now, e)
+		return err
+	})
+}
+
+// describeRecord returns the values of a session's record for JSON, without secrets and payloads.
+func describeRecord(b []byte) (map[string]any, error) {
 	var v saved.Session
 	if err := record.Read(b, &v); err != nil {
 		return nil, err
@@ -130,8 +167,8 @@ func DescribeRecord(b []byte) (map[string]any, error) {
 	return state, nil
 }
 
-// WriteDown returns the record of a session.
-func (r *Relay) WriteDown(now time.Time, e *Entry) ([]byte, error) {
+// writeDown returns the record of a session.
+func (r *Relay) writeDown(now time.Time, e *Entry) ([]byte, error) {
 	r.Flush(now) // only a connection that has sent all datagrams can be saved
 	s := &e.Value
 	if s.life == gone {
@@ -170,8 +207,82 @@ func staysHere(r *Relay, e *Entry) string {
 	return s.staysBecause(netip.AddrPort{})
 }
 
-// TakeOut removes a session, and returns it for another Server.
-func (r *Relay) TakeOut(now time.Time, e *Entry) ([]byte, error) {
+// TakeOutSession removes an established session without a goodbye, for PutInSession of this or another Server. After a
+// failure elsewhere, PutInSession can give it back. ErrNotMovable names the reason why a session stays.
+type TakeOutSession struct {
+	ofOne
+	ID      sessions.ID
+	Record  []byte        // the answer
+	claimed atomic.Bool   // by the Relay, or by Err if its driver gives up first
+	taken   chan struct{} // closed when the Relay has answered
+}
+
+// Next implements Request.
+func (q *TakeOutSession) Next(relays int) (index int, work stats.Work) {
+	if !q.asked {
+		q.taken = make(chan struct{})
+	}
+	return q.home(q.ID, relays), stats.WorkList
+}
+
+func (q *TakeOutSession) put(*Relay, time.Time) Visit {
+	return q.find(q.ID, func(r *Relay, now time.Time, e *Entry) (err error) {
+		if !q.claimed.CompareAndSwap(false, true) {
+			return ErrEnded // nothing would receive the session
+		}
+		defer close(q.taken)
+		q.Record, err = r.takeOut(now, e)
+		return err
+	})
+}
+
+// Err implements Request. A driver that gave up has the session if the Relay was faster.
+func (q *TakeOutSession) Err(asking error) error {
+	if asking != nil && !q.claimed.CompareAndSwap(false, true) {
+		if <-q.taken; q.Record != nil {
+			return nil
+		}
+	}
+	return cmp.Or(asking, q.err)
+}
+
+// PutInSession takes in a session from TakeOutSession. The session goes on with the next datagram of its client. If that
+// does not come within ArrivalTime, the session is lost.
+type PutInSession struct {
+	Record []byte
+	asked  bool
+	err    error
+}
+
+// Next implements Request. Any Relay can answer for its siblings.
+func (q *PutInSession) Next(int) (index int, work stats.Work) {
+	if q.asked {
+		return -1, stats.WorkMove
+	}
+	q.asked = true
+	return 0, stats.WorkMove
+}
+
+func (q *PutInSession) put(r *Relay, now time.Time) Visit {
+	a, err := ReadArrival(now, q.Record)
+	if err == nil {
+		err = a.room(r, 0)
+	}
+	if err == nil {
+		err = a.fits(now, r)
+	}
+	if err == nil {
+		err = r.arrivals.Add(now, a)
+	}
+	q.err = err
+	return nil
+}
+
+// Err implements Request.
+func (q *PutInSession) Err(asking error) error { return cmp.Or(asking, q.err) }
+
+// takeOut removes a session, and returns it for another Server.
+func (r *Relay) takeOut(now time.Time, e *Entry) ([]byte, error) {
 	b, err := travelling(r, now, e)
 	if err == nil {
 		withdraw(r, now, e)
@@ -181,7 +292,7 @@ func (r *Relay) TakeOut(now time.Time, e *Entry) ([]byte, error) {
 
 // travelling returns a session as takeOut does, and leaves it here.
 func travelling(r *Relay, now time.Time, e *Entry) ([]byte, error) {
-	session, err := r.WriteDown(now, e)
+	session, err := r.writeDown(now, e)
 	if err != nil {
 		return nil, err
 	}
@@ -249,14 +360,6 @@ func (a *Arrival) room(r *Relay, before int) error {
 		return fmt.Errorf("%w: %w", ErrTravel, err)
 	}
 	return nil
-}
-
-// Fits returns why a Relay has no room or no place for the session, or nil.
-func (a *Arrival) Fits(now time.Time, r *Relay) error {
-	if err := a.room(r, 0); err != nil {
-		return err
-	}
-	return a.fits(now, r)
 }
 
 // fits returns why a Relay's settings have no place for the session, or nil.

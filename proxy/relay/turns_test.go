@@ -6,9 +6,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
 	"tidegate/codec"
 	"tidegate/codec/riptide"
-	"time"
 )
 
 // manySessions is more than a turn may visit.

@@ -34,16 +34,6 @@ func (r *Relay) walk(now time.Time, v Visit, done func(now time.Time)) {
 	r.walks.due = now
 }
 
-// Walk visits all present sessions, in some turns. It calls done at the end, which comes early if wanted returns false.
-func (r *Relay) Walk(now time.Time, v Visit, wanted func() bool, done func()) {
-	r.walk(now, func(r *Relay, now time.Time, e *Entry) int {
-		if !wanted() {
-			return enough
-		}
-		return v(r, now, e)
-	}, func(time.Time) { done() })
-}
-
 // walkOn continues the walks. They share the rest of the turn's slice, each an equal part.
 func (r *Relay) walkOn(now time.Time) {
 	under := r.walks.list

@@ -22,7 +22,7 @@ func watched(now time.Time, r *Relay, e *Entry) *Watched {
 	var why Why
 	why.note(r.guard.UsedUpBy(now, &e.Value.meter), e.Value.serial)
 	all := &Watched{
-		Session: r.Describe(now, e), Limits: why.Limits, Drops: r.drops.recent.Of(e.Key.Client.Addr(), nil),
+		Session: r.describe(now, e), Limits: why.Limits, Drops: r.drops.recent.Of(e.Key.Client.Addr(), nil),
 	}
 	if w := r.watches[e.Value.serial]; w != nil {
 		for kind, traffic := range w.kinds {
@@ -35,21 +35,46 @@ func watched(now time.Time, r *Relay, e *Entry) *Watched {
 	return all
 }
 
-// Watch begins to count a session's messages by kind, unless there are too many watches, and returns its state.
-func (r *Relay) Watch(now time.Time, e *Entry) *Watched {
-	if len(r.watches) < maxWatches {
-		r.watches[e.Value.serial] = &watch{e, make(map[MessageKind]*stats.Traffic)}
-	}
-	return watched(now, r, e)
+// WatchSession asks for the state of a session. The first such request begins to count its messages by kind, until
+// UnwatchSession or the session's end. With too many watches, the oldest counts stay and the session has none.
+type WatchSession struct {
+	ofOne
+	ID      sessions.ID
+	Watched *Watched // the answer
 }
 
-// Watched returns the state of a watched session, or nil.
-func (r *Relay) Watched(now time.Time, id sessions.ID) *Watched {
-	if w := r.watches[id]; w != nil {
-		return watched(now, r, w.entry)
+// Next implements Request.
+func (q *WatchSession) Next(relays int) (index int, work stats.Work) {
+	return q.home(q.ID, relays), stats.WorkList
+}
+
+func (q *WatchSession) put(r *Relay, now time.Time) Visit {
+	if w := r.watches[q.ID]; w != nil {
+		q.Watched, q.err = watched(now, r, w.entry), nil
+		return nil
 	}
+	return q.find(q.ID, func(r *Relay, now time.Time, e *Entry) error {
+		if len(r.watches) < maxWatches {
+			r.watches[q.ID] = &watch{e, make(map[MessageKind]*stats.Traffic)}
+		}
+		q.Watched = watched(now, r, e)
+		return nil
+	})
+}
+
+// UnwatchSession ends the count of a session's messages.
+type UnwatchSession struct {
+	ofOne
+	ID sessions.ID
+}
+
+// Next implements Request.
+func (q *UnwatchSession) Next(relays int) (index int, work stats.Work) {
+	return q.home(q.ID, relays), stats.WorkList
+}
+
+func (q *UnwatchSession) put(r *Relay, _ time.Time) Visit {
+	delete(r.watches, q.ID)
+	q.err = nil
 	return nil
 }
-
-// Unwatch ends a watch.
-func (r *Relay) Unwatch(id sessions.ID) { delete(r.watches, id) }

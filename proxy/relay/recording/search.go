@@ -53,6 +53,31 @@ func (f *RecordFilter) selects(r *recorded) bool {
 		(!f.Client.IsValid() || f.Client.Contains(r.client.Addr()))
 }
 
+// Recorder has the black boxes of all loops.
+type Recorder struct{ boxes []*BlackBox }
+
+// NewRecorder returns a recorder for so many loops, which share size bytes.
+func NewRecorder(loops, size int) *Recorder {
+	r := &Recorder{make([]*BlackBox, loops)}
+	for i := range r.boxes {
+		r.boxes[i] = NewBlackBox(size / loops)
+	}
+	return r
+}
+
+// Box returns a loop's black box.
+func (r *Recorder) Box(loop int) *BlackBox { return r.boxes[loop] }
+
+// Read passes the recorded datagrams that a filter selects to take, in the order of time, and reports whether there are
+// any. A Catch is lent until take returns.
+func (r *Recorder) Read(f *RecordFilter, take func(*Catch) error) (found bool, err error) {
+	var all []Found
+	for _, b := range r.boxes {
+		all = append(all, b.Choose(f)...)
+	}
+	return len(all) > 0, ReadOut(all, take)
+}
+
 // ReadOut passes records to take in the order of time, in batches. It counts records that the loops have overwritten
 // meanwhile.
 func ReadOut(all []Found, take func(*Catch) error) error {

@@ -41,6 +41,39 @@ const (
 	maxSpoolCount = 8192    // datagrams
 )
 
+// Capture is a capture by several loops, each with a Spool of its own. One goroutine takes what they have captured.
+type Capture struct {
+	Ready  <-chan struct{} // has a value soon after a datagram was captured
+	spools []*Spool
+	last   *Batch
+}
+
+// NewCapture returns a capture of the datagrams that f selects, by so many loops.
+func NewCapture(f *CaptureFilter, loops int) *Capture {
+	ready := make(chan struct{}, 1)
+	c := &Capture{Ready: ready, spools: make([]*Spool, loops), last: new(Batch)}
+	for i := range c.spools {
+		c.spools[i] = NewSpool(f, ready)
+	}
+	return c
+}
+
+// Spool returns a loop's Spool.
+func (c *Capture) Spool(loop int) *Spool { return c.spools[loop] }
+
+// Take passes what each loop has captured since the last call. A Catch is lent until take returns.
+func (c *Capture) Take(take func(*Catch) error) error {
+	for _, spool := range c.spools {
+		if c.last = spool.Swap(c.last); c.last.isEmpty() {
+			continue
+		}
+		if err := take(&c.last.Catch); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Spool holds a loop's datagrams for one capture. The loop never waits: a datagram without room is left out and
 // counted. The lock is held while a datagram is copied, and while the reader exchanges two pointers to take the whole
 // batch.
@@ -94,8 +127,8 @@ func (b *Batch) add(c *Captured, prefix, datagram []byte) {
 	}
 }
 
-// IsEmpty reports whether the batch has no datagram, and none was left out.
-func (b *Batch) IsEmpty() bool { return len(b.Captured) == 0 && b.LeftOut == Catch{}.LeftOut }
+// isEmpty reports whether the batch has no datagram, and none was left out.
+func (b *Batch) isEmpty() bool { return len(b.Captured) == 0 && b.LeftOut == Catch{}.LeftOut }
 
 // Swap returns the batch since the last call, in exchange for a batch that is no longer read.
 func (s *Spool) Swap(used *Batch) *Batch {

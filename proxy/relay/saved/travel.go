@@ -2,8 +2,9 @@ package saved
 
 import (
 	"net/netip"
-	"tidegate/internal/record"
 	"time"
+
+	"tidegate/internal/record"
 )
 
 // Travel is a travelling session.
@@ -13,7 +14,7 @@ type Travel struct {
 	Route    Route          `cbor:"4,keyasint"`
 	Session  []byte         `cbor:"5,keyasint"`           // a Session
 	Source   netip.AddrPort `cbor:"6,keyasint,omitempty"` // the client's address as the game server sees it
-	At       int64          `cbor:"7,keyasint"`           // time of TakeOut in Unix nanoseconds
+	At       int64          `cbor:"7,keyasint"`           // time of TakeOutSession in Unix nanoseconds
 	Client   netip.AddrPort `cbor:"8,keyasint"`
 }
 
