@@ -82,8 +82,8 @@ func exported(files []*ast.File) map[string]string {
 	return names
 }
 
-// TestWall counts the names by which the Server reaches the machine in all its rooms, as the compiler sees them. Each has
-// a sentence. The compiler keeps the others from it.
+// TestWall counts the names by which the Server reaches the machine in all its rooms, as the compiler sees them. Each
+// has a sentence. The compiler keeps the others from it.
 func TestWall(t *testing.T) {
 	var sentences []*ast.File
 	for _, room := range []string{"", "/admission", "/recording", "/saved"} {
@@ -102,8 +102,8 @@ func TestWall(t *testing.T) {
 	}
 }
 
-// reachedNames returns the names of functions, methods, types and values by which a package reaches others, in order: all
-// names whose package's path begins with into. A method has its type's name and a dot before its own.
+// reachedNames returns the names of functions, methods, types and values by which a package reaches others, in order:
+// all names whose package's path begins with into. A method has its type's name and a dot before its own.
 func reachedNames(t *testing.T, folder, into string) []string {
 	t.Helper()
 	list, err := exec.Command("go", "list", "-export", "-deps", "-f", "{{.ImportPath}}={{.Export}}", "./"+folder).Output()

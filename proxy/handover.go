@@ -88,7 +88,7 @@ type frozenLoop struct {
 	*loop
 	write  func(workers int) (shared []byte, sessions []func() []byte) // the Relay's Export
 	copied bool                                                        // the successor has the last pre-copy
-	leave  chan bool                                                   // true: the loop ends and leaves its sockets to the successor
+	leave  chan bool                                                   // true: the successor has the sockets
 }
 
 // Freeze stops all loops between two turns, when their datagrams have left. It first waits for a reload under way.

@@ -19,7 +19,8 @@ func (s *Server) CopyPlayers(most int, choose func(stray.Key) bool) ([]stray.Ses
 	return s.move(&relay.Movers{Most: most, Choose: choose})
 }
 
-// TakeOutPlayers takes sessions of one loop out for other nodes: at most a number of them, whose clients choose accepts. gone is called for each one at once. Loops call both functions.
+// TakeOutPlayers takes sessions of one loop out for other nodes: at most a number of them, whose clients choose
+// accepts. gone is called for each one at once. Loops call both functions.
 func (s *Server) TakeOutPlayers(most int, choose func(stray.Key) bool, gone func(stray.Key)) ([]stray.Session, error) {
 	return s.move(&relay.Movers{Most: most, Choose: choose, Gone: gone})
 }

@@ -131,7 +131,7 @@ func newVirtual(t testing.TB, protocol codec.Protocol, mode relay.Mode, change f
 	change(c.settings)
 	bans := ratelimit.NewBans(ratelimit.Terms{First: time.Minute, Longest: time.Hour, Memory: time.Hour,
 		Networks: ratelimit.Networks{V4: 32, V6: 64}})
-	c.server = &Server{settings: c.settings, options: Options{Bans: bans}}
+	c.server = &Server{settings: c.settings, options: Options{Bans: bans}, shared: relay.NewShared(c.now, 1)}
 	c.relay = relay.New(c.settings, relay.Options{
 		Seed: 1, Log: zerolog.Nop(), Bans: bans, Shared: c.server.shared, Deserted: func() {}, // the Server sweeps later
 	}, c, c.now)

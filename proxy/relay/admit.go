@@ -94,7 +94,7 @@ func (r *Relay) dial(now time.Time, e *Entry, failed *upstream.Server) bool {
 	case server == nil:
 		r.end(now, e, stats.ByUpstream, codec.Goodbye{Reason: codec.NoConnection})
 	case r.reach(now, e):
-	case s.mayTry():
+	case s.route.mayTry(s.tries):
 		s.route.pool.Failed(server, now, now, codec.TransportError.String())
 		return r.dial(now, e, server)
 	default:
@@ -102,9 +102,6 @@ func (r *Relay) dial(now time.Time, e *Entry, failed *upstream.Server) bool {
 	}
 	return true
 }
-
-// mayTry reports whether the client has time for another server.
-func (s *session) mayTry() bool { return int(s.tries) < s.route.mostTries() }
 
 // reach opens the upstream side to the chosen server, and reports whether it could.
 func (r *Relay) reach(now time.Time, e *Entry) bool {
@@ -143,7 +140,7 @@ func (r *Relay) reach(now time.Time, e *Entry) bool {
 func (r *Relay) retry(now time.Time, e *Entry, why codec.Reason) bool {
 	s := &e.Value
 	s.route.pool.Failed(s.server, now, r.born.Add(s.askedAt), why.String())
-	if s.isEnding() || !s.client.Live() || !s.mayTry() {
+	if s.life.isEnding() || !s.client.Live() || !s.route.mayTry(s.tries) {
 		return false
 	}
 	failed := s.server
@@ -156,7 +153,7 @@ func (r *Relay) retry(now time.Time, e *Entry, why codec.Reason) bool {
 // establish notes that a side has connected. The session is established once both sides are.
 func (r *Relay) establish(now time.Time, e *Entry) {
 	s := &e.Value
-	if !s.client.up || !s.upstream.up || s.isEnding() {
+	if !s.client.up || !s.upstream.up || s.life.isEnding() {
 		return
 	}
 	r.table.settleDown(e)

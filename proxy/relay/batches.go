@@ -20,10 +20,10 @@ type LoopState struct {
 }
 
 // Export writes all datagrams that may leave, and parks the others. No input may follow before the function that it
-// returns has been called, which may be on another goroutine. That function returns the record of everything that belongs
-// to no single session, and functions that write the sessions, each a part of them. They may run at the same time. The
-// Relay can go on afterwards, for example if a successor fails. copied reports that the successor has the last pre-copy,
-// and naming names the sockets.
+// returns has been called, which may be on another goroutine. That function returns the record of everything that
+// belongs to no single session, and functions that write the sessions, each a part of them. They may run at the same
+// time. The Relay can go on afterwards, for example if a successor fails. copied reports that the successor has the
+// last pre-copy, and naming names the sockets.
 func (r *Relay) Export(now time.Time, copied bool, naming netio.Handover) func(workers int) ([]byte, []func() []byte) {
 	x := BeginExport(r, now, copied, naming)
 	return func(workers int) ([]byte, []func() []byte) { return x.shared(nil), x.batches(workers) }

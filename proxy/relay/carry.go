@@ -30,7 +30,7 @@ func (r *Relay) received(now time.Time, e *Entry, from filter.Direction, m *code
 func (r *Relay) receivedOne(now time.Time, e *Entry, from filter.Direction, m *codec.Message, head []byte) bool {
 	s := &e.Value
 	r.countMessage(s, from, m)
-	if s.isEnding() {
+	if s.life.isEnding() {
 		r.drops.count(now, dropped{stats.DropClosing, s.listener, e.Key.Client, len(m.Payload), nil})
 		return false
 	}

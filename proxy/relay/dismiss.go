@@ -76,7 +76,7 @@ func (r *Relay) EnforceBans(now time.Time) { r.bansEnforced.begin(r, now, enforc
 
 // enforceBan is the visit for EnforceBans.
 func enforceBan(r *Relay, now time.Time, e *Entry) int {
-	if e.Value.isEnding() {
+	if e.Value.life.isEnding() {
 		return looked
 	}
 	ban := r.guard.Bans.Find(now, e.Key.Client.Addr())
@@ -112,7 +112,7 @@ func (r *Relay) filter(now time.Time, set *filter.Set) {
 
 // enforceRules is the visit for SetRules.
 func enforceRules(r *Relay, now time.Time, e *Entry) int {
-	if e.Value.isEnding() {
+	if e.Value.life.isEnding() {
 		return looked
 	}
 	rule, isRefused := r.guard.RefusedBy(e.Value.listener.name, e.Key.Client.Addr())

@@ -14,7 +14,7 @@ func (r *Relay) end(now time.Time, e *Entry, blame stats.Party, why codec.Goodby
 	if r.farewell {
 		limit = r.settings.DrainTimeout
 	}
-	if last := now.Add(limit); !s.isEnding() {
+	if last := now.Add(limit); !s.life.isEnding() {
 		s.expires, s.why, s.blame = last, why.Reason, blame
 		r.enter(now, e, s.life.ended())
 	} else if last.Before(s.expires) {
@@ -67,13 +67,17 @@ func toClient(why codec.Goodbye, admitted bool) codec.Goodbye {
 	return why
 }
 
+// listening is a number of datagrams from the server: a client that has spoken once, and got so many, seems to be told
+// a game and not only answered.
+const listening = 32
+
 // expiry returns when a session is given up if its client stays silent. It does not depend on the session's
 // connections.
 func (s *session) expiry(settings *Settings) time.Time {
 	switch {
-	case s.isRelayed() && s.life == opening && !s.listens():
+	case s.isRelayed() && s.life == opening && s.fromServer.Messages < listening:
 		return s.opened.Add(settings.HandshakeTimeout)
-	case !s.isRelayed() && (s.isEnding() || !s.client.up || !s.upstream.up):
+	case !s.isRelayed() && (s.life.isEnding() || !s.client.up || !s.upstream.up):
 		return s.expires
 	case s.edge != nil && s.edge.closes:
 		return s.heard.Add(edgeClose)

@@ -89,7 +89,7 @@ func (r *Relay) upstreamEvent(now time.Time, e *Entry, ev *codec.Event) {
 			r.regain(now, e, ev.Client)
 			return
 		}
-		if !s.route.provesFirst(s.protocol) && s.client.Live() && !s.isEnding() {
+		if !s.route.provesFirst(s.protocol) && s.client.Live() && !s.life.isEnding() {
 			r.admit(now, e, ev.Client)
 		}
 		r.establish(now, e)

@@ -214,7 +214,7 @@ func (x *Exporter) body(e *Entry, room *exportRoom) {
 		},
 		SampleDue: record.MomentOf(now, x.relay.samples.born.Add(s.sampleDue)),
 		AskedAt:   record.MomentOf(now, x.relay.born.Add(s.askedAt)),
-		Admitted:  s.origin != noID, Ending: s.isEnding(), Choked: s.choked, Ahead: s.life == asking,
+		Admitted:  s.origin != noID, Ending: s.life.isEnding(), Choked: s.choked, Ahead: s.life == asking,
 		Searches: s.searches,
 		Why:      s.why, Blame: s.blame, Place: x.places[e],
 	}

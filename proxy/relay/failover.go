@@ -18,7 +18,7 @@ const newsTime = 100 * time.Millisecond
 
 // mayHold reports whether a session is held when its server is lost.
 func (s *session) mayHold() bool {
-	return s.route.Failover.Hold > 0 && s.life.hasJoined() && !s.isEnding() && s.client.Live()
+	return s.route.Failover.Hold > 0 && s.life.hasJoined() && !s.life.isEnding() && s.client.Live()
 }
 
 // lose begins to hold a session whose server is lost. It reports whether it does.
@@ -39,7 +39,7 @@ func (r *Relay) lose(now time.Time, e *Entry, why codec.Reason) bool {
 // turnedAway counts a server that has not accepted a new connection. Its host's refusals are not its own words.
 func (r *Relay) turnedAway(now time.Time, s *session, why codec.Reason) {
 	r.samples.refused(s, why)
-	if s.upstream.up || s.isEnding() || s.server == nil || s.life.isHeld() {
+	if s.upstream.up || s.life.isEnding() || s.server == nil || s.life.isHeld() {
 		return
 	}
 	spoke := why != codec.NoConnection && why != codec.TimedOut && why != codec.TransportError

@@ -73,7 +73,7 @@ func (r *Relay) follow(e *Entry) {
 	if l := s.listener; l.arriving != r.ways.at {
 		l.arriving, l.movedAt = r.ways.at, s.heard
 	}
-	if r.ways.at == "" && !s.isFar() {
+	if r.ways.at == "" && s.node() == "" {
 		return
 	}
 	if face := r.ways.face(s.home(), r.ways.at); face != s.face {

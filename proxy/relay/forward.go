@@ -86,7 +86,7 @@ type offload struct {
 // fragmented or too large.
 func (o *offload) offer(now time.Time, e *Entry) {
 	s := &e.Value
-	if o.forwarder == nil || s.life != joined || s.gate != codec.GateOpen || !s.listener.forwardable || s.isFar() ||
+	if o.forwarder == nil || s.life != joined || s.gate != codec.GateOpen || !s.listener.forwardable || s.node() != "" ||
 		o.watches(e) {
 		return
 	}

@@ -88,7 +88,7 @@ func (t sessionTable) reviewTrust(e *Entry, k *known, heard bool) bool {
 // Where the protocol has no proof, a forged client can seem connected.
 func (t sessionTable) settleDown(e *Entry) {
 	s := &e.Value
-	if s.trust.Answered && s.client.up && s.upstream.up && !s.isEnding() {
+	if s.trust.Answered && s.client.up && s.upstream.up && !s.life.isEnding() {
 		t.Establish(e)
 	}
 }

@@ -1,6 +1,10 @@
 package relay
 
 import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
 	"slices"
 	"testing"
 	"time"
@@ -94,5 +98,39 @@ func TestSavedLives(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestFewPredicates bounds the booleans of a session beside its state, and the methods that derive one.
+func TestFewPredicates(t *testing.T) {
+	const mostBooleans, mostPredicates = 5, 8
+	var booleans, predicates []string
+	parts := []reflect.Type{reflect.TypeFor[session](), reflect.TypeFor[terminated](), reflect.TypeFor[relayed]()}
+	for _, of := range parts {
+		for i := range of.NumField() {
+			if of.Field(i).Type.Kind() == reflect.Bool {
+				booleans = append(booleans, of.Field(i).Name)
+			}
+		}
+	}
+	method := regexp.MustCompile(`(?m)^func \(\w+ \*session\) (\w+)\(\) bool`)
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, found := range method.FindAllSubmatch(text, -1) {
+			predicates = append(predicates, string(found[1]))
+		}
+	}
+	if len(booleans) > mostBooleans || len(booleans) == 0 {
+		t.Errorf("a session has %d booleans, want at most %d: %v", len(booleans), mostBooleans, booleans)
+	}
+	if len(predicates) > mostPredicates || len(predicates) == 0 {
+		t.Errorf("a session has %d predicates, want at most %d: %v", len(predicates), mostPredicates, predicates)
 	}
 }

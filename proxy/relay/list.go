@@ -127,8 +127,8 @@ func (r *Relay) describe(now time.Time, e *Entry) Session {
 		s.Relayed, s.Established, s.Forwarded = true, session.life == joined, session.shortcut != nil
 		return s
 	}
-	s.Established = session.client.up && session.upstream.up && !session.isEnding()
-	s.Ending, s.Held = session.isEnding(), session.life.isHeld()
+	s.Established = session.client.up && session.upstream.up && !session.life.isEnding()
+	s.Ending, s.Held = session.life.isEnding(), session.life.isHeld()
 	s.ClientStats, s.UpstreamStats = session.stats()
 	return s
 }

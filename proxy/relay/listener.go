@@ -173,6 +173,9 @@ type route struct {
 // answer.
 func (r *route) mostTries() int { return min(len(r.pool.Servers()), 4) }
 
+// mayTry reports whether a client that was sent to so many servers has time for another one.
+func (r *route) mayTry(tries uint16) bool { return int(tries) < r.mostTries() }
+
 // sniff finds the protocol of a first datagram, or returns nil.
 func (l *listener) sniff(datagram []byte) *protocolEntry {
 	for i := range l.entries {

@@ -74,7 +74,9 @@ func (o *outlet) sendToClient(now time.Time, e *Entry, datagram []byte) {
 		return
 	}
 	o.counters.Clients.Out.Count(datagram)
-	if s.repeats() {
+	// A client whose connection sends a message again may not be where its last datagram has arrived. A silent one does
+	// not show that.
+	if s.mayStray() && s.client.Conn.Stats().Resent != s.resent {
 		o.seek(s, client, datagram)
 	}
 	if far, ok := s.face.(*farFace); ok {

@@ -186,20 +186,16 @@ func (s *session) home() netio.Socket {
 	return s.face
 }
 
-// isFar reports whether the client's datagrams arrive at another node.
-func (s *session) isFar() bool {
-	_, ok := s.face.(*farFace)
-	return ok
+// node returns the node at which the client's datagrams arrive; empty: here.
+func (s *session) node() string {
+	if far, ok := s.face.(*farFace); ok {
+		return far.node
+	}
+	return ""
 }
 
 // mayStray reports whether the client's datagrams, or those of other clients of its listener, arrive at another node.
-func (s *session) mayStray() bool { return s.isFar() || s.listener.arriving != "" }
-
-// repeats reports whether the client's connection sends a message again, and the client may not be where its last
-// datagram has arrived. A silent client does not show that.
-func (s *session) repeats() bool {
-	return s.mayStray() && s.client.Conn.Stats().Resent != s.resent
-}
+func (s *session) mayStray() bool { return s.node() != "" || s.listener.arriving != "" }
 
 // settled is how long the datagrams of all clients must arrive at one node, before it counts as the way to silent ones.
 // Where each client has its own way, the node changes all the time.
@@ -208,11 +204,8 @@ const settled = 10 * time.Millisecond
 // hasMoved reports whether a client has been silent since the datagrams of its listener's other clients have moved to
 // another node, as with a floating address.
 func (s *session) hasMoved(now time.Time) bool {
-	l, at := s.listener, ""
-	if far, ok := s.face.(*farFace); ok {
-		at = far.node
-	}
-	return at != l.arriving && s.heard.Before(l.movedAt) && now.Sub(l.movedAt) >= settled
+	l := s.listener
+	return s.node() != l.arriving && s.heard.Before(l.movedAt) && now.Sub(l.movedAt) >= settled
 }
 
 // pathTime is the silence of a client after which its path may have changed, so that answers do not reach it.

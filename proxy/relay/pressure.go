@@ -18,7 +18,7 @@ const (
 // press sets the pressure on each side of a session whose other side was touched. It returns the sides with another
 // pressure than before.
 func (s *session) press(now time.Time, touched sides) (pressed sides) {
-	limit, ends := float64(s.route.Bridge.Queue), s.isEnding()
+	limit, ends := float64(s.route.Bridge.Queue), s.life.isEnding()
 	if s.upstream.up && touched != 0 && s.upstream.press(now, s.client.fill(limit)+s.upstream.waiting(limit), ends) {
 		pressed |= serverSide
 	}

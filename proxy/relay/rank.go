@@ -38,8 +38,8 @@ func ParseSortKey(name string) (k SortKey, err error) {
 	return k, err
 }
 
-// RankSessions asks for one page of the sorted sessions. At first the Relays only look at their sessions. The sessions of
-// the page are copied in a second round: one of them may have ended meanwhile.
+// RankSessions asks for one page of the sorted sessions. At first the Relays only look at their sessions. The sessions
+// of the page are copied in a second round: one of them may have ended meanwhile.
 type RankSessions struct {
 	ofAll
 	Search     string // a part of the ID, an address, or a name of the session; empty: all

@@ -2,8 +2,9 @@ package relay
 
 import (
 	"encoding/binary"
-	"tidegate/internal/netio"
 	"time"
+
+	"tidegate/internal/netio"
 )
 
 const (
@@ -73,7 +74,12 @@ func copyCalm(r *Relay, now time.Time, e *Entry) int {
 	switch {
 	case c.round == 0:
 		return enough
-	case c.has(s), !r.table.IsEstablished(e), s.path != nil && s.path.parked.len() > 0, !s.mayBeCopied():
+	case c.has(s), !r.table.IsEstablished(e), s.path != nil && s.path.parked.len() > 0:
+		return looked
+	case s.isRelayed() && s.shortcut != nil: // the kernel counts its datagrams
+		return looked
+	case !s.isRelayed() && (s.isPending() || s.dirty || s.waits || s.life != joined || !s.isCalm() || !s.client.up ||
+		!s.upstream.up): // it is about to change
 		return looked
 	}
 	x := Exporter{relay: r, now: now, naming: c.naming}
@@ -84,15 +90,6 @@ func copyCalm(r *Relay, now time.Time, e *Entry) int {
 	c.count++
 	s.copied = c.round
 	return copying
-}
-
-// mayBeCopied reports whether the session is likely to stay as it is. One on the list for the next Flush is about to
-// change, and the kernel counts the datagrams of a shortcut.
-func (s *session) mayBeCopied() bool {
-	if s.isRelayed() {
-		return s.shortcut == nil
-	}
-	return !s.isPending() && !s.dirty && !s.waits && s.life == joined && s.isCalm() && s.client.up && s.upstream.up
 }
 
 // keeps reports whether the present round has copied the session, and its record would be the same now. The place of a

@@ -14,7 +14,7 @@ const mostRedials = 2
 // redial asks a server again that no longer seems to answer the session's address.
 func (r *Relay) redial(now time.Time, e *Entry) {
 	s := &e.Value
-	if s.upstream.up || !s.upstream.Live() || s.isEnding() {
+	if s.upstream.up || !s.upstream.Live() || s.life.isEnding() {
 		return
 	}
 	conn, ok := s.upstream.Conn.(codec.Redialer)

@@ -39,7 +39,7 @@ func (s *session) believes(age time.Duration, err error) bool {
 
 // doubtedUntil returns when a session gives up a server that has refused datagrams and is silent since; zero: never.
 func doubtedUntil(r *Relay, s *session) time.Time {
-	if s.refused < refusals || !s.upstream.up || !s.upstream.Live() || s.isEnding() {
+	if s.refused < refusals || !s.upstream.up || !s.upstream.Live() || s.life.isEnding() {
 		return time.Time{}
 	}
 	return r.born.Add(s.refusedFrom + doubtTime)
@@ -63,7 +63,7 @@ func refused(now time.Time, r *Relay, e *Entry, err error) {
 	switch {
 	case s.upstream.up:
 		believed = believed || stream
-	case s.life.isHeld() || s.isEnding() || s.mayTry():
+	case s.life.isHeld() || s.life.isEnding() || s.route.mayTry(s.tries):
 		believed = true
 	default:
 		s.route.pool.Failed(s.server, now, r.born.Add(s.askedAt), upstream.Refused)

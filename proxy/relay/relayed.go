@@ -143,9 +143,6 @@ func (o *outlet) affords(now time.Time, e *Entry, n int) bool {
 	return s.surplus.Spend(client, n) || o.allowance.Spend(now, o.unproved, s.surplus, client, n)
 }
 
-// listens reports whether a client that has spoken once seems to be told a game, and not only answered.
-func (s *session) listens() bool { return s.fromServer.Messages >= 32 }
-
 func (r *Relay) establishRelayed(now time.Time, e *Entry) {
 	s := &e.Value
 	r.enter(now, e, joined)

@@ -42,7 +42,7 @@ func (r *Relay) Ask(now time.Time, q Request, wanted func() bool, done func()) {
 // ofAll is the part of a request to all Relays that counts them.
 type ofAll struct{ asked int }
 
-// after returns the index of the Relay after those that were asked, or -1.
+// after returns the index of the next Relay that was not asked yet, or -1.
 func (a *ofAll) after(relays int) int {
 	if a.asked == relays {
 		return -1

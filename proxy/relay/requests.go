@@ -15,8 +15,8 @@ import (
 	sessions "tidegate/session"
 )
 
-// KickSession ends a session for an operator. The client learns that it was kicked, and gets the text where its protocol
-// can carry one. A client of a route in ModeRelay learns nothing.
+// KickSession ends a session for an operator. The client learns that it was kicked, and gets the text where its
+// protocol can carry one. A client of a route in ModeRelay learns nothing.
 type KickSession struct {
 	ofOne
 	ID   sessions.ID
@@ -33,7 +33,7 @@ func (q *KickSession) put(*Relay, time.Time) Visit {
 }
 
 func (r *Relay) kick(now time.Time, e *Entry, text string) error {
-	if e.Value.isEnding() {
+	if e.Value.life.isEnding() {
 		return ErrEnding
 	}
 	r.journal.because(e, "an operator")
@@ -53,7 +53,7 @@ func (s *session) staysBecause(to netip.AddrPort) string {
 	switch {
 	case s.isRelayed():
 		return "it is relayed, and only its server knows its state"
-	case s.isEnding() || s.life.hasJoined() && !s.client.Live():
+	case s.life.isEnding() || s.life.hasJoined() && !s.client.Live():
 		return "it is ending"
 	case s.life.isJoining():
 		return "it is not established yet"

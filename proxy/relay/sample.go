@@ -43,7 +43,7 @@ func (s *samples) accepted(session *session) {
 // refused counts that a server has not accepted a new connection. A connection that was accepted before, or that the
 // session has closed itself, does not count.
 func (s *samples) refused(session *session, why codec.Reason) {
-	if !session.isRelayed() && (session.upstream.up || session.isEnding()) {
+	if !session.isRelayed() && (session.upstream.up || session.life.isEnding()) {
 		return
 	}
 	if t := s.serverTally(session); t != nil {

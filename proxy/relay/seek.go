@@ -77,7 +77,7 @@ func (m *mustering) visit(r *Relay, now time.Time, e *Entry) int {
 	switch {
 	case m.lost == nil:
 		return enough
-	case s.isRelayed() || s.server != m.lost || !s.keepsID() || s.life == seeking || !s.mayHold():
+	case s.isRelayed() || s.server != m.lost || !s.route.staysWithID(s.protocol) || s.life == seeking || !s.mayHold():
 		return looked
 	}
 	s.upstream.Down = true

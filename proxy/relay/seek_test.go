@@ -144,7 +144,7 @@ func (o *outage) kept() (n int) {
 	relay := o.proxy.relay
 	for _, p := range o.players {
 		e := relay.table.peek(o.keyOf(p))
-		if e != nil && !p.gone() && e.Value.hold == nil && e.Value.upstream.up && !e.Value.isEnding() {
+		if e != nil && !p.gone() && e.Value.hold == nil && e.Value.upstream.up && !e.Value.life.isEnding() {
 			n++
 		}
 	}
@@ -312,7 +312,7 @@ func TestHoldFindsAStreamServer(t *testing.T) {
 	w.Run(time.Second)
 	for i, p := range players {
 		e := w.proxy.relay.table.peek(w.keyOf(p))
-		if e == nil || e.Value.hold != nil || e.Value.isEnding() {
+		if e == nil || e.Value.hold != nil || e.Value.life.isEnding() {
 			t.Errorf("player %d has no server", i)
 		}
 	}
@@ -416,7 +416,7 @@ func TestHoldInOrderOverLoops(t *testing.T) {
 	kept := o.kept()
 	for _, p := range there {
 		e := second.relay.table.peek(sessions.Key{Listener: 1, Client: p.addr})
-		if e != nil && !p.gone() && e.Value.hold == nil && !e.Value.isEnding() {
+		if e != nil && !p.gone() && e.Value.hold == nil && !e.Value.life.isEnding() {
 			kept++
 		}
 	}

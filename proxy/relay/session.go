@@ -123,9 +123,6 @@ type relayed struct {
 // isRelayed reports whether the session's datagrams pass unchanged.
 func (s *session) isRelayed() bool { return s.terminated == nil }
 
-// isEnding reports whether the session is saying goodbye.
-func (s *session) isEnding() bool { return s.life.isEnding() }
-
 // isKnown reports whether the client has answered, so that it is not a stranger.
 func (s *session) isKnown() bool {
 	if s.isRelayed() {

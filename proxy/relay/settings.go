@@ -101,6 +101,11 @@ func (r *Route) keepsClientIDs(client codec.Protocol) bool {
 	return !r.provesFirst(client) && r.Upstream.Protocol.Spec().IDs == codec.IDBeside
 }
 
+// staysWithID reports whether a client of a protocol must have the same ID at each server of the route.
+func (r *Route) staysWithID(client codec.Protocol) bool {
+	return r.keepsClientIDs(client) && client.Spec().IDs == codec.IDBeside && !r.Failover.NewIDs
+}
+
 // guessable reports whether a forger can guess what a client of a protocol answers on a route: the client ID of a
 // Riptide server, since servers count their IDs up from 1.
 func (r *Route) guessable(p codec.Protocol, stream bool) bool {

@@ -24,7 +24,7 @@ func (sc *scene) pooled(i int) netip.AddrPort {
 // askToJoin does what a client and a server do over HTTP. It returns nil if the join is refused.
 func (p *performance) askToJoin(s *seat) *edgeNames {
 	sc, now := s.scene, p.Now()
-	pool := p.proxy.pools.Get(sc.route.Upstream.Name)
+	pool := p.proxy.shared.Pools.Get(sc.route.Upstream.Name)
 	server := pool.Pick(now, s.addr.Addr(), nil)
 	if server == nil {
 		return nil

@@ -25,7 +25,7 @@ type Figures struct {
 	Kernel      stats.KernelFigures
 }
 
-// Figures copies the Relay's totals. The first of siblings adds those that all share.
+// Figures copies the Relay's totals. The first of siblings adds the tables that all share.
 func (r *Relay) Figures() Figures {
 	copied := r.samples.tallies.Clone()
 	return Figures{

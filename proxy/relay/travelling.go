@@ -49,10 +49,7 @@ func (m *Movers) visit(r *Relay, now time.Time, e *Entry) int {
 	if !m.Choose(key) {
 		return looked
 	}
-	one := stray.Session{Client: key}
-	if f, ok := s.face.(*farFace); ok {
-		one.At = f.node
-	}
+	one := stray.Session{Client: key, At: s.node()}
 	var err error
 	if one.Record, err = travelling(r, now, e); err != nil {
 		return taking
@@ -246,8 +243,8 @@ func (q *TakeOutSession) Err(asking error) error {
 	return cmp.Or(asking, q.err)
 }
 
-// PutInSession takes in a session from TakeOutSession. The session goes on with the next datagram of its client. If that
-// does not come within ArrivalTime, the session is lost.
+// PutInSession takes in a session from TakeOutSession. The session goes on with the next datagram of its client. If
+// that does not come within ArrivalTime, the session is lost.
 type PutInSession struct {
 	Record []byte
 	asked  bool

@@ -138,7 +138,7 @@ func (r *Relay) expire(now time.Time, e *Entry) {
 	if now.Before(s.expiry(r.settings)) {
 		return
 	}
-	if s.isEnding() {
+	if s.life.isEnding() {
 		s.client.Down, s.upstream.Down = true, true
 		return
 	}

@@ -89,7 +89,7 @@ func (r *Relay) judgeQueue(now time.Time, e *Entry, queued int) {
 		return
 	}
 	s.choked = false
-	if queued == 0 || s.isEnding() {
+	if queued == 0 || s.life.isEnding() {
 		return
 	}
 	var broken *admission.Rule

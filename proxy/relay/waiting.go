@@ -76,7 +76,7 @@ func (w *waiting) await(now time.Time, e *Entry) {
 // queue gives a session that must keep its client ID a place in the line of its server.
 func (w *waiting) queue(e *Entry) {
 	s := &e.Value
-	if !s.keepsID() {
+	if !s.route.staysWithID(s.protocol) {
 		return
 	}
 	s.hold.ticket = w.ticket(e)
@@ -121,11 +121,6 @@ func (s *seekers) choose(now time.Time, e *Entry) (server *upstream.Server) {
 		server = s.pool.PickForHeld(now, e.Key.Client.Addr())
 	}
 	return server
-}
-
-// keepsID reports whether the session must keep the client ID that its server gave it.
-func (s *session) keepsID() bool {
-	return s.route.keepsClientIDs(s.protocol) && s.protocol.Spec().IDs == codec.IDBeside && !s.route.Failover.NewIDs
 }
 
 // isHeld reports whether a session still waits in a seekers' line.
