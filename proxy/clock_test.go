@@ -8,6 +8,7 @@ import (
 	"tidegate/codec"
 	"tidegate/codec/riptide"
 	"tidegate/internal/netio"
+	"tidegate/internal/policy"
 	"tidegate/internal/upstream"
 	"tidegate/proxy/relay"
 )
@@ -24,7 +25,7 @@ type frozen struct {
 
 const aPause = 12 * time.Second // longer than any time-out
 
-func newFrozen(t *testing.T, clients codec.Protocol, mode relay.Mode, change func(*relay.Settings)) *frozen {
+func newFrozen(t *testing.T, clients codec.Protocol, mode policy.Mode, change func(*relay.Settings)) *frozen {
 	p := &frozen{crowd: newVirtual(t, clients, mode, change)}
 	p.loop = p.run(p)
 	return p
@@ -96,7 +97,7 @@ var pauses = map[string]func(p *frozen) *time.Duration{
 func TestPauseSparesNewcomers(t *testing.T) {
 	for name, at := range pauses {
 		t.Run(name, func(t *testing.T) {
-			p := newFrozen(t, relay.Any, relay.ModeRelay, func(*relay.Settings) {})
+			p := newFrozen(t, relay.Any, policy.ModeRelay, func(*relay.Settings) {})
 			p.waiting = [][]byte{[]byte("hello")}
 			*at(p) = aPause
 			p.turns(time.Millisecond)
@@ -105,7 +106,7 @@ func TestPauseSparesNewcomers(t *testing.T) {
 		})
 		t.Run(name+", terminated", func(t *testing.T) {
 			protocol := riptide.New(riptide.Options{})
-			p := newFrozen(t, protocol, relay.ModeTerminate, func(*relay.Settings) {})
+			p := newFrozen(t, protocol, policy.ModeTerminate, func(*relay.Settings) {})
 			var b [codec.MaxDatagram]byte
 			connect, _ := protocol.Dial(p.now, virtualListener, codec.Hello{}).Transmit(p.now, b[:0])
 			p.waiting = [][]byte{bytes.Clone(connect)}
@@ -122,7 +123,7 @@ func TestPauseSparesNewcomers(t *testing.T) {
 func TestPauseSparesPlayers(t *testing.T) {
 	for name, at := range pauses {
 		t.Run(name, func(t *testing.T) {
-			p := newFrozen(t, relay.Any, relay.ModeRelay, func(s *relay.Settings) { s.IdleTimeout = 5 * time.Second })
+			p := newFrozen(t, relay.Any, policy.ModeRelay, func(s *relay.Settings) { s.IdleTimeout = 5 * time.Second })
 			p.waiting = [][]byte{[]byte("hello")}
 			p.turns(time.Millisecond)
 			for _, s := range p.sockets {

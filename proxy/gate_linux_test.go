@@ -13,6 +13,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/internal/kernel/shield"
+	"tidegate/internal/policy"
 	"tidegate/internal/testkit/await"
 	"tidegate/internal/upstream"
 	"tidegate/proxy/relay"
@@ -65,7 +66,7 @@ func besiegeBy(t *testing.T, server *Server) *besieged {
 }
 
 func besiegedSettings(to netip.AddrPort) *relay.Settings {
-	route := &relay.Route{Name: "arena", Mode: relay.ModeRelay, Upstream: &relay.Upstream{
+	route := &relay.Route{Name: "arena", Mode: policy.ModeRelay, Upstream: &relay.Upstream{
 		Name: "arena", Protocol: relay.Any, Servers: upstream.At(to), Options: upstream.Options{RetryAfter: 5 * time.Second},
 	}}
 	return &relay.Settings{

@@ -11,6 +11,7 @@ import (
 	"tidegate/codec"
 	"tidegate/codec/raknet"
 	"tidegate/internal/netio"
+	"tidegate/internal/policy"
 	"tidegate/proxy/relay"
 )
 
@@ -20,7 +21,7 @@ func TestStrangersOfARelayHarmNoPlayer(t *testing.T) {
 	server, _ := gorkServer(t)
 	servers := raknet.New(raknet.Options{Name: "bedrock", DialVersion: 11, SizedPong: true, Blocks: true, OnlyVersion: 11})
 	r := startWith(t, netio.Auto, 1, bedrock(), servers, server, func(s *relay.Settings) {
-		s.Listeners[0].Route.Mode = relay.ModeRelay
+		s.Listeners[0].Route.Mode = policy.ModeRelay
 	})
 	others := []*gork.Conn{dialGork(t, r.addr)}
 	const magic = "\x00\xff\xff\x00\xfe\xfe\xfe\xfe\xfd\xfd\xfd\xfd\x12\x34\x56\x78"

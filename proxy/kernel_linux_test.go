@@ -15,6 +15,7 @@ import (
 	"tidegate/codec/riptide"
 	"tidegate/internal/kernel/shield"
 	"tidegate/internal/netio"
+	"tidegate/internal/policy"
 	"tidegate/internal/testkit/await"
 	"tidegate/internal/upstream"
 	"tidegate/proxy"
@@ -52,7 +53,7 @@ func startWithKernel(t *testing.T, loops int, kernel proxy.Kernel, protocols ...
 		Listeners: []relay.Listener{{Name: "play", Addr: anyPort, Protocols: protocols, Route: &relay.Route{
 			Name: "arena",
 			Bridge: bridge.Options{
-				Ordered: bridge.OrderedFast, Reliable: bridge.ReliableResend, PacketID: 0x86, Queue: 1 << 20,
+				Ordered: policy.OrderedFast, Reliable: policy.ReliableResend, PacketID: 0x86, Queue: 1 << 20,
 			},
 			Upstream: &relay.Upstream{Name: "arena", Protocol: bedrock(), Servers: upstream.At(closedPort(t))},
 		}}},

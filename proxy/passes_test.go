@@ -3,10 +3,12 @@ package proxy
 import (
 	"testing"
 	"testing/synctest"
+	"time"
+
 	"tidegate/codec/riptide"
+	"tidegate/internal/policy"
 	"tidegate/proxy/relay"
 	"tidegate/proxy/stats"
-	"time"
 )
 
 // heirOfPieces is a successor that only counts.
@@ -31,7 +33,7 @@ func TestPassWaitsForItsLoop(t *testing.T) {
 func passOfBusyLoop(t *testing.T, recovers bool) {
 	const piece = 128 // sessions in a piece
 	const sessions = 3 * piece
-	m := newCrowd(t, sessions, riptide.New(riptide.Options{}), relay.ModeRelay, func(*relay.Settings) {})
+	m := newCrowd(t, sessions, riptide.New(riptide.Options{}), policy.ModeRelay, func(*relay.Settings) {})
 	l := newLoop(m.relay, wakeless{}, nil)
 	defer close(l.done)
 	go func() {

@@ -11,6 +11,7 @@ import (
 	"tidegate/codec"
 	"tidegate/codec/raknet"
 	"tidegate/internal/netio"
+	"tidegate/internal/policy"
 	"tidegate/internal/testkit/await"
 	"tidegate/internal/testkit/freeport"
 	"tidegate/proxy/relay"
@@ -20,12 +21,12 @@ import (
 // also during a restart, and then the new text. No session begins, in either mode.
 func TestGoRakNetServerIsListed(t *testing.T) {
 	for _, b := range backends {
-		t.Run(b.name, func(t *testing.T) { testListed(t, b.backend, b.loops, relay.ModeTerminate) })
-		t.Run(b.name+", relayed", func(t *testing.T) { testListed(t, b.backend, b.loops, relay.ModeRelay) })
+		t.Run(b.name, func(t *testing.T) { testListed(t, b.backend, b.loops, policy.ModeTerminate) })
+		t.Run(b.name+", relayed", func(t *testing.T) { testListed(t, b.backend, b.loops, policy.ModeRelay) })
 	}
 }
 
-func testListed(t *testing.T, backend netio.Backend, loops int, mode relay.Mode) {
+func testListed(t *testing.T, backend netio.Backend, loops int, mode policy.Mode) {
 	addr := freeport.Loopback(t).String()
 	server := listedServer(t, addr, "MCPE;Arena;844;1.21.111;3;20;1;World;Survival;1;19132;19132;")
 	pong := new(relay.Pong)

@@ -7,6 +7,7 @@ import (
 
 	gork "github.com/sandertv/go-raknet"
 
+	"tidegate/internal/policy"
 	"tidegate/internal/upstream"
 	"tidegate/proxy/relay"
 )
@@ -19,7 +20,7 @@ func TestRelayOverRealSockets(t *testing.T) {
 			server, _ := gorkServer(t)
 			r := startWith(t, b.backend, b.loops, bedrock(), relay.Any, server, func(s *relay.Settings) {
 				route := s.Listeners[0].Route
-				route.Mode = relay.ModeRelay
+				route.Mode = policy.ModeRelay
 				route.Upstream.Servers = upstream.At(closedPort(t), server)
 			})
 			conn, err := gork.DialTimeout(r.addr.String(), patience)

@@ -8,6 +8,7 @@ import (
 
 	"tidegate/codec/riptide"
 	"tidegate/internal/netio"
+	"tidegate/internal/policy"
 	"tidegate/proxy/relay"
 )
 
@@ -34,7 +35,7 @@ func (s *ported) Close() { s.poller.closed++ }
 // once more open none.
 func TestReloadOfManyPortsTakesManyTurns(t *testing.T) {
 	const ports = 5*turnListeners + 3
-	m := newCrowd(t, 1, riptide.New(riptide.Options{}), relay.ModeTerminate, func(*relay.Settings) {})
+	m := newCrowd(t, 1, riptide.New(riptide.Options{}), policy.ModeTerminate, func(*relay.Settings) {})
 	p := &porter{crowd: m}
 	l := m.run(p)
 	m.server.keep(m.settings, nil)

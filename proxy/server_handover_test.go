@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tidegate/internal/netio"
+	"tidegate/internal/policy"
 	"tidegate/internal/testkit/await"
 	"tidegate/proxy"
 	"tidegate/proxy/relay"
@@ -298,7 +299,7 @@ func (e *echoServer) addr() netip.AddrPort { return e.LocalAddr().(*net.UDPAddr)
 func (e *echoServer) behind(t *testing.T, change func(*relay.Transport)) *running {
 	t.Helper()
 	return startWith(t, netio.Auto, 1, relay.Any, relay.Any, e.addr(), func(s *relay.Settings) {
-		s.Listeners[0].Route.Mode = relay.ModeRelay
+		s.Listeners[0].Route.Mode = policy.ModeRelay
 		change(&s.Listeners[0].Route.Upstream.Transport)
 	})
 }

@@ -18,6 +18,7 @@ import (
 	"tidegate/codec/raknet"
 	"tidegate/codec/riptide"
 	"tidegate/internal/netio"
+	"tidegate/internal/policy"
 	"tidegate/internal/testkit/freeport"
 	"tidegate/internal/testkit/rakserver"
 	"tidegate/internal/upstream"
@@ -50,7 +51,7 @@ func startWith(t *testing.T, backend netio.Backend, loops int, clients, upstream
 	change func(*relay.Settings)) *running {
 	t.Helper()
 	route := &relay.Route{
-		Name: "arena", Bridge: bridge.Options{Ordered: bridge.OrderedFast, PacketID: 0x86, Queue: 8 << 20},
+		Name: "arena", Bridge: bridge.Options{Ordered: policy.OrderedFast, PacketID: 0x86, Queue: 8 << 20},
 		Upstream: &relay.Upstream{
 			Name: "arena", Protocol: upstreams, Servers: upstream.At(to),
 			Options: upstream.Options{RetryAfter: time.Second},

@@ -14,6 +14,7 @@ import (
 	"tidegate/codec"
 	"tidegate/internal/lossylink"
 	"tidegate/internal/netio"
+	"tidegate/internal/policy"
 	"tidegate/internal/testkit/await"
 	"tidegate/internal/testkit/rakserver"
 	"tidegate/internal/upstream"
@@ -27,7 +28,7 @@ func TestSourcesOfSessions(t *testing.T) {
 		t.Skip("only Linux has them")
 	}
 	prefix := netip.MustParsePrefix("127.64.0.0/10")
-	for _, mode := range []relay.Mode{relay.ModeTerminate, relay.ModeRelay} {
+	for _, mode := range []policy.Mode{policy.ModeTerminate, policy.ModeRelay} {
 		for _, carrier := range []relay.Transport{{Sources: prefix}, {Sources: prefix, Probes: true}, {Pooled: true}} {
 			t.Run(fmt.Sprintf("mode %d, %+v", mode, carrier), func(t *testing.T) {
 				seen := make(chan netip.AddrPort, 10)
@@ -86,7 +87,7 @@ func TestPlayersKeepTheirSource(t *testing.T) {
 	to := server.LocalAddr().(*net.UDPAddr).AddrPort()
 	r := startWith(t, netio.Auto, 1, relay.Any, relay.Any, to, func(s *relay.Settings) {
 		route := s.Listeners[0].Route
-		route.Mode = relay.ModeRelay
+		route.Mode = policy.ModeRelay
 		route.Upstream.Transport.Sources = netip.MustParsePrefix("127.64.0.0/10")
 		route.Upstream.Servers = upstream.At(to)
 		s.HandshakeTimeout = 500 * time.Millisecond

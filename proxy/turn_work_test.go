@@ -11,6 +11,7 @@ import (
 	"tidegate/codec/riptide"
 	"tidegate/internal/filter"
 	"tidegate/internal/netio"
+	"tidegate/internal/policy"
 	"tidegate/proxy/relay"
 	"tidegate/proxy/relay/recording"
 	"tidegate/proxy/stats"
@@ -130,8 +131,8 @@ func TestTurnsVisitFewSessions(t *testing.T) {
 	tried := make(map[stats.Work]bool)
 	for _, o := range operations {
 		tried[o.work] = true
-		for _, mode := range []relay.Mode{relay.ModeTerminate, relay.ModeRelay} {
-			if mode == relay.ModeRelay && o.work == stats.WorkMove {
+		for _, mode := range []policy.Mode{policy.ModeTerminate, policy.ModeRelay} {
+			if mode == policy.ModeRelay && o.work == stats.WorkMove {
 				continue // relayed sessions cannot move
 			}
 			t.Run(fmt.Sprintf("%v/%s/mode %d", o.work, o.name, mode), func(t *testing.T) { visits(t, o, mode) })
@@ -144,7 +145,7 @@ func TestTurnsVisitFewSessions(t *testing.T) {
 	}
 }
 
-func visits(t *testing.T, o operation, mode relay.Mode) {
+func visits(t *testing.T, o operation, mode policy.Mode) {
 	m := newCrowd(t, manySessions, riptide.New(riptide.Options{IgnoreQuality: true}), mode, func(*relay.Settings) {})
 	l := m.run(m)
 	done := make(chan struct{})

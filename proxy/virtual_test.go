@@ -11,6 +11,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/internal/netio"
+	"tidegate/internal/policy"
 	"tidegate/internal/upstream"
 	"tidegate/proxy/bridge"
 	"tidegate/proxy/relay"
@@ -88,7 +89,7 @@ func crowdAddr(i int) netip.AddrPort {
 }
 
 // newCrowd makes a Server with n established sessions from protocol to protocol.
-func newCrowd(t testing.TB, n int, protocol codec.Protocol, mode relay.Mode, change func(*relay.Settings)) *crowd {
+func newCrowd(t testing.TB, n int, protocol codec.Protocol, mode policy.Mode, change func(*relay.Settings)) *crowd {
 	t.Helper()
 	c := newVirtual(t, protocol, mode, func(s *relay.Settings) {
 		s.Limits = sessions.Limits{Sessions: 2 * n, HalfOpen: 2 * n}
@@ -102,20 +103,20 @@ func newCrowd(t testing.TB, n int, protocol codec.Protocol, mode relay.Mode, cha
 			c.speak(from)
 		}
 	}
-	if got := c.relay.Figures().Counters.Established; mode != relay.ModeRelay && got < uint64(n-n/100) {
+	if got := c.relay.Figures().Counters.Established; mode != policy.ModeRelay && got < uint64(n-n/100) {
 		t.Fatalf("%d of %d sessions are established", got, n)
 	}
 	return c
 }
 
 // newVirtual makes a Server without sessions.
-func newVirtual(t testing.TB, protocol codec.Protocol, mode relay.Mode, change func(*relay.Settings)) *crowd {
+func newVirtual(t testing.TB, protocol codec.Protocol, mode policy.Mode, change func(*relay.Settings)) *crowd {
 	c := &crowd{
 		t: t, now: time.Unix(1_700_000_000, 0), protocol: protocol, listener: &fakeSocket{addr: virtualListener},
 		seats: make(map[netio.Socket]codec.Conn), players: make(map[netip.AddrPort]codec.Conn),
 	}
 	route := &relay.Route{
-		Name: "arena", Mode: mode, Bridge: bridge.Options{Ordered: bridge.OrderedFast, PacketID: 0x86, Queue: 1 << 20},
+		Name: "arena", Mode: mode, Bridge: bridge.Options{Ordered: policy.OrderedFast, PacketID: 0x86, Queue: 1 << 20},
 		Upstream: &relay.Upstream{
 			Name: "arena", Protocol: protocol, Servers: upstream.At(virtualServers...),
 			Options: upstream.Options{RetryAfter: 5 * time.Second},

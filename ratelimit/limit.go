@@ -17,6 +17,9 @@ const (
 
 var quantityNames = []string{"packets", "bytes", "handshakes", "reliable_messages", "queued_bytes"}
 
+// Names returns the words of the quantities.
+func (Quantity) Names() []string { return quantityNames }
+
 // String returns the name used in the configuration, logs and metrics.
 func (q Quantity) String() string { return enum.Name(quantityNames, q) }
 
@@ -36,6 +39,9 @@ const (
 )
 
 var scopeNames = []string{"session", "address", "network", "overall"}
+
+// Names returns the words of the scopes.
+func (Scope) Names() []string { return scopeNames }
 
 // String returns the name used in the configuration, logs and metrics.
 func (s Scope) String() string { return enum.Name(scopeNames, s) }

@@ -11,6 +11,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/internal/netio"
+	"tidegate/internal/policy"
 	"tidegate/internal/testkit/allocs"
 	"tidegate/internal/upstream"
 	"tidegate/proxy/relay"
@@ -61,7 +62,7 @@ func newManySessions(sessions int) *manySessions {
 	c.relay = relay.New(&relay.Settings{
 		Listeners: []relay.Listener{{
 			Name: "play", Addr: c.listener.addr, Protocols: []codec.Protocol{relay.Any},
-			Route: &relay.Route{Name: "arena", Mode: relay.ModeRelay, Upstream: &relay.Upstream{
+			Route: &relay.Route{Name: "arena", Mode: policy.ModeRelay, Upstream: &relay.Upstream{
 				Name: "arena", Protocol: relay.Any, Servers: upstream.At(server),
 			}},
 		}},

@@ -3,7 +3,7 @@ package admin
 import (
 	"net/http"
 
-	"tidegate/internal/filter"
+	"tidegate/internal/policy"
 	"tidegate/proxy/relay"
 )
 
@@ -64,7 +64,7 @@ func watchedOf(w *relay.Watched) Watched {
 	all := Watched{sessionOf(&w.Session), []WatchedKind{}, limitsOf(w.Limits), []WhyDrop{}}
 	for _, m := range w.Messages {
 		from := "client"
-		if m.From == filter.FromUpstream {
+		if m.From == policy.FromUpstream {
 			from = "server"
 		}
 		all.Messages = append(all.Messages, WatchedKind{from, m.ID, m.Mode.String(), m.Messages, m.Bytes})

@@ -15,6 +15,7 @@ import (
 	"tidegate/internal/banfile"
 	"tidegate/internal/config"
 	"tidegate/internal/netio"
+	"tidegate/internal/policy"
 	"tidegate/internal/setup"
 	"tidegate/proxy/bridge"
 	"tidegate/proxy/relay"
@@ -165,7 +166,7 @@ func explain(s *relay.Settings) string {
 		for _, p := range l.Protocols {
 			fmt.Fprintf(&text, "%s (%s) %s -> %s (%s)\n", l.Name, place(l, lastPort(s.Listeners[i:])), p.Spec().Name, u.Name,
 				u.Protocol.Spec().Name)
-			if l.Route.Mode == relay.ModeRelay {
+			if l.Route.Mode == policy.ModeRelay {
 				fmt.Fprintf(&text, "  datagrams pass unchanged; only the first one is inspected\n")
 				continue
 			}

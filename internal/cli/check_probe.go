@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tidegate/internal/config"
+	"tidegate/internal/policy"
 	"tidegate/internal/protocols"
 )
 
@@ -77,7 +78,7 @@ func (p *probed) ask(ctx context.Context, u *config.Upstream, at netip.AddrPort)
 	case by == nil:
 		p.Text = "not asked: the game would notice a client"
 		return
-	case u.ProxyProtocol != config.HeadersOff:
+	case !u.ProxyProtocol.Is(policy.HeadersOff):
 		p.Text = "not asked: the server wants PROXY protocol headers"
 		return
 	}

@@ -17,6 +17,7 @@ import (
 	"tidegate/internal/demo"
 	"tidegate/internal/setup"
 	"tidegate/proxy/relay"
+	"tidegate/ratelimit"
 )
 
 func demoCommand(exampleConfig []byte) *cli.Command {
@@ -165,8 +166,10 @@ func starterFor(pair demo.Pair) config.Starter {
 func liftAddressLimits(c *config.Config) {
 	c.Limits.SessionsPerAddress, c.Limits.SessionsPerNetwork = c.Limits.Sessions, c.Limits.Sessions
 	c.Limits.HalfOpenPerAddress, c.Limits.HalfOpenPerNetwork = c.Limits.HalfOpen, c.Limits.HalfOpen
-	for _, per := range []config.Scope{config.PerAddress, config.PerNetwork} {
-		c.Rates = append(c.Rates, config.Limit{Of: config.Handshakes, Per: per, Verdict: config.LimitOff})
+	for _, per := range []ratelimit.Scope{ratelimit.PerAddress, ratelimit.PerNetwork} {
+		c.Rates = append(c.Rates, config.Limit{
+			Of: config.WordOf(ratelimit.Handshakes), Per: config.WordOf(per), Verdict: config.LimitOff,
+		})
 	}
 }
 

@@ -3,6 +3,8 @@ package config
 import (
 	"slices"
 	"strings"
+
+	"tidegate/internal/policy"
 )
 
 // bridges checks that no route weakens a delivery guarantee in either direction unless the route allows it.
@@ -12,7 +14,7 @@ func (v *validator) bridges() {
 		if upstream < 0 {
 			continue
 		}
-		if r.Mode == Relay {
+		if r.Mode.Is(policy.ModeRelay) {
 			v.checkRelay(item("route", i), r, upstream)
 			continue
 		}
@@ -129,7 +131,7 @@ func (v *validator) requireOptions(path string, r Route, found findings) {
 		v.fault(child(path, "reliable"), r.Reliable, `"resend" (repeat until acknowledged: at least once), `+
 			`"report" (send once and count losses) or allow_lossy = true: `+strings.Join(found.resends, "; "))
 	}
-	if len(found.own) > 0 && r.Envelope != EnvelopeRaw {
+	if len(found.own) > 0 && !r.Envelope.Is(policy.EnvelopeRaw) {
 		v.fault(child(path, "envelope"), r.Envelope, `"raw": `+strings.Join(found.own, "; "))
 	}
 	if len(found.delivery) > 0 && !r.AllowLossy {
@@ -141,14 +143,14 @@ func (v *validator) requireOptions(path string, r Route, found findings) {
 // warnEnvelopes warns about envelopes that may not suit the route.
 func (v *validator) warnEnvelopes(path string, r Route, found findings) {
 	key := child(path, "envelope")
-	if len(found.ids) > 0 && r.Envelope == EnvelopeRaw {
+	if len(found.ids) > 0 && r.Envelope.Is(policy.EnvelopeRaw) {
 		v.warn(key, r.Envelope, `"id" or "framed" if the game distinguishes messages by ID: `+strings.Join(found.ids, "; "))
 	}
 	if len(found.inputs) > 0 {
 		v.warn(child(path, "upstream"), r.Upstream, "the same generation of R-Type on both sides: "+
 			""+strings.Join(found.inputs, "; "))
 	}
-	if len(found.merged) > 0 && r.Envelope != EnvelopeFramed && r.Envelope != EnvelopeAggregate {
+	if len(found.merged) > 0 && !r.Envelope.Is(policy.EnvelopeFramed) && !r.Envelope.Is(policy.EnvelopeAggregate) {
 		v.warn(key, r.Envelope, `"framed" unless the game can tell where a message ends: `+strings.Join(found.merged, "; "))
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"tidegate/internal/policy"
 	"tidegate/internal/protocols"
 )
 
@@ -132,7 +133,7 @@ func (v *validator) edge(path string, l Listener) {
 func (v *validator) proxyProtocol(path string, u Upstream) {
 	key := child(path, "proxy_protocol")
 	switch {
-	case u.ProxyProtocol == HeadersOff:
+	case u.ProxyProtocol.Is(policy.HeadersOff):
 	case u.Transport == TCP:
 		v.fault(key, u.ProxyProtocol, `"off", or transport = "udp": TCP has no datagrams to carry the headers`)
 	default:

@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"tidegate/internal/policy"
 )
 
 // failover checks a route's treatment of players whose server is lost.
 func (v *validator) failover(path string, r Route) {
-	if r.Mode == Relay && r.Failover == FailoverHold {
+	if r.Mode.Is(policy.ModeRelay) && r.Failover == FailoverHold {
 		v.fault(child(path, "failover"), r.Failover, `"disconnect": a route in mode "relay" does not understand the `+
 			`players' protocol`)
 	}

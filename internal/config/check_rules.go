@@ -7,6 +7,9 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"tidegate/internal/policy"
+	"tidegate/ratelimit"
 )
 
 func (v *validator) access() {
@@ -110,12 +113,12 @@ func (v *validator) filters() {
 
 func (v *validator) filterVerdict(path string, f Filter) {
 	key := child(path, "verdict")
-	all := f.From == FromAny && len(f.Listeners)+len(f.Protocols)+len(f.IDs)+len(f.Packets)+len(f.Modes) == 0 &&
+	all := f.From.Is(policy.Both) && len(f.Listeners)+len(f.Protocols)+len(f.IDs)+len(f.Packets)+len(f.Modes) == 0 &&
 		f.MinSize == 0 && f.MaxSize == 0 && f.Rate == 0
 	switch {
 	case f.Verdict == "":
 		v.fault(key, nil, either(f.Verdict.Choices()))
-	case f.Verdict == FilterBan && f.From != FromClient:
+	case f.Verdict == FilterBan && !f.From.Is(policy.FromClient):
 		v.fault(key, f.Verdict, `another verdict, or from = "client": players are not responsible for messages from servers`)
 	case all && f.Verdict != FilterObserve && f.Verdict != FilterAllow:
 		v.warn(key, f.Verdict, "a condition, such as ids or rate: this rule matches every message")
@@ -127,7 +130,8 @@ func (v *validator) warnRelayFilter(path string, f Filter) {
 	var relayed []string
 	for _, l := range v.Listeners {
 		about := len(f.Listeners) == 0 || slices.Contains(f.Listeners, l.Name)
-		if about && slices.ContainsFunc(v.Routes, func(r Route) bool { return r.Name == l.Route && r.Mode == Relay }) {
+		relays := func(r Route) bool { return r.Name == l.Route && r.Mode.Is(policy.ModeRelay) }
+		if about && slices.ContainsFunc(v.Routes, relays) {
 			relayed = append(relayed, `"`+l.Name+`"`)
 		}
 	}
@@ -158,10 +162,10 @@ func (v *validator) rates() {
 }
 
 func (v *validator) rate(path string, l Limit) {
-	if l.Of == Handshakes && l.Per == PerSession {
+	if l.Of.Is(ratelimit.Handshakes) && l.Per.Is(ratelimit.PerSession) {
 		v.fault(child(path, "per"), l.Per, `"address", "network" or "overall": a session has one handshake`)
 	}
-	if l.Of == Handshakes && (l.Verdict == LimitDisconnect || l.Verdict == LimitBan) {
+	if l.Of.Is(ratelimit.Handshakes) && (l.Verdict == LimitDisconnect || l.Verdict == LimitBan) {
 		v.fault(child(path, "verdict"), l.Verdict, `"drop" or "observe": a new client has no session to end, and its `+
 			`address may be forged`)
 	}
@@ -170,11 +174,11 @@ func (v *validator) rate(path string, l Limit) {
 	}
 	within(v.report, child(path, "rate"), l.Rate, 1, maxAmount)
 	switch least := Amount(largestDatagram); {
-	case l.Of == Bytes && l.Burst != 0:
+	case l.Of.Is(ratelimit.Bytes) && l.Burst != 0:
 		within(v.report, child(path, "burst"), l.Burst, least, maxAmount)
-	case l.Of == Bytes:
+	case l.Of.Is(ratelimit.Bytes):
 		within(v.report, child(path, "rate"), l.Rate, least, maxAmount)
-	case l.Of == QueuedBytes && l.Burst != 0:
+	case l.Of.Is(ratelimit.QueuedBytes) && l.Burst != 0:
 		v.fault(child(path, "burst"), l.Burst, "no burst: queued_bytes is not a rate")
 	default:
 		within(v.report, child(path, "burst"), l.Burst, 0, maxAmount)

@@ -5,6 +5,7 @@ import (
 	"reflect"
 
 	"tidegate/internal/protocols"
+	"tidegate/ratelimit"
 )
 
 // Path returns the path of a file that the configuration names. A relative path starts at the folder of the
@@ -48,7 +49,7 @@ func (c *Config) statesLimit(of Quantity, per Scope) bool {
 func (c *Config) MemoryBound() int64 {
 	bound := doorsCost + int64(c.Limits.HeldBytes) + int64(c.Limits.Sessions)*SessionCost
 	for _, l := range c.EffectiveLimits() {
-		if l.Of == QueuedBytes && l.Per == Overall {
+		if l.Of.Is(ratelimit.QueuedBytes) && l.Per.Is(ratelimit.Overall) {
 			bound += int64(l.Rate)
 		}
 	}

@@ -1,5 +1,7 @@
 package config
 
+import "tidegate/internal/policy"
+
 // Filter is a rule about messages.
 type Filter struct {
 	Name      string        `toml:"name"`
@@ -35,17 +37,7 @@ func (FilterVerdict) Choices() []string {
 }
 
 // Sender is a side of a session.
-type Sender string
-
-// Senders.
-const (
-	FromAny      Sender = "any"
-	FromClient   Sender = "client"
-	FromUpstream Sender = "upstream"
-)
-
-// Choices lists the words of the configuration.
-func (Sender) Choices() []string { return choices(FromAny, FromClient, FromUpstream) }
+type Sender = Word[policy.Direction]
 
 // Delivery is a mode of delivery, with the codecs' name.
 type Delivery string
@@ -68,4 +60,4 @@ func (Delivery) Choices() []string {
 // maxRules bounds the number of source rules, and of message rules.
 const maxRules = 64
 
-func (f *Filter) setDefaults() { *f = Filter{From: FromAny, Per: seconds(1)} }
+func (f *Filter) setDefaults() { *f = Filter{From: WordOf(policy.Both), Per: seconds(1)} }

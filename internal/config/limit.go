@@ -1,5 +1,7 @@
 package config
 
+import "tidegate/ratelimit"
+
 // Limit bounds a rate or the number of queued bytes. It replaces the default limit with the same Of and Per.
 type Limit struct {
 	Of      Quantity     `toml:"of"`
@@ -14,13 +16,13 @@ func (l *Limit) setDefaults() { *l = Limit{Verdict: LimitDrop} }
 // defaultLimits do not affect any known game, and stop a single source from occupying the whole proxy.
 // docs/security/limits.md has the reasons.
 var defaultLimits = []Limit{
-	{Packets, PerSession, 10_000, 20_000, LimitDrop},
-	{Bytes, PerSession, Amount(16 * MiB), Amount(32 * MiB), LimitDrop},
-	{Handshakes, PerAddress, 10, 128, LimitDrop},
-	{Handshakes, PerNetwork, 100, 400, LimitDrop},
-	{Handshakes, Overall, 1000, 4000, LimitDrop},
-	{ReliableMessages, PerSession, 50_000, 200_000, LimitDisconnect},
-	{QueuedBytes, Overall, Amount(512 * MiB), 0, LimitDrop},
+	{WordOf(ratelimit.Packets), WordOf(ratelimit.PerSession), 10_000, 20_000, LimitDrop},
+	{WordOf(ratelimit.Bytes), WordOf(ratelimit.PerSession), Amount(16 * MiB), Amount(32 * MiB), LimitDrop},
+	{WordOf(ratelimit.Handshakes), WordOf(ratelimit.PerAddress), 10, 128, LimitDrop},
+	{WordOf(ratelimit.Handshakes), WordOf(ratelimit.PerNetwork), 100, 400, LimitDrop},
+	{WordOf(ratelimit.Handshakes), WordOf(ratelimit.Overall), 1000, 4000, LimitDrop},
+	{WordOf(ratelimit.ReliableMessages), WordOf(ratelimit.PerSession), 50_000, 200_000, LimitDisconnect},
+	{WordOf(ratelimit.QueuedBytes), WordOf(ratelimit.Overall), Amount(512 * MiB), 0, LimitDrop},
 }
 
 // largestDatagram is the size in bytes of the largest datagram of any protocol. A smaller burst would block it
@@ -36,36 +38,11 @@ type Amount int64
 // UnmarshalText reads a number of bytes with its unit.
 func (a *Amount) UnmarshalText(text []byte) error { return (*Size)(a).UnmarshalText(text) }
 
-// Quantity is the thing that a limit counts.
-type Quantity string
-
-// Quantities.
-const (
-	Packets          Quantity = "packets"
-	Bytes            Quantity = "bytes"
-	Handshakes       Quantity = "handshakes"
-	ReliableMessages Quantity = "reliable_messages"
-	QueuedBytes      Quantity = "queued_bytes"
+// Choices of a limit that are words of package ratelimit.
+type (
+	Quantity = Word[ratelimit.Quantity]
+	Scope    = Word[ratelimit.Scope]
 )
-
-// Choices lists the words of the configuration.
-func (Quantity) Choices() []string {
-	return choices(Packets, Bytes, Handshakes, ReliableMessages, QueuedBytes)
-}
-
-// Scope is the group of clients that share a limit.
-type Scope string
-
-// Scopes.
-const (
-	PerSession Scope = "session"
-	PerAddress Scope = "address"
-	PerNetwork Scope = "network"
-	Overall    Scope = "overall"
-)
-
-// Choices lists the words of the configuration.
-func (Scope) Choices() []string { return choices(PerSession, PerAddress, PerNetwork, Overall) }
 
 // LimitVerdict is the treatment of anything beyond a limit.
 type LimitVerdict string

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"tidegate/ratelimit"
 )
 
 // withLimits parses a valid file with more text at its end.
@@ -36,8 +38,8 @@ verdict = "observe"
 	}
 	got := c.EffectiveLimits()
 	want := append(slices.Clone(defaultLimits[2:]),
-		Limit{Packets, PerSession, 100, 100, LimitDrop},
-		Limit{Bytes, PerNetwork, Amount(2 * MiB), Amount(8 * MiB), LimitObserve})
+		Limit{WordOf(ratelimit.Packets), WordOf(ratelimit.PerSession), 100, 100, LimitDrop},
+		Limit{WordOf(ratelimit.Bytes), WordOf(ratelimit.PerNetwork), Amount(2 * MiB), Amount(8 * MiB), LimitObserve})
 	if !slices.Equal(got, want) {
 		t.Errorf("in force are\n%+v\nwant\n%+v", got, want)
 	}
@@ -95,7 +97,8 @@ func FuzzLimits(f *testing.F) {
 			return
 		}
 		for _, l := range c.EffectiveLimits() {
-			if l.Rate < 1 || l.Of != QueuedBytes && l.Burst < 1 || l.Of == Bytes && l.Burst < largestDatagram {
+			bytes, queue := l.Of.Is(ratelimit.Bytes), l.Of.Is(ratelimit.QueuedBytes)
+			if l.Rate < 1 || !queue && l.Burst < 1 || bytes && l.Burst < largestDatagram {
 				t.Fatalf("%+v would stop everything", l)
 			}
 		}

@@ -1,5 +1,7 @@
 package config
 
+import "tidegate/internal/policy"
+
 // Listener is an address that players connect to.
 type Listener struct {
 	Name      string    `toml:"name"`
@@ -43,21 +45,7 @@ const (
 func (Transport) Choices() []string { return choices(UDP, TCP) }
 
 // ProxyProtocol says which datagrams to a server begin with a header that names the client.
-type ProxyProtocol string
-
-// Placements of the header.
-const (
-	HeadersOff        ProxyProtocol = "off"
-	HeadersFirst      ProxyProtocol = "first"       // the first datagram of a session
-	HeadersUntilReply ProxyProtocol = "until_reply" // all until the server has answered
-	HeadersEvery      ProxyProtocol = "every"
-	HeadersSimple     ProxyProtocol = "spp" // all, in Cloudflare's Simple Proxy Protocol
-)
-
-// Choices lists the words of the configuration.
-func (ProxyProtocol) Choices() []string {
-	return choices(HeadersOff, HeadersFirst, HeadersUntilReply, HeadersEvery, HeadersSimple)
-}
+type ProxyProtocol = Word[policy.Headers]
 
 // MaxHeader is the length in bytes of the longest header: PROXY protocol v2 with IPv6 addresses.
 const MaxHeader = 52

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"tidegate/codec"
+	"tidegate/internal/policy"
 )
 
 // known holds example protocols. "lossy" guarantees nothing, "deaf" cannot be used by a listener, and "mute" cannot
@@ -80,10 +81,10 @@ func TestValidFileHasNoFaults(t *testing.T) {
 	if got := c.Listeners[0].Address.String(); got != "0.0.0.0:7777" {
 		t.Errorf("address = %s", got)
 	}
-	if got := c.Routes[0]; got.Admit != AdmitAuto || got.PacketID != 0x86 || got.Queue != 4*MiB {
+	if got := c.Routes[0]; !got.Admit.Is(policy.AdmitAuto) || got.PacketID != 0x86 || got.Queue != 4*MiB {
 		t.Errorf("route without its defaults: %+v", got)
 	}
-	if got := c.Upstreams[0]; got.Balance != LeastSessions || got.RetryAfter != seconds(5) {
+	if got := c.Upstreams[0]; !got.Balance.Is(policy.LeastSessions) || got.RetryAfter != seconds(5) {
 		t.Errorf("upstream without its defaults: %+v", got)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"tidegate/internal/policy"
 )
 
 // headed returns a valid file with a protocol on both sides and more keys of its listener and upstream.
@@ -27,7 +29,7 @@ func TestProxyProtocol(t *testing.T) {
 	if got := Networks(c.Listeners[0].ProxyProtocolFrom); !reflect.DeepEqual(got, want) {
 		t.Errorf("networks %v, want %v", got, want)
 	}
-	if got := c.Upstreams[0].ProxyProtocol; got != HeadersUntilReply {
+	if got := c.Upstreams[0].ProxyProtocol; !got.Is(policy.HeadersUntilReply) {
 		t.Errorf("proxy_protocol = %q", got)
 	}
 }

@@ -1,5 +1,7 @@
 package config
 
+import "tidegate/internal/policy"
+
 // Route connects listeners to an upstream and configures the bridge between their protocols.
 type Route struct {
 	Name       string   `toml:"name"`
@@ -31,65 +33,21 @@ type Route struct {
 
 func (r *Route) setDefaults() {
 	*r = Route{
-		Mode: Terminate, Admit: AdmitAuto, Envelope: EnvelopeID, PacketID: 0x86, Queue: 4 * MiB,
+		Mode: WordOf(policy.ModeTerminate), Admit: WordOf(policy.AdmitAuto), Envelope: WordOf(policy.EnvelopeID),
+		PacketID: 0x86, Queue: 4 * MiB,
 		Undeclared: UndeclaredPass, Failover: FailoverDisconnect, HoldTime: seconds(15),
 		Pong: PongAuto, PongRefresh: seconds(2), PongKeep: seconds(60),
 	}
 }
 
-// Admit is the moment at which a joining client is admitted.
-type Admit string
-
-// Moments of admission.
-const (
-	UpstreamFirst Admit = "upstream_first" // after the upstream server has accepted it
-	ProofFirst    Admit = "proof_first"    // after it has proved its address
-	AdmitAuto     Admit = "auto"           // ProofFirst if the handshake proves the address, else UpstreamFirst
+// Choices of a route that are words of package policy.
+type (
+	Mode     = Word[policy.Mode]
+	Admit    = Word[policy.Admit]
+	Ordered  = Word[policy.Ordered]
+	Reliable = Word[policy.Reliable]
+	Envelope = Word[policy.Envelope]
 )
-
-// Choices lists the words of the configuration.
-func (Admit) Choices() []string { return choices(UpstreamFirst, ProofFirst, AdmitAuto) }
-
-// Ordered is the handling of ordered messages on a protocol without order.
-type Ordered string
-
-// Ways to send ordered messages.
-const (
-	Strict Ordered = "strict" // one message per round trip and channel: keeps the order, not the rate
-	Fast   Ordered = "fast"   // at once: keeps the rate, but the order only if the network does
-)
-
-// Choices lists the words of the configuration.
-func (Ordered) Choices() []string { return choices(Strict, Fast) }
-
-// Reliable is the handling of reliable messages on a protocol that reports losses but does not resend.
-type Reliable string
-
-// Ways to send reliable messages.
-const (
-	Resend Reliable = "resend" // repeat until acknowledged: at least once
-	Report Reliable = "report" // send once and count losses
-)
-
-// Choices lists the words of the configuration.
-func (Reliable) Choices() []string { return choices(Resend, Report) }
-
-// Envelope is the place of a message's ID in a protocol without message IDs.
-type Envelope string
-
-// Envelopes.
-const (
-	EnvelopeID     Envelope = "id"     // the ID in 2 bytes before the payload
-	EnvelopeRaw    Envelope = "raw"    // the payload alone
-	EnvelopeFramed Envelope = "framed" // as id, after a 2-byte length
-	// EnvelopeAggregate is framed, with several messages in one RakNet message.
-	EnvelopeAggregate Envelope = "aggregate"
-)
-
-// Choices lists the words of the configuration.
-func (Envelope) Choices() []string {
-	return choices(EnvelopeID, EnvelopeRaw, EnvelopeFramed, EnvelopeAggregate)
-}
 
 // Failover is the treatment of players whose server is lost.
 type Failover string
@@ -102,18 +60,6 @@ const (
 
 // Choices lists the words of the configuration.
 func (Failover) Choices() []string { return choices(FailoverDisconnect, FailoverHold) }
-
-// Mode is the treatment of datagrams on a route.
-type Mode string
-
-// Modes.
-const (
-	Terminate Mode = "terminate" // both protocols end in Tidegate, which carries the messages
-	Relay     Mode = "relay"     // datagrams pass unchanged
-)
-
-// Choices lists the words of the configuration.
-func (Mode) Choices() []string { return choices(Terminate, Relay) }
 
 // PongSource is the source of a listener's server list text.
 type PongSource string
@@ -133,7 +79,7 @@ const maxPongName = 100
 
 // AsksServers reports whether a route's server lists show the texts of its servers.
 func (r *Route) AsksServers() bool {
-	return r.Pong == PongUpstream || r.Pong == PongAuto && r.Mode == Relay
+	return r.Pong == PongUpstream || r.Pong == PongAuto && r.Mode.Is(policy.ModeRelay)
 }
 
 // Message declares the values of a message, so that its payload can be encoded for another dialect.

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"tidegate/codec/raknet"
+	"tidegate/internal/policy"
 )
 
 // Upstream is a group of equal game servers.
@@ -52,26 +53,15 @@ type Upstream struct {
 func (u *Upstream) setDefaults() {
 	*u = Upstream{
 		Transport: UDP, Discover: []Discover{}, DiscoverRefresh: seconds(600), Agones: defaultAgones(),
-		Balance: LeastSessions, RetryAfter: Duration(5 * time.Second),
+		Balance: WordOf(policy.LeastSessions), RetryAfter: Duration(5 * time.Second),
 		Library: AnyLibrary, Sources: []IP{}, MaxPacketsPer: milliseconds(10),
 		Health: HealthAuto, HealthInterval: seconds(2), HealthTimeout: seconds(1), HealthRise: 2, HealthFall: 3,
-		ProxyProtocol: HeadersOff, ReceiveBuffer: MiB, CookieMode: raknet.CookiesActive,
+		ProxyProtocol: WordOf(policy.HeadersOff), ReceiveBuffer: MiB, CookieMode: raknet.CookiesActive,
 	}
 }
 
 // Balance is the strategy that chooses a server for the next session.
-type Balance string
-
-// Strategies.
-const (
-	LeastSessions Balance = "least_sessions"
-	RoundRobin    Balance = "round_robin"
-	Weighted      Balance = "weighted"
-	Hash          Balance = "hash"
-)
-
-// Choices lists the words of the configuration.
-func (Balance) Choices() []string { return choices(LeastSessions, RoundRobin, Weighted, Hash) }
+type Balance = Word[policy.Balance]
 
 // Health is the method that checks whether an upstream's servers are up.
 type Health string

@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -20,6 +21,29 @@ func choices[T ~string](values ...T) []string {
 	}
 	return text
 }
+
+// enumeration is a type of small numbers with words. The word of a value that cannot be stated is empty.
+type enumeration interface {
+	~uint8
+	Names() []string
+}
+
+// Word is a word of an enumeration, or empty if none is stated.
+type Word[E enumeration] string
+
+// WordOf returns the word of a value.
+func WordOf[E enumeration](value E) Word[E] { return Word[E](value.Names()[value]) }
+
+// Choices lists the words of the configuration.
+func (Word[E]) Choices() []string {
+	return slices.DeleteFunc(slices.Clone(E(0).Names()), func(name string) bool { return name == "" })
+}
+
+// Is reports whether the word is that of a value.
+func (w Word[E]) Is(value E) bool { return w == WordOf(value) }
+
+// Value returns the value of the word, which has been checked. Without a word it is 0.
+func (w Word[E]) Value() E { return E(max(slices.Index(E(0).Names(), string(w)), 0)) }
 
 // errUnit says that a text does not have the form of its type. The resulting fault names the right form.
 var errUnit = errors.New("not of the right form")

@@ -14,6 +14,7 @@ import (
 	"tidegate/codec"
 	"tidegate/codec/endpoint"
 	"tidegate/internal/fleet"
+	"tidegate/internal/policy"
 	"tidegate/internal/protocols"
 	"tidegate/internal/registry"
 	"tidegate/internal/testkit/await"
@@ -58,7 +59,7 @@ func newGate(t testing.TB, name, nats string, p codec.Protocol, game netip.AddrP
 	t.Helper()
 	settings := &relay.Settings{
 		Listeners: []relay.Listener{{Name: "play", Addr: loopback, Protocols: []codec.Protocol{p}, Route: &relay.Route{
-			Name: "arena", Bridge: crossing.Options{Ordered: crossing.OrderedFast, PacketID: 0x86, Queue: 8 << 20},
+			Name: "arena", Bridge: crossing.Options{Ordered: policy.OrderedFast, PacketID: 0x86, Queue: 8 << 20},
 			Upstream: &relay.Upstream{
 				Name: "arena", Protocol: p, Servers: upstream.At(game), Options: upstream.Options{RetryAfter: time.Second},
 			},

@@ -11,6 +11,7 @@ import (
 	"tidegate/codec"
 	"tidegate/internal/config"
 	"tidegate/internal/fleet"
+	"tidegate/internal/policy"
 	"tidegate/internal/upstream"
 	"tidegate/proxy"
 	crossing "tidegate/proxy/bridge"
@@ -25,7 +26,7 @@ func newLimitedGate(t *testing.T, name, nats string, a *arcade, burst int, share
 	s, err := proxy.Listen(&relay.Settings{
 		Listeners: []relay.Listener{{
 			Name: "play", Addr: loopback, Protocols: []codec.Protocol{a.protocol}, Route: &relay.Route{
-				Name: "arena", Bridge: crossing.Options{Ordered: crossing.OrderedFast, PacketID: 0x86, Queue: 8 << 20},
+				Name: "arena", Bridge: crossing.Options{Ordered: policy.OrderedFast, PacketID: 0x86, Queue: 8 << 20},
 				Upstream: &relay.Upstream{Name: "arena", Protocol: a.protocol, Servers: upstream.At(a.game)},
 			},
 		}},

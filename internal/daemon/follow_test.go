@@ -15,6 +15,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/internal/fleet"
+	"tidegate/internal/policy"
 	"tidegate/internal/stray"
 	"tidegate/internal/testkit/await"
 	"tidegate/proxy/relay"
@@ -30,7 +31,7 @@ func TestPlayersAreFollowed(t *testing.T) {
 				a, nats := newArcade(t, name), natsServer(t)
 				change := func(s *relay.Settings) {
 					if relays {
-						s.Listeners[0].Route.Mode = relay.ModeRelay
+						s.Listeners[0].Route.Mode = policy.ModeRelay
 					}
 				}
 				one := newGate(t, "one", nats, a.protocol, a.game, 2, change)
@@ -220,7 +221,7 @@ func TestDrainToFleet(t *testing.T) {
 			a, nats := newArcade(t, test.name), natsServer(t)
 			change := func(s *relay.Settings) {
 				if test.relays {
-					s.Listeners[0].Route.Mode = relay.ModeRelay
+					s.Listeners[0].Route.Mode = policy.ModeRelay
 				}
 			}
 			var gates [3]*gate

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fxamacker/cbor/v2"
 
+	"tidegate/internal/policy"
 	"tidegate/internal/stray"
 	"tidegate/proxy/relay"
 )
@@ -19,7 +20,7 @@ func TestTakenPort(t *testing.T) {
 		a, nats := newArcade(t, "raknet"), natsServer(t)
 		change := func(s *relay.Settings) {
 			if relays {
-				s.Listeners[0].Route.Mode = relay.ModeRelay
+				s.Listeners[0].Route.Mode = policy.ModeRelay
 			}
 		}
 		one := newGate(t, "one", nats, a.protocol, a.game, 1, change)

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"tidegate/codec"
+	"tidegate/internal/policy"
 	"tidegate/proxy/bridge"
 )
 
@@ -37,7 +38,7 @@ func formOf(pair Pair, p codec.Protocol) form {
 	f := form{world: pair.inWorld(), keys: pair.pressesKeys()}
 	options := bridge.Options{PacketID: packetByte}
 	if pair.isFramed() {
-		options.Envelope = bridge.EnvelopeFramed
+		options.Envelope = policy.EnvelopeFramed
 	}
 	spec, other := p.Spec(), pair.other(p).Spec()
 	f.idless = isPlain(spec) && other.IDs != codec.IDBeside || isPlain(other) && spec.IDs != codec.IDBeside

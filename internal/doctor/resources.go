@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"tidegate/internal/config"
+	"tidegate/internal/policy"
 )
 
 // spare is the number of descriptors beside those of sessions: listeners, eBPF maps, files and operators.
@@ -97,7 +98,7 @@ func (e *examination) kernel() string {
 	}
 	relays := false
 	for i := range e.config.Routes {
-		relays = relays || e.config.Routes[i].Mode == config.Relay
+		relays = relays || e.config.Routes[i].Mode.Is(policy.ModeRelay)
 	}
 	if relays && e.config.Kernel.Forward != config.KernelOff && forward != nil {
 		e.advise(fmt.Sprintf("the kernel forwards no relayed sessions: %v", forward), remedy)

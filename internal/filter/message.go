@@ -5,32 +5,17 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/internal/enum"
+	"tidegate/internal/policy"
 	"tidegate/ratelimit"
 )
-
-// Direction is the direction of a message.
-type Direction uint8
-
-// Directions. A rule with Both applies to either direction.
-const (
-	Both Direction = iota
-	FromClient
-	FromUpstream
-)
-
-var directionNames = []string{"any", "client", "upstream"}
-
-// UnmarshalText reads the name of a direction by its sender.
-func (d *Direction) UnmarshalText(text []byte) error { return enum.Parse(directionNames, text, d) }
 
 // Range is the numbers from Low to High, both included.
 type Range struct{ Low, High uint16 }
 
 // Said is a message of a session, as a Set judges it.
 type Said struct {
-	From               Direction // FromClient or FromUpstream
-	Listener, Protocol string    // names of the session's listener, and of the sender's protocol
+	From               policy.Direction // FromClient or FromUpstream
+	Listener, Protocol string           // names of the session's listener, and of the sender's protocol
 	Message            *codec.Message
 	Head               []byte // begins the message on the wire: its payload, or the packet byte of its envelope
 }
@@ -39,7 +24,7 @@ type Said struct {
 // an envelope is judged by its own ID and payload.
 type Message struct {
 	Name      string
-	Direction Direction
+	Direction policy.Direction
 	Listeners []string    // listener names; empty: all
 	Protocols []string    // protocol names of the sender; empty: all
 	IDs       []Range     // of messages with an ID; empty: any message
@@ -98,8 +83,8 @@ func (s *messages) compile(rules []Message) {
 		}
 		s.names = append(s.names, m.Name)
 		s.verdicts = append(s.verdicts, m.Verdict)
-		for _, d := range []Direction{FromClient, FromUpstream} {
-			if m.Direction == Both || m.Direction == d {
+		for _, d := range []policy.Direction{policy.FromClient, policy.FromUpstream} {
+			if m.Direction == policy.Both || m.Direction == d {
 				s.rules[d] = append(s.rules[d], rule)
 			}
 		}
@@ -107,7 +92,7 @@ func (s *messages) compile(rules []Message) {
 }
 
 // Judges reports whether any rule applies to messages of a direction.
-func (s *Set) Judges(d Direction) bool { return s != nil && len(s.messages.rules[d]) > 0 }
+func (s *Set) Judges(d policy.Direction) bool { return s != nil && len(s.messages.rules[d]) > 0 }
 
 // Message judges a message of a session. It allocates only when a rule with a rate matches for the first time in the
 // session.

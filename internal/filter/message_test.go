@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/internal/policy"
 	"tidegate/internal/testkit/allocs"
 	"tidegate/ratelimit"
 )
@@ -22,18 +23,18 @@ func compile(t testing.TB, rules ...Message) *Set {
 
 // plainly returns a client's message outside of any envelope.
 func plainly(protocol string, m *codec.Message) *Said {
-	return &Said{From: FromClient, Protocol: protocol, Message: m, Head: m.Payload}
+	return &Said{From: policy.FromClient, Protocol: protocol, Message: m, Head: m.Payload}
 }
 
 // TestMessageConditions has in each row a rule with one condition, a message that matches it and one that just misses
 // it.
 func TestMessageConditions(t *testing.T) {
 	type sent struct {
-		from               Direction
+		from               policy.Direction
 		listener, protocol string
 		m                  codec.Message
 	}
-	plain := func(m codec.Message) sent { return sent{FromClient, "public", "raknet", m} }
+	plain := func(m codec.Message) sent { return sent{policy.FromClient, "public", "raknet", m} }
 	for _, test := range []struct {
 		name            string
 		rule            Message
@@ -52,12 +53,12 @@ func TestMessageConditions(t *testing.T) {
 			plain(codec.Message{Payload: make([]byte, 4)})},
 		{"mode", Message{Modes: codec.ModesOf(codec.Reliable, codec.Notify)},
 			plain(codec.Message{Mode: codec.Notify}), plain(codec.Message{Mode: codec.ReliableOrdered})},
-		{"direction", Message{Direction: FromUpstream},
-			sent{FromUpstream, "public", "raknet", codec.Message{}}, plain(codec.Message{})},
+		{"direction", Message{Direction: policy.FromUpstream},
+			sent{policy.FromUpstream, "public", "raknet", codec.Message{}}, plain(codec.Message{})},
 		{"protocol", Message{Protocols: []string{"rudp", "raknet"}},
-			plain(codec.Message{}), sent{FromClient, "public", "rtype", codec.Message{}}},
+			plain(codec.Message{}), sent{policy.FromClient, "public", "rtype", codec.Message{}}},
 		{"listener", Message{Listeners: []string{"public"}},
-			plain(codec.Message{}), sent{FromClient, "staff", "raknet", codec.Message{}}},
+			plain(codec.Message{}), sent{policy.FromClient, "staff", "raknet", codec.Message{}}},
 	} {
 		test.rule.Verdict = ratelimit.Disconnect
 		s := compile(t, test.rule)

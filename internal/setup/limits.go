@@ -19,9 +19,9 @@ func rateLimits(c *config.Config, loops int) []ratelimit.Limit {
 
 func rateLimit(l config.Limit, loops int) ratelimit.Limit {
 	b := ratelimit.Limit{
-		Of:      parseWord[ratelimit.Quantity](l.Of),
-		Per:     parseWord[ratelimit.Scope](l.Per),
-		Verdict: parseWord[ratelimit.Verdict](l.Verdict),
+		Of:      l.Of.Value(),
+		Per:     l.Per.Value(),
+		Verdict: verdict(l.Verdict),
 		Rate:    ratelimit.Rate{PerSecond: int(l.Rate), Burst: int(l.Burst)},
 	}
 	// The kernel spreads clients over the loops by address and port. So each loop gets its share of a limit for many

@@ -12,10 +12,9 @@ import (
 
 // TestEveryLimitArrives checks that each quantity, scope and verdict of the configuration has its value in ratelimit.
 func TestEveryLimitArrives(t *testing.T) {
-	for _, of := range []config.Quantity{
-		config.Packets, config.Bytes, config.Handshakes, config.ReliableMessages, config.QueuedBytes,
-	} {
-		for _, per := range []config.Scope{config.PerSession, config.PerAddress, config.PerNetwork, config.Overall} {
+	for quantity := range ratelimit.Quantities {
+		for scope := range ratelimit.Scopes {
+			of, per := config.WordOf(quantity), config.WordOf(scope)
 			for _, verdict := range []config.LimitVerdict{
 				config.LimitObserve, config.LimitDrop, config.LimitDisconnect, config.LimitBan,
 			} {
@@ -33,14 +32,14 @@ func TestEveryLimitArrives(t *testing.T) {
 
 // TestLimitsAreShared checks that loops share limits, except for limits of a session, which is on one loop.
 func TestLimitsAreShared(t *testing.T) {
-	l := config.Limit{Of: config.Packets, Per: config.PerSession, Rate: 10, Burst: 20, Verdict: config.LimitDrop}
-	for per, want := range map[config.Scope]ratelimit.Rate{
-		config.PerSession: {PerSecond: 10, Burst: 20},
-		config.PerAddress: {PerSecond: 4, Burst: 20},
-		config.PerNetwork: {PerSecond: 4, Burst: 20},
-		config.Overall:    {PerSecond: 4, Burst: 7},
+	l := config.Limit{Of: config.WordOf(ratelimit.Packets), Rate: 10, Burst: 20, Verdict: config.LimitDrop}
+	for per, want := range map[ratelimit.Scope]ratelimit.Rate{
+		ratelimit.PerSession: {PerSecond: 10, Burst: 20},
+		ratelimit.PerAddress: {PerSecond: 4, Burst: 20},
+		ratelimit.PerNetwork: {PerSecond: 4, Burst: 20},
+		ratelimit.Overall:    {PerSecond: 4, Burst: 7},
 	} {
-		l.Per = per
+		l.Per = config.WordOf(per)
 		if got := rateLimit(l, 3).Rate; got != want {
 			t.Errorf("%s over 3 loops: %+v, want %+v", per, got, want)
 		}

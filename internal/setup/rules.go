@@ -14,7 +14,6 @@ import (
 	"tidegate/internal/filter"
 	"tidegate/internal/regular"
 	"tidegate/proxy/relay"
-	"tidegate/ratelimit"
 )
 
 // maxDatabase is the size in bytes of the largest MaxMind file that is read. City databases have about 60 MB.
@@ -100,7 +99,7 @@ func database(c *config.Config, file string) (*filter.Database, error) {
 func sourceRule(c *config.Config, a *config.Access) (filter.Source, error) {
 	s := filter.Source{
 		Name: a.Name, Listeners: a.Listeners, Countries: a.Countries,
-		Verdict: parseWord[ratelimit.Verdict](a.Verdict),
+		Verdict: verdict(a.Verdict),
 	}
 	for _, number := range a.Networks {
 		s.Networks = append(s.Networks, uint32(number))
@@ -136,10 +135,10 @@ func readList(path string) ([]netip.Prefix, error) {
 func messageRule(f *config.Filter) filter.Message {
 	m := filter.Message{
 		Name: f.Name, Listeners: f.Listeners, Protocols: f.Protocols,
-		Direction: parseWord[filter.Direction](f.From),
+		Direction: f.From.Value(),
 		IDs:       ranges(f.IDs), Packets: ranges(f.Packets),
 		MinSize: int(f.MinSize), MaxSize: int(f.MaxSize),
-		Verdict: parseWord[ratelimit.Verdict](f.Verdict),
+		Verdict: verdict(f.Verdict),
 	}
 	for _, name := range f.Modes {
 		m.Modes |= delivery(name)

@@ -11,6 +11,7 @@ import (
 	"tidegate/codec"
 	"tidegate/internal/config"
 	"tidegate/internal/filter"
+	"tidegate/internal/policy"
 	"tidegate/internal/testkit/geofile"
 	"tidegate/ratelimit"
 )
@@ -59,20 +60,20 @@ func TestRulesOfTheConfiguration(t *testing.T) {
 	m := codec.Message{ID: 7, HasID: true, Payload: []byte{0x86, 1}, Mode: codec.Notify}
 	var memory filter.Memory
 	now := time.Unix(1_700_000_000, 0)
-	judge := func(d filter.Direction) filter.Match {
+	judge := func(d policy.Direction) filter.Match {
 		said := filter.Said{From: d, Listener: "public", Protocol: "raknet", Message: &m, Head: m.Payload}
 		return set.Message(now, &said, &memory)
 	}
 	for range 4 {
-		if got := judge(filter.FromClient); got.Rule != -1 {
+		if got := judge(policy.FromClient); got.Rule != -1 {
 			t.Fatalf("within the rate: %+v", got)
 		}
 	}
-	if got := judge(filter.FromClient); got != (filter.Match{Rule: 0, Verdict: ratelimit.BanSource}) {
+	if got := judge(policy.FromClient); got != (filter.Match{Rule: 0, Verdict: ratelimit.BanSource}) {
 		t.Errorf("beyond the rate: %+v", got)
 	}
 	now = now.Add(500 * time.Millisecond)
-	if judge(filter.FromClient).Rule != -1 || judge(filter.FromUpstream).Rule != -1 {
+	if judge(policy.FromClient).Rule != -1 || judge(policy.FromUpstream).Rule != -1 {
 		t.Error("half a second later, or from the server: stopped")
 	}
 	want := []string{"countries.mmdb", "networks.mmdb", "friends.txt"}

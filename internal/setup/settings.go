@@ -1,8 +1,6 @@
 package setup
 
 import (
-	"encoding"
-	"fmt"
 	"time"
 
 	"tidegate/internal/config"
@@ -85,15 +83,15 @@ func newRoute(r *config.Route, u *relay.Upstream) *relay.Route {
 	return &relay.Route{
 		Name:     r.Name,
 		Upstream: u,
-		Mode:     parseWord[relay.Mode](r.Mode),
-		Admit:    parseWord[relay.Admit](r.Admit),
+		Mode:     r.Mode.Value(),
+		Admit:    r.Admit.Value(),
 		Failover: failover(r),
 		Pings:    pings(r),
 		Bridge: bridge.Options{
-			Ordered:      parseWord[bridge.Ordered](r.Ordered),
-			Reliable:     parseWord[bridge.Reliable](r.Reliable),
+			Ordered:      r.Ordered.Value(),
+			Reliable:     r.Reliable.Value(),
 			AllowLossy:   r.AllowLossy,
-			Envelope:     parseWord[bridge.Envelope](r.Envelope),
+			Envelope:     r.Envelope.Value(),
 			PacketID:     r.PacketID,
 			RawMessageID: r.RawMessageID,
 			Queue:        int(r.Queue),
@@ -123,20 +121,13 @@ func pings(r *config.Route) relay.Pings {
 // share returns one loop's part of a limit, at least 1.
 func share(limit, loops int) int { return max(1, limit/loops) }
 
-// named is a type that reads its names in the configuration.
-type named[E any] interface {
-	*E
-	encoding.TextUnmarshaler
-}
-
-// parseWord returns the value of a word in the configuration, which has already been checked. An empty word is the
-// zero value.
-func parseWord[E any, P named[E], W ~string](word W) (value E) {
+// verdict returns the value of a verdict in the configuration, which has been checked. An empty word is Pass.
+func verdict[W ~string](word W) (value ratelimit.Verdict) {
 	if word == "" {
 		return value
 	}
-	if err := P(&value).UnmarshalText([]byte(word)); err != nil {
-		panic(fmt.Sprintf("%T: %v", value, err)) // TestEveryWordIsParsed
+	if err := value.UnmarshalText([]byte(word)); err != nil {
+		panic(err) // TestEveryVerdictIsParsed
 	}
 	return value
 }

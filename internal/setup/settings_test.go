@@ -1,10 +1,8 @@
 package setup
 
 import (
-	"fmt"
 	"net/netip"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,10 +10,7 @@ import (
 	"tidegate/codec"
 	"tidegate/codec/raknet"
 	"tidegate/internal/config"
-	"tidegate/internal/filter"
 	"tidegate/internal/proxyproto"
-	"tidegate/internal/upstream"
-	"tidegate/proxy/bridge"
 	"tidegate/proxy/relay"
 	"tidegate/ratelimit"
 )
@@ -108,57 +103,33 @@ func TestHeadersLeaveRoom(t *testing.T) {
 		if got := len(probe) + overhead + header; got != want {
 			t.Errorf("%s: the first packet has %d bytes with its header, want %d", option, got, want)
 		}
-		if u.Headers.Len() != header {
-			t.Errorf("%s: headers of %d bytes", option, u.Headers.Len())
+		if relay.HeaderLen(u.Headers) != header {
+			t.Errorf("%s: headers of %d bytes", option, relay.HeaderLen(u.Headers))
 		}
 	}
 }
 
-// wordsOf checks that each word of a choice has a value of its own. Words in except may have none.
-func wordsOf[E comparable, P named[E], C interface {
-	~string
-	Choices() []string
-}](t *testing.T, except ...string) {
-	t.Helper()
-	var choice C
-	seen := make(map[E]string)
-	for _, word := range choice.Choices() {
-		if slices.Contains(except, word) {
-			continue
-		}
-		value := parseWord[E, P](word)
-		if other, taken := seen[value]; taken {
-			t.Errorf("%T: %q and %q have the same value", value, word, other)
-		}
-		seen[value] = word
-		if text, ok := any(value).(fmt.Stringer); ok && text.String() != word && word != "allow" {
-			t.Errorf("%T: %q is written %q", value, word, text)
+// TestEveryVerdictIsParsed checks that each verdict that the configuration accepts is one of package ratelimit.
+func TestEveryVerdictIsParsed(t *testing.T) {
+	for _, words := range [][]string{
+		config.LimitVerdict("").Choices(), config.FilterVerdict("").Choices(), config.AccessVerdict("").Choices(),
+	} {
+		seen := make(map[ratelimit.Verdict]string)
+		for _, word := range words {
+			if word == string(config.LimitOff) {
+				continue // not an effective limit
+			}
+			value := verdict(word)
+			if other, taken := seen[value]; taken {
+				t.Errorf("%q and %q have the same value", word, other)
+			}
+			if seen[value] = word; value.String() != word && word != "allow" {
+				t.Errorf("%q is written %q", word, value)
+			}
 		}
 	}
-}
-
-// TestEveryWordIsParsed checks that each word that the configuration accepts is a word of the package that uses it.
-func TestEveryWordIsParsed(t *testing.T) {
-	wordsOf[relay.Mode, *relay.Mode, config.Mode](t)
-	wordsOf[relay.Admit, *relay.Admit, config.Admit](t)
-	wordsOf[bridge.Ordered, *bridge.Ordered, config.Ordered](t)
-	wordsOf[bridge.Reliable, *bridge.Reliable, config.Reliable](t)
-	wordsOf[bridge.Envelope, *bridge.Envelope, config.Envelope](t)
-	wordsOf[relay.Headers, *relay.Headers, config.ProxyProtocol](t)
-	wordsOf[upstream.Balance, *upstream.Balance, config.Balance](t)
-	wordsOf[filter.Direction, *filter.Direction, config.Sender](t)
-	wordsOf[ratelimit.Quantity, *ratelimit.Quantity, config.Quantity](t)
-	wordsOf[ratelimit.Scope, *ratelimit.Scope, config.Scope](t)
-	// not an effective limit
-	wordsOf[ratelimit.Verdict, *ratelimit.Verdict, config.LimitVerdict](t, string(config.LimitOff))
-	wordsOf[ratelimit.Verdict, *ratelimit.Verdict, config.FilterVerdict](t)
-	wordsOf[ratelimit.Verdict, *ratelimit.Verdict, config.AccessVerdict](t)
-}
-
-// TestMissingWordIsZero checks that a missing word is the zero value.
-func TestMissingWordIsZero(t *testing.T) {
-	if got := parseWord[bridge.Ordered](config.Ordered("")); got != bridge.OrderedUnset {
-		t.Errorf("%d", got)
+	if got := verdict(""); got != ratelimit.Pass {
+		t.Errorf("no word is %v", got)
 	}
 }
 

@@ -20,7 +20,7 @@ func newUpstream(c *config.Config, u *config.Upstream, secrets *Secrets) *relay.
 			queue = max(queue, c.Routes[i].Queue)
 		}
 	}
-	headers := parseWord[relay.Headers](u.ProxyProtocol)
+	headers := u.ProxyProtocol.Value()
 	carrier := transport(u.Transport, u.Protocol, c)
 	carrier.Probes = byName(u.Protocol).Probes
 	carrier.Pooled = u.ShareSockets
@@ -32,7 +32,7 @@ func newUpstream(c *config.Config, u *config.Upstream, secrets *Secrets) *relay.
 	return &relay.Upstream{
 		Name: u.Name,
 		Protocol: build(u.Protocol, c, secrets.in(registry.Use{
-			Queue: int(queue), Stream: carrier.Stream, Headroom: headers.Len(),
+			Queue: int(queue), Stream: carrier.Stream, Headroom: relay.HeaderLen(headers),
 			Servers: &registry.Servers{
 				Cookies: u.CookieMode.String(), Secret: u.CookieSecret.Bytes(), Library: string(u.Library),
 			},
@@ -59,7 +59,7 @@ func checks(u *config.Upstream) relay.Checks {
 }
 
 func poolOptions(u *config.Upstream) upstream.Options {
-	o := upstream.Options{Balance: parseWord[upstream.Balance](u.Balance), RetryAfter: time.Duration(u.RetryAfter)}
+	o := upstream.Options{Balance: u.Balance.Value(), RetryAfter: time.Duration(u.RetryAfter)}
 	if checks(u).By != relay.CheckNothing {
 		o.Rise, o.Fall = u.HealthRise, u.HealthFall
 	}

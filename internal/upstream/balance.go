@@ -6,33 +6,17 @@ import (
 	"slices"
 	"time"
 
-	"tidegate/internal/enum"
+	"tidegate/internal/policy"
 )
-
-// Balance is a strategy that spreads sessions over the servers of a Pool.
-type Balance uint8
-
-// Strategies.
-const (
-	LeastSessions Balance = iota // the server with the fewest sessions for its weight; among equals, the first listed
-	RoundRobin                   // one server after the other
-	Weighted                     // one server after the other, each as often as its weight says, evenly spread
-	Hash                         // by the client's address: each client keeps its server while that server is open
-)
-
-var balanceNames = []string{"least_sessions", "round_robin", "weighted", "hash"}
-
-// UnmarshalText reads the name of a strategy.
-func (b *Balance) UnmarshalText(text []byte) error { return enum.Parse(balanceNames, text, b) }
 
 // choose returns an open server for a client, none of the excluded ones. It returns nil if there is none.
 func (p *Pool) choose(now time.Time, client netip.Addr, excluded []*Server) *Server {
 	switch p.options.Balance {
-	case RoundRobin:
+	case policy.RoundRobin:
 		return p.roundRobinNext(now, excluded)
-	case Weighted:
+	case policy.Weighted:
 		return p.weightedNext(now, excluded)
-	case Hash:
+	case policy.Hash:
 		seed := hashOf(client)
 		return p.best(now, excluded, func(s *Server) float64 { return s.affinity(seed) })
 	}

@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"testing"
 	"time"
+
+	"tidegate/internal/policy"
 )
 
 func TestLeastSessions(t *testing.T) {
@@ -30,14 +32,14 @@ func TestLeastSessionsForTheirWeight(t *testing.T) {
 }
 
 func TestRoundRobin(t *testing.T) {
-	p := New(At(a, b), Options{Balance: RoundRobin})
+	p := New(At(a, b), Options{Balance: policy.RoundRobin})
 	p.Release(pick(t, p, now, a))
 	p.Release(pick(t, p, now, b))
 	p.Release(pick(t, p, now, a))
 }
 
 func TestWeighted(t *testing.T) {
-	p := New([]Target{{Addr: a, Weight: 3}, {Addr: b}, {Addr: c}}, Options{Balance: Weighted})
+	p := New([]Target{{Addr: a, Weight: 3}, {Addr: b}, {Addr: c}}, Options{Balance: policy.Weighted})
 	for range 3 {
 		for _, want := range []netip.AddrPort{a, b, a, c, a} {
 			p.Release(pick(t, p, now, want))
@@ -53,7 +55,7 @@ func TestWeighted(t *testing.T) {
 // server move.
 func TestHash(t *testing.T) {
 	targets := []Target{{Addr: a}, {Addr: b, Weight: 2}, {Addr: c}}
-	p := New(targets, Options{Balance: Hash, RetryAfter: time.Hour})
+	p := New(targets, Options{Balance: policy.Hash, RetryAfter: time.Hour})
 	const clients = 10_000
 	addrOf := func(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}) }
 	before := make([]netip.AddrPort, clients)
@@ -94,7 +96,7 @@ func TestHash(t *testing.T) {
 // TestHashIsTheSameEverywhere fixes the results of the hash: several Tidegates in front of the same servers must
 // agree.
 func TestHashIsTheSameEverywhere(t *testing.T) {
-	p := New(At(a, b, c), Options{Balance: Hash})
+	p := New(At(a, b, c), Options{Balance: policy.Hash})
 	var got string
 	for i := range 16 {
 		got += string(rune('a' + p.Pick(now, netip.AddrFrom4([4]byte{203, 0, 113, byte(i)}), nil).Addr.Addr().As4()[3] - 1))

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"tidegate/internal/policy"
 )
 
 // ErrUnknown says that the Pool does not have the server.
@@ -20,7 +22,7 @@ var ErrUnknown = errors.New("no such server in the upstream")
 
 // Options of a Pool.
 type Options struct {
-	Balance Balance
+	Balance policy.Balance
 	// RetryAfter is the rest of a server after it failed a session. It doubles with each failure in a row, up to
 	// maxBackoff times RetryAfter.
 	RetryAfter time.Duration

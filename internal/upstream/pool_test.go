@@ -6,6 +6,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"tidegate/internal/policy"
 )
 
 var (
@@ -76,7 +78,7 @@ func TestFailedServerRestsLongerEachTime(t *testing.T) {
 // TestAllRest checks that the server whose rest ends first is used when all rest. The next attempt of a session then
 // goes elsewhere.
 func TestAllRest(t *testing.T) {
-	for balance := range Hash + 1 {
+	for balance := range policy.Hash + 1 {
 		p := New(At(a, b, c), Options{Balance: balance, RetryAfter: 5 * time.Second})
 		servers := p.Servers()
 		for i, s := range servers {
@@ -184,7 +186,7 @@ func TestDiscover(t *testing.T) {
 	pick(t, p, now, a)
 	pick(t, p, now, b)
 	pick(t, p, now, a) // as configured: without a bound
-	p.Update(At(a), Options{Balance: RoundRobin})
+	p.Update(At(a), Options{Balance: policy.RoundRobin})
 	pick(t, p, now, a)
 	pick(t, p, now, b)
 	p.Discover(nil)
@@ -213,7 +215,7 @@ func TestDrain(t *testing.T) {
 	_ = p.Drain(now.Add(time.Second), a, true) // a second drain changes nothing
 	pick(t, p, now, b)
 	pick(t, p, now, b)
-	p.Update(At(a, b), Options{Balance: RoundRobin})
+	p.Update(At(a, b), Options{Balance: policy.RoundRobin})
 	if s := status(t, p, now, a); s.State != Draining || s.Since != now {
 		t.Errorf("status after an Update: %+v", s)
 	}

@@ -7,13 +7,14 @@ import (
 	"tidegate/codec"
 	"tidegate/codec/raknet"
 	"tidegate/codec/riptide"
+	"tidegate/internal/policy"
 	"tidegate/internal/testkit/allocs"
 	"tidegate/proxy/stats"
 )
 
 // TestAggregatesAllocateNothing asserts that joining messages allocates nothing once the buffer exists.
 func TestAggregatesAllocateNothing(t *testing.T) {
-	o := &Options{Envelope: EnvelopeAggregate, PacketID: 0x86, Queue: 1 << 20}
+	o := &Options{Envelope: policy.EnvelopeAggregate, PacketID: 0x86, Queue: 1 << 20}
 	b := New(riptide.New(riptide.Options{}), raknet.New(raknet.Options{}), o)
 	c, to := NewCarrier(new(stats.Counters)), &Sender{Away: true}
 	now, payload := time.Unix(1_700_000_000, 0), make([]byte, 50)

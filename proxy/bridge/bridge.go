@@ -4,6 +4,7 @@ package bridge
 
 import (
 	"tidegate/codec"
+	"tidegate/internal/policy"
 )
 
 // Bridge holds the rules by which messages cross between a client's protocol and a server's. It is immutable.
@@ -86,7 +87,7 @@ func newDirection(near, far codec.Protocol, o *Options) Direction {
 func envelopeOf(own, other *codec.Spec, o *Options) *envelope {
 	e := &envelope{kind: o.Envelope, hasByte: own.IDs == codec.IDFirstByte, packetID: o.PacketID, rawID: o.RawMessageID}
 	switch {
-	case own.IDs == other.IDs && own.Joins == other.Joins, own.IDs == codec.IDBeside, o.Envelope == EnvelopeRaw:
+	case own.IDs == other.IDs && own.Joins == other.Joins, own.IDs == codec.IDBeside, o.Envelope == policy.EnvelopeRaw:
 		return nil
 	case other.IDs == codec.IDBeside, e.hasByte, own.Joins && e.framed():
 		return e
@@ -100,15 +101,15 @@ func stepFor(want codec.Mode, have codec.Modes, o *Options) step {
 		return step{mode: mode}
 	}
 	switch {
-	case want != codec.Reliable && have.Has(codec.Reliable) && o.Ordered == OrderedStrict:
+	case want != codec.Reliable && have.Has(codec.Reliable) && o.Ordered == policy.OrderedStrict:
 		return step{mode: codec.Reliable, hold: holdOne}
 	case want.IsReliable() && have.Has(codec.Reliable):
 		return step{mode: codec.Reliable, hold: holdWatch}
-	case want.IsReliable() && have.Has(codec.Notify) && o.Reliable == ReliableReport:
+	case want.IsReliable() && have.Has(codec.Notify) && o.Reliable == policy.ReliableReport:
 		return step{mode: codec.Notify, care: careReport}
-	case want.IsReliable() && have.Has(codec.Notify) && o.Reliable == ReliableResend:
+	case want.IsReliable() && have.Has(codec.Notify) && o.Reliable == policy.ReliableResend:
 		s := step{mode: codec.Notify, care: careResend}
-		if want != codec.Reliable && o.Ordered == OrderedStrict {
+		if want != codec.Reliable && o.Ordered == policy.OrderedStrict {
 			s.hold = holdOne
 		}
 		return s

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"tidegate/codec"
+	"tidegate/internal/policy"
 )
 
 var (
@@ -46,19 +47,19 @@ func TestCarryNeverWeakens(t *testing.T) {
 func TestStepsTowardsRiptide(t *testing.T) {
 	withoutNotify := riptideModes &^ codec.ModesOf(codec.Notify)
 	for _, c := range []struct {
-		ordered Ordered
+		ordered policy.Ordered
 		want    codec.Mode
 		step    step
 	}{
-		{OrderedStrict, codec.Unreliable, step{mode: codec.Unreliable}},
-		{OrderedStrict, codec.UnreliableSequenced, step{mode: codec.Reliable, hold: holdOne}},
-		{OrderedStrict, codec.Reliable, step{mode: codec.Reliable}},
-		{OrderedStrict, codec.ReliableOrdered, step{mode: codec.Reliable, hold: holdOne}},
-		{OrderedStrict, codec.ReliableSequenced, step{mode: codec.Reliable, hold: holdOne}},
-		{OrderedFast, codec.UnreliableSequenced, step{mode: codec.Unreliable}},
-		{OrderedFast, codec.ReliableOrdered, step{mode: codec.Reliable, hold: holdWatch}},
-		{OrderedFast, codec.ReliableSequenced, step{mode: codec.Reliable, hold: holdWatch}},
-		{OrderedUnset, codec.ReliableOrdered, step{mode: codec.Reliable, hold: holdWatch}},
+		{policy.OrderedStrict, codec.Unreliable, step{mode: codec.Unreliable}},
+		{policy.OrderedStrict, codec.UnreliableSequenced, step{mode: codec.Reliable, hold: holdOne}},
+		{policy.OrderedStrict, codec.Reliable, step{mode: codec.Reliable}},
+		{policy.OrderedStrict, codec.ReliableOrdered, step{mode: codec.Reliable, hold: holdOne}},
+		{policy.OrderedStrict, codec.ReliableSequenced, step{mode: codec.Reliable, hold: holdOne}},
+		{policy.OrderedFast, codec.UnreliableSequenced, step{mode: codec.Unreliable}},
+		{policy.OrderedFast, codec.ReliableOrdered, step{mode: codec.Reliable, hold: holdWatch}},
+		{policy.OrderedFast, codec.ReliableSequenced, step{mode: codec.Reliable, hold: holdWatch}},
+		{policy.OrderedUnset, codec.ReliableOrdered, step{mode: codec.Reliable, hold: holdWatch}},
 	} {
 		if got := stepFor(c.want, withoutNotify, &Options{Ordered: c.ordered}); got != c.step {
 			t.Errorf("ordered %d, %v: %+v, want %+v", c.ordered, c.want, got, c.step)

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"tidegate/codec"
+	"tidegate/internal/policy"
 )
 
 // errEnvelope reports a message that is not in the route's envelope, though its protocol has no message IDs.
@@ -19,7 +20,7 @@ var errEnvelope = errors.New("message not in the route's envelope")
 // * only in protocols whose messages begin with a byte that names them. A message without an ID has the packet byte
 // plus one, and no ID field. In a protocol without a packet byte, such a message travels with the raw ID.
 type envelope struct {
-	kind     Envelope
+	kind     policy.Envelope
 	hasByte  bool
 	packetID byte
 	rawID    uint16
@@ -29,10 +30,12 @@ type envelope struct {
 const uncompressed = 0
 
 // joins reports whether the messages of one turn share an envelope.
-func (e *envelope) joins() bool { return e.kind == EnvelopeAggregate && e.hasByte }
+func (e *envelope) joins() bool { return e.kind == policy.EnvelopeAggregate && e.hasByte }
 
 // framed reports whether each message has its length before it.
-func (e *envelope) framed() bool { return e.kind == EnvelopeFramed || e.kind == EnvelopeAggregate }
+func (e *envelope) framed() bool {
+	return e.kind == policy.EnvelopeFramed || e.kind == policy.EnvelopeAggregate
+}
 
 // wrap appends m to b as the far side's payload.
 func (e *envelope) wrap(b []byte, m *codec.Message) []byte { return e.add(e.begin(b, m.HasID), m) }
@@ -47,7 +50,7 @@ func (e *envelope) begin(b []byte, hasID bool) []byte {
 	} else {
 		b = append(b, e.packetID+1)
 	}
-	if e.kind == EnvelopeAggregate {
+	if e.kind == policy.EnvelopeAggregate {
 		b = append(b, uncompressed)
 	}
 	return b
@@ -86,7 +89,7 @@ func (e *envelope) open(payload []byte) (rest []byte, hasID bool, err error) {
 		return nil, false, errEnvelope
 	}
 	hasID, rest = payload[0] == e.packetID, payload[1:]
-	if e.kind == EnvelopeAggregate {
+	if e.kind == policy.EnvelopeAggregate {
 		if len(rest) == 0 || rest[0] != uncompressed {
 			return nil, false, errEnvelope
 		}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"tidegate/codec"
+	"tidegate/internal/policy"
 )
 
 func TestEnvelopeLayout(t *testing.T) {
@@ -18,20 +19,20 @@ func TestEnvelopeLayout(t *testing.T) {
 		message  codec.Message
 		want     []byte
 	}{
-		{"id", envelope{kind: EnvelopeID, hasByte: true, packetID: 0x86}, message, []byte{0x86, 2, 1, 'h', 'i'}},
-		{"id, no ID", envelope{kind: EnvelopeID, hasByte: true, packetID: 0x86}, nameless, []byte{0x87, 'h', 'i'}},
-		{"id, no packet byte", envelope{kind: EnvelopeID}, message, []byte{2, 1, 'h', 'i'}},
-		{"id, neither", envelope{kind: EnvelopeID, rawID: 7}, nameless, []byte{7, 0, 'h', 'i'}},
-		{"framed", envelope{kind: EnvelopeFramed, hasByte: true, packetID: 0x86}, message,
+		{"id", envelope{kind: policy.EnvelopeID, hasByte: true, packetID: 0x86}, message, []byte{0x86, 2, 1, 'h', 'i'}},
+		{"id, no ID", envelope{kind: policy.EnvelopeID, hasByte: true, packetID: 0x86}, nameless, []byte{0x87, 'h', 'i'}},
+		{"id, no packet byte", envelope{kind: policy.EnvelopeID}, message, []byte{2, 1, 'h', 'i'}},
+		{"id, neither", envelope{kind: policy.EnvelopeID, rawID: 7}, nameless, []byte{7, 0, 'h', 'i'}},
+		{"framed", envelope{kind: policy.EnvelopeFramed, hasByte: true, packetID: 0x86}, message,
 			[]byte{0x86, 4, 0, 2, 1, 'h', 'i'}},
-		{"framed, no ID", envelope{kind: EnvelopeFramed, hasByte: true, packetID: 0x86}, nameless,
+		{"framed, no ID", envelope{kind: policy.EnvelopeFramed, hasByte: true, packetID: 0x86}, nameless,
 			[]byte{0x87, 2, 0, 'h', 'i'}},
-		{"framed, no packet byte", envelope{kind: EnvelopeFramed}, message, []byte{4, 0, 2, 1, 'h', 'i'}},
-		{"aggregate", envelope{kind: EnvelopeAggregate, hasByte: true, packetID: 0x9c}, message,
+		{"framed, no packet byte", envelope{kind: policy.EnvelopeFramed}, message, []byte{4, 0, 2, 1, 'h', 'i'}},
+		{"aggregate", envelope{kind: policy.EnvelopeAggregate, hasByte: true, packetID: 0x9c}, message,
 			[]byte{0x9c, 0, 4, 0, 2, 1, 'h', 'i'}},
-		{"aggregate, no ID", envelope{kind: EnvelopeAggregate, hasByte: true, packetID: 0x9c}, nameless,
+		{"aggregate, no ID", envelope{kind: policy.EnvelopeAggregate, hasByte: true, packetID: 0x9c}, nameless,
 			[]byte{0x9d, 0, 2, 0, 'h', 'i'}},
-		{"aggregate, no packet byte", envelope{kind: EnvelopeAggregate}, message, []byte{4, 0, 2, 1, 'h', 'i'}},
+		{"aggregate, no packet byte", envelope{kind: policy.EnvelopeAggregate}, message, []byte{4, 0, 2, 1, 'h', 'i'}},
 	} {
 		if got := c.envelope.wrap(nil, &c.message); !bytes.Equal(got, c.want) {
 			t.Errorf("%s: wrap = %x, want %x", c.what, got, c.want)
@@ -62,7 +63,7 @@ func TestEnvelopeThereAndBack(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for range 5000 {
 		e := envelope{
-			kind:     []Envelope{EnvelopeID, EnvelopeFramed, EnvelopeAggregate}[rng.IntN(3)],
+			kind:     []policy.Envelope{policy.EnvelopeID, policy.EnvelopeFramed, policy.EnvelopeAggregate}[rng.IntN(3)],
 			hasByte:  rng.IntN(2) == 0,
 			packetID: byte(rng.Uint32()),
 			rawID:    uint16(rng.Uint32()),
@@ -103,7 +104,7 @@ func randomMessage(rng *rand.Rand, hasID bool) codec.Message {
 }
 
 func TestFramedHoldsSeveral(t *testing.T) {
-	e := envelope{kind: EnvelopeFramed, hasByte: true, packetID: 0x86}
+	e := envelope{kind: policy.EnvelopeFramed, hasByte: true, packetID: 0x86}
 	payload := []byte{0x86, 3, 0, 1, 0, 'a', 2, 0, 2, 0, 4, 0, 3, 0, 'b', 'c'}
 	all, err := unwrapAll(&e, payload)
 	if err != nil || len(all) != 3 {
@@ -131,17 +132,18 @@ func TestEnvelopeRefuses(t *testing.T) {
 		{"nothing", envelope{hasByte: true, packetID: 0x86}, nil},
 		{"another packet byte", envelope{hasByte: true, packetID: 0x86}, []byte{0x85, 1, 0}},
 		{"no room for an ID", envelope{hasByte: true, packetID: 0x86}, []byte{0x86, 1}},
-		{"no room for a length", envelope{kind: EnvelopeFramed}, []byte{1}},
-		{"no compression", envelope{kind: EnvelopeAggregate, hasByte: true, packetID: 0x86}, []byte{0x86}},
-		{"a compression", envelope{kind: EnvelopeAggregate, hasByte: true, packetID: 0x86}, []byte{0x86, 1, 2, 0, 1, 0}},
-		{"a length beyond the end", envelope{kind: EnvelopeFramed}, []byte{3, 0, 1, 0}},
-		{"a frame too short for its ID", envelope{kind: EnvelopeFramed}, []byte{1, 0, 1}},
+		{"no room for a length", envelope{kind: policy.EnvelopeFramed}, []byte{1}},
+		{"no compression", envelope{kind: policy.EnvelopeAggregate, hasByte: true, packetID: 0x86}, []byte{0x86}},
+		{"a compression", envelope{kind: policy.EnvelopeAggregate, hasByte: true, packetID: 0x86},
+			[]byte{0x86, 1, 2, 0, 1, 0}},
+		{"a length beyond the end", envelope{kind: policy.EnvelopeFramed}, []byte{3, 0, 1, 0}},
+		{"a frame too short for its ID", envelope{kind: policy.EnvelopeFramed}, []byte{1, 0, 1}},
 	} {
 		if _, err := unwrapAll(&c.envelope, c.payload); !errors.Is(err, errEnvelope) {
 			t.Errorf("%s: err = %v, want errEnvelope", c.what, err)
 		}
 	}
-	framed := envelope{kind: EnvelopeFramed}
+	framed := envelope{kind: policy.EnvelopeFramed}
 	if framed.fits(&codec.Message{Payload: make([]byte, 1<<16-2)}) {
 		t.Error("a payload that its length cannot tell fits")
 	}

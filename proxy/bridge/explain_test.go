@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"tidegate/codec"
+	"tidegate/internal/policy"
 	"tidegate/internal/protocols"
 	"tidegate/internal/registry"
 )
@@ -19,19 +20,20 @@ func TestFraming(t *testing.T) {
 	raknet, riptide, rudp, rtype := named("raknet"), named("riptide-2.2"), named("rudp"), named("rtype-32")
 	for _, c := range []struct {
 		near, far codec.Protocol
-		envelope  Envelope
+		envelope  policy.Envelope
 		want      string
 	}{
-		{riptide, riptide, EnvelopeID, "passed as they are"},
-		{riptide, raknet, EnvelopeID, "put into envelope id with packet byte 0x86"},
-		{raknet, riptide, EnvelopeID, "taken out of envelope id with packet byte 0x86"},
-		{raknet, rudp, EnvelopeFramed, "taken out of envelope framed with packet byte 0x86 and put into envelope framed"},
-		{riptide, raknet, EnvelopeRaw, "passed without their message IDs"},
-		{raknet, riptide, EnvelopeRaw, "passed as they are, with message ID 7"},
-		{rtype, riptide, EnvelopeRaw, "passed as they are, with message ID 7"},
-		{rudp, raknet, EnvelopeRaw, "passed as they are"},
+		{riptide, riptide, policy.EnvelopeID, "passed as they are"},
+		{riptide, raknet, policy.EnvelopeID, "put into envelope id with packet byte 0x86"},
+		{raknet, riptide, policy.EnvelopeID, "taken out of envelope id with packet byte 0x86"},
+		{raknet, rudp, policy.EnvelopeFramed,
+			"taken out of envelope framed with packet byte 0x86 and put into envelope framed"},
+		{riptide, raknet, policy.EnvelopeRaw, "passed without their message IDs"},
+		{raknet, riptide, policy.EnvelopeRaw, "passed as they are, with message ID 7"},
+		{rtype, riptide, policy.EnvelopeRaw, "passed as they are, with message ID 7"},
+		{rudp, raknet, policy.EnvelopeRaw, "passed as they are"},
 	} {
-		o := &Options{Ordered: OrderedFast, Envelope: c.envelope, PacketID: 0x86, RawMessageID: 7}
+		o := &Options{Ordered: policy.OrderedFast, Envelope: c.envelope, PacketID: 0x86, RawMessageID: 7}
 		if got := Framing(c.near, c.far, o); got != c.want {
 			t.Errorf("%s to %s: %q, want %q", c.near.Spec().Name, c.far.Spec().Name, got, c.want)
 		}
@@ -42,7 +44,7 @@ func TestFraming(t *testing.T) {
 // than a loss.
 func TestCrossingsOfWhatMayBeLost(t *testing.T) {
 	for _, far := range []codec.Protocol{named("riptide-2.0"), named("rtype-32")} { // neither drops stale messages
-		for _, c := range Crossings(named("riptide-2.2"), far, &Options{Ordered: OrderedFast}) {
+		for _, c := range Crossings(named("riptide-2.2"), far, &Options{Ordered: policy.OrderedFast}) {
 			if c.From == codec.Notify && c.String() != "unreliable: a stale one may arrive late" {
 				t.Errorf("to %s: notify as %s", far.Spec().Name, c)
 			}

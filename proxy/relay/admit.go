@@ -115,7 +115,7 @@ func (r *Relay) reach(now time.Time, e *Entry) bool {
 	}
 	socket.SetOwner(e)
 	s.socket, s.searches = socket, s.route.Upstream.Transport.Probes
-	s.preamble = s.route.Upstream.Headers.preamble(e.Key.Client, s.face.Addr())
+	s.preamble = newPreamble(s.route.Upstream.Headers, e.Key.Client, s.face.Addr())
 	s.refused, s.askedAt = 0, now.Sub(r.born)
 	// The server gets a share of the client's own timeout. So time is left to tell the client, or to ask the next
 	// server.

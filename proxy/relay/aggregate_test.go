@@ -7,14 +7,14 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/internal/policy"
 	"tidegate/internal/testkit/simnet"
-	"tidegate/proxy/bridge"
 )
 
 // aggregated joins a Riptide player to a RakNet server that echoes.
 func aggregated(t *testing.T) (w *world, p *player, server *peer) {
 	route := defaultRoute(raknet6())
-	route.Bridge.Envelope = bridge.EnvelopeAggregate
+	route.Bridge.Envelope = policy.EnvelopeAggregate
 	w = newWorld(t, 1, simnet.Weather{Latency: 5 * time.Millisecond}, riptide22(), route)
 	p = w.connect(codec.Hello{})
 	w.Run(time.Second)

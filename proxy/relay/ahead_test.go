@@ -10,6 +10,7 @@ import (
 	"tidegate/codec"
 	"tidegate/codec/raknet"
 	"tidegate/internal/netio"
+	"tidegate/internal/policy"
 	"tidegate/internal/testkit/simnet"
 	"tidegate/internal/upstream"
 	"tidegate/proxy/relay/admission"
@@ -300,7 +301,7 @@ func TestForgedRequestsAreBounded(t *testing.T) {
 // server speaks another protocol.
 func TestOthersAreGrantedAtOnce(t *testing.T) {
 	proofFirst := defaultRoute(raknet6())
-	proofFirst.Admit = ProofFirst
+	proofFirst.Admit = policy.ProofFirst
 	for name, route := range map[string]*Route{"proof first": proofFirst, "to riptide": defaultRoute(riptide22())} {
 		w := newWorld(t, 1, simnet.Weather{Latency: 5 * time.Millisecond}, raknet6(), route)
 		w.servers[0].down = true

@@ -8,6 +8,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/codec/raknet"
+	"tidegate/internal/policy"
 	"tidegate/internal/protocols"
 	"tidegate/internal/registry"
 	"tidegate/internal/testkit/simnet"
@@ -66,7 +67,7 @@ func (w *world) talk(p *peer, n int) {
 // likes. Only answers and an allowance come on top. Their own budgets are almost empty here.
 func TestAmplification(t *testing.T) {
 	for _, c := range amplifiers() {
-		for _, admit := range []Admit{UpstreamFirst, ProofFirst} {
+		for _, admit := range []policy.Admit{policy.UpstreamFirst, policy.ProofFirst} {
 			once, going := forgedOnce(t, c.protocol, admit), forgedOn(t, c.protocol, admit)
 			for how, v := range map[string]*victim{"one datagram": once, "a deaf client": going} {
 				factor := float64(v.told) / float64(v.asked)
@@ -99,7 +100,7 @@ func amplifiers() []amplifier {
 
 // forgedWorld makes a world almost without a budget for answers. Another address of the forged address's network has
 // spent it.
-func forgedWorld(t *testing.T, p codec.Protocol, admit Admit) *world {
+func forgedWorld(t *testing.T, p codec.Protocol, admit policy.Admit) *world {
 	route := matrixRoute(p, p)
 	route.Admit = admit
 	w := newWorldWith(t, 1, simnet.Weather{Latency: 10 * time.Millisecond}, p, route, func(s *Settings) {
@@ -118,7 +119,7 @@ func (w *world) spendAnswers(v *victim) {
 	}
 }
 
-func forgedOnce(t *testing.T, p codec.Protocol, admit Admit) *victim {
+func forgedOnce(t *testing.T, p codec.Protocol, admit policy.Admit) *victim {
 	w := forgedWorld(t, p, admit)
 	v := &victim{addr: playerAddr(0)}
 	v.watch(w)
@@ -130,7 +131,7 @@ func forgedOnce(t *testing.T, p codec.Protocol, admit Admit) *victim {
 	return v
 }
 
-func forgedOn(t *testing.T, p codec.Protocol, admit Admit) *victim {
+func forgedOn(t *testing.T, p codec.Protocol, admit policy.Admit) *victim {
 	w := forgedWorld(t, p, admit)
 	v := &victim{addr: playerAddr(0)}
 	v.watch(w)

@@ -12,6 +12,7 @@ import (
 	"tidegate/codec"
 	"tidegate/codec/nethernet"
 	"tidegate/internal/netio"
+	"tidegate/internal/policy"
 	"tidegate/internal/record"
 	"tidegate/proxy/relay/saved"
 	sessions "tidegate/session"
@@ -214,7 +215,7 @@ func (a *Arrival) takeIn(now time.Time, r *Relay, l *listener, s netio.Socket) (
 	}
 	v.HasSocket = true
 	same := socket.Addr() == a.Source
-	lost := !same && (route.Mode == ModeRelay || route.Failover.Hold == 0)
+	lost := !same && (route.Mode == policy.ModeRelay || route.Failover.Hold == 0)
 	if !same && now.Sub(a.read) < addressTime && (!lost || !a.Returns) {
 		socket.Close()
 		return nil, errLater

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/internal/policy"
 	"tidegate/internal/testkit/simnet"
 	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
@@ -67,7 +68,7 @@ func TestWhoMayBeBanned(t *testing.T) {
 		{"a RakNet player with a cookie", raknet6(), raknet6(), nil, true, true},
 		{"one that has not joined yet", raknet6(), raknet6(), nil, false, false},
 		{"a Riptide player who knows an ID of ours", riptide22(), raknet6(), nil, true, true},
-		{"and with the proof first", riptide22(), riptide22(), func(r *Route) { r.Admit = ProofFirst }, true, true},
+		{"and with the proof first", riptide22(), riptide22(), func(r *Route) { r.Admit = policy.ProofFirst }, true, true},
 		{"one who knows an ID that the server counted up to", riptide22(), riptide22(), nil, true, false},
 	} {
 		route := defaultRoute(c.upstreams)

@@ -14,6 +14,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/internal/netio"
+	"tidegate/internal/policy"
 	"tidegate/internal/upstream"
 	sessions "tidegate/session"
 )
@@ -98,7 +99,7 @@ func (c *crowdNet) step(after time.Duration) {
 func (c *crowdNet) room() []byte { return c.own[:0] }
 
 // newCrowdNet makes a Relay without sessions.
-func newCrowdNet(t testing.TB, carrier Transport, mode Mode, protocol codec.Protocol) *crowdNet {
+func newCrowdNet(t testing.TB, carrier Transport, mode policy.Mode, protocol codec.Protocol) *crowdNet {
 	poller, err := netio.New(netio.Options{Backend: netio.Epoll})
 	if err != nil {
 		t.Fatal(err)
@@ -159,19 +160,19 @@ func BenchmarkIdleSession(b *testing.B) {
 	for _, c := range []struct {
 		name     string
 		carrier  Transport
-		mode     Mode
+		mode     policy.Mode
 		protocol codec.Protocol
 	}{
-		{"relay, source_prefix", own, ModeRelay, Any},
-		{"relay, a socket each", Transport{}, ModeRelay, Any},
-		{"raknet to raknet, source_prefix", own, ModeTerminate, raknet6()},
-		{"riptide to riptide, source_prefix", own, ModeTerminate, riptide22()},
+		{"relay, source_prefix", own, policy.ModeRelay, Any},
+		{"relay, a socket each", Transport{}, policy.ModeRelay, Any},
+		{"raknet to raknet, source_prefix", own, policy.ModeTerminate, raknet6()},
+		{"riptide to riptide, source_prefix", own, policy.ModeTerminate, riptide22()},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			for range b.N {
 				n := newCrowdNet(b, c.carrier, c.mode, c.protocol)
 				heap, slabs := heapInUse(), slabBytes(b)
-				if c.mode == ModeTerminate {
+				if c.mode == policy.ModeTerminate {
 					n.terminated(crowd(idleSessions))
 				} else {
 					for _, from := range crowd(idleSessions) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/internal/policy"
 	"tidegate/proxy/bridge"
 	sessions "tidegate/session"
 )
@@ -43,7 +44,7 @@ func BenchmarkIdleTimers(b *testing.B) {
 }
 
 func newTimersNet(b *testing.B) *crowdNet {
-	return newCrowdNet(b, Transport{Sources: netip.MustParsePrefix("127.64.0.0/10")}, ModeRelay, Any)
+	return newCrowdNet(b, Transport{Sources: netip.MustParsePrefix("127.64.0.0/10")}, policy.ModeRelay, Any)
 }
 
 // benchTimers lets seconds pass in turns of a millisecond. In each turn, a thousandth of the sessions receives a

@@ -4,15 +4,15 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/internal/filter"
+	"tidegate/internal/policy"
 	"tidegate/proxy/bridge"
 	"tidegate/proxy/stats"
 )
 
 // received judges a message that a side has received, counts it, and carries it to the other side. It may change m.
-func (r *Relay) received(now time.Time, e *Entry, from filter.Direction, m *codec.Message) {
+func (r *Relay) received(now time.Time, e *Entry, from policy.Direction, m *codec.Message) {
 	d := &e.Value.bridge.ToServer
-	if from == filter.FromUpstream {
+	if from == policy.FromUpstream {
 		d = &e.Value.bridge.ToClient
 		if h := e.Value.hold; h != nil && m.Mode.IsReliable() {
 			h.departure.heard = now
@@ -27,7 +27,7 @@ func (r *Relay) received(now time.Time, e *Entry, from filter.Direction, m *code
 
 // receivedOne does the work of received for a message without an envelope. head begins it on the wire. It reports false
 // if the session ends.
-func (r *Relay) receivedOne(now time.Time, e *Entry, from filter.Direction, m *codec.Message, head []byte) bool {
+func (r *Relay) receivedOne(now time.Time, e *Entry, from policy.Direction, m *codec.Message, head []byte) bool {
 	s := &e.Value
 	r.countMessage(s, from, m)
 	if s.life.isEnding() {
@@ -37,7 +37,7 @@ func (r *Relay) receivedOne(now time.Time, e *Entry, from filter.Direction, m *c
 	if !r.mayCross(now, e, from, m, head) {
 		return true
 	}
-	if from == filter.FromUpstream {
+	if from == policy.FromUpstream {
 		r.carrier.Carry(now, &s.client.Sender, &s.bridge.ToClient, m)
 	} else {
 		r.carrier.Carry(now, &s.upstream.Sender, &s.bridge.ToServer, m)
@@ -47,9 +47,9 @@ func (r *Relay) receivedOne(now time.Time, e *Entry, from filter.Direction, m *c
 }
 
 // countMessage counts a message that a side has received.
-func (r *Relay) countMessage(s *session, from filter.Direction, m *codec.Message) {
+func (r *Relay) countMessage(s *session, from policy.Direction, m *codec.Message) {
 	r.watches.count(s.serial, from, m)
-	if from == filter.FromClient {
+	if from == policy.FromClient {
 		s.fromClient.Add(m)
 		r.counters.FromClients.Add(m)
 		s.tally.FromClients[m.Mode].Add(m)

@@ -159,7 +159,7 @@ func (s *checked) ask(now time.Time, r *Relay) {
 		s.socket = socket
 	}
 	if self := s.socket.Addr(); !s.known {
-		s.preamble = u.Headers.preamble(self, self)
+		s.preamble = newPreamble(u.Headers, self, self)
 	}
 	s.known = false
 	if p := s.checker.protocol; p != nil {

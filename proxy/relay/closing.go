@@ -4,8 +4,8 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/internal/filter"
 	"tidegate/internal/netio"
+	"tidegate/internal/policy"
 	"tidegate/proxy/stats"
 )
 
@@ -128,7 +128,7 @@ func (x *closingConn) hand(now time.Time, r *Relay, m *codec.Message) {
 		r.drops.count(now, dropped{stats.DropClosing, s.listener, x.of.Key.Client, len(m.Payload), nil})
 		return
 	}
-	r.received(now, x.of, filter.FromUpstream, m)
+	r.received(now, x.of, policy.FromUpstream, m)
 	r.dirty.mark(x.of)
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/internal/policy"
 	"tidegate/internal/testkit/simnet"
 	"tidegate/ratelimit"
 	sessions "tidegate/session"
@@ -30,7 +31,7 @@ func TestConnectFloodLeavesServersIdle(t *testing.T) {
 func connectFlood(t *testing.T, p member, asks int) {
 	const rate, span = 2000, 3 * time.Second // of Connects a second
 	route := matrixRoute(p, p)
-	route.Admit = AdmitAuto
+	route.Admit = policy.AdmitAuto
 	w := newWorldWith(t, 1, simnet.Weather{Latency: 10 * time.Millisecond}, p, route, func(s *Settings) {
 		s.Limits = sessions.Limits{Sessions: 1000, HalfOpen: 100}
 		s.Bounds = []ratelimit.Limit{limit(ratelimit.Handshakes, ratelimit.Overall, 200, 400, ratelimit.Drop)}

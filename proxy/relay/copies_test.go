@@ -10,6 +10,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/internal/netio"
+	"tidegate/internal/policy"
 	"tidegate/internal/testkit/simnet"
 )
 
@@ -17,12 +18,12 @@ import (
 // clients of ended ones are away, or back in new sessions. The successor has the same books, and the players go on.
 func TestCopiesOfOtherSessions(t *testing.T) {
 	for _, m := range udpMembers(noRType) {
-		t.Run(m.Spec().Name, func(t *testing.T) { copyOthers(t, m.Protocol, ModeTerminate) })
-		t.Run(m.Spec().Name+", relayed", func(t *testing.T) { copyOthers(t, m.Protocol, ModeRelay) })
+		t.Run(m.Spec().Name, func(t *testing.T) { copyOthers(t, m.Protocol, policy.ModeTerminate) })
+		t.Run(m.Spec().Name+", relayed", func(t *testing.T) { copyOthers(t, m.Protocol, policy.ModeRelay) })
 	}
 }
 
-func copyOthers(t *testing.T, protocol codec.Protocol, mode Mode) {
+func copyOthers(t *testing.T, protocol codec.Protocol, mode policy.Mode) {
 	route := plainRoute(protocol)
 	route.Mode = mode
 	w := newWorld(t, 1, simnet.Weather{Latency: 5 * time.Millisecond}, protocol, route)

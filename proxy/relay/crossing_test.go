@@ -14,9 +14,9 @@ import (
 	"tidegate/codec/raknet"
 	"tidegate/codec/riptide"
 	"tidegate/internal/netio"
+	"tidegate/internal/policy"
 	"tidegate/internal/testkit/allocs"
 	"tidegate/internal/testkit/simnet"
-	"tidegate/proxy/bridge"
 	"tidegate/proxy/stats"
 )
 
@@ -96,7 +96,7 @@ func TestRakNetRefusals(t *testing.T) {
 
 // orderWorld joins a Riptide player to a RakNet server. The server sends a burst of ordered messages as the player
 // connects.
-func orderWorld(t *testing.T, ordered bridge.Ordered, seed uint64) (*world, *player, int) {
+func orderWorld(t *testing.T, ordered policy.Ordered, seed uint64) (*world, *player, int) {
 	const messages = 60
 	route := defaultRoute(raknet6())
 	route.Bridge.Ordered = ordered
@@ -117,7 +117,7 @@ func orderWorld(t *testing.T, ordered bridge.Ordered, seed uint64) (*world, *pla
 
 func TestStrictOrderTowardsRiptide(t *testing.T) {
 	for seed := range uint64(10) {
-		_, p, _ := orderWorld(t, bridge.OrderedStrict, seed)
+		_, p, _ := orderWorld(t, policy.OrderedStrict, seed)
 		var ids [2][]uint16
 		for _, m := range p.received() {
 			ids[m.ID%2] = append(ids[m.ID%2], m.ID)
@@ -129,7 +129,7 @@ func TestStrictOrderTowardsRiptide(t *testing.T) {
 }
 
 func TestFastOrderTowardsRiptideIsCounted(t *testing.T) {
-	w, p, _ := orderWorld(t, bridge.OrderedFast, 1)
+	w, p, _ := orderWorld(t, policy.OrderedFast, 1)
 	var ids []uint16
 	for _, m := range p.received() {
 		if m.ID%2 == 0 {
@@ -144,7 +144,7 @@ func TestFastOrderTowardsRiptideIsCounted(t *testing.T) {
 
 func TestStrictOrderIsBounded(t *testing.T) {
 	route := defaultRoute(raknet6())
-	route.Bridge.Ordered, route.Bridge.Queue = bridge.OrderedStrict, 1000
+	route.Bridge.Ordered, route.Bridge.Queue = policy.OrderedStrict, 1000
 	w := newWorld(t, 1, simnet.Weather{Latency: 50 * time.Millisecond}, riptide22(), route)
 	p, other := w.connect(codec.Hello{}), w.connect(codec.Hello{})
 	w.Run(time.Second)
@@ -314,7 +314,7 @@ func TestSteadyPathAllocatesNothing(t *testing.T) {
 
 func TestUnfitMessagesAreCounted(t *testing.T) {
 	route := defaultRoute(raknet6())
-	route.Bridge.Envelope = bridge.EnvelopeRaw
+	route.Bridge.Envelope = policy.EnvelopeRaw
 	w := newWorld(t, 1, simnet.Weather{}, riptide22(), route)
 	p := w.connect(codec.Hello{})
 	w.send(&p.peer, codec.Message{Payload: []byte{0x05}, Mode: codec.Reliable, HasID: true}) // a RakNet handshake

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/internal/policy"
 	"tidegate/internal/protocols"
 	"tidegate/internal/testkit/simnet"
 	"tidegate/ratelimit"
@@ -27,9 +28,9 @@ func library(m member) codec.Protocol {
 // they repeat themselves. None is told that the server is full: half-open places are soon free again, and a refusal
 // is final.
 func TestCrowdsGetIn(t *testing.T) {
-	for _, mode := range []Mode{ModeTerminate, ModeRelay} {
+	for _, mode := range []policy.Mode{policy.ModeTerminate, policy.ModeRelay} {
 		for _, client := range members(oneDialect) {
-			if mode == ModeRelay && client.transport.Stream {
+			if mode == policy.ModeRelay && client.transport.Stream {
 				continue // only terminated sessions have streams
 			}
 			for _, c := range crowds {
@@ -64,7 +65,7 @@ var crowds = []crowdCase{
 	}, ofOneAddress},
 }
 
-func crowdGetsIn(t *testing.T, mode Mode, client member, c crowdCase) {
+func crowdGetsIn(t *testing.T, mode policy.Mode, client member, c crowdCase) {
 	route := matrixRoute(client.Protocol, client.Protocol)
 	route.Upstream.Transport, route.Mode = client.transport, mode
 	w := newWorldWith(t, 1, simnet.Weather{Latency: 20 * time.Millisecond}, client.Protocol, route, func(s *Settings) {

@@ -4,13 +4,13 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/internal/filter"
+	"tidegate/internal/policy"
 	"tidegate/proxy/bridge"
 )
 
 // openEnvelope does the work of received for the messages of an envelope. They are judged and counted one by one, as if
 // each had come alone. A session that ends reads no more of them.
-func openEnvelope(r *Relay, now time.Time, e *Entry, from filter.Direction, d *bridge.Direction, m *codec.Message) {
+func openEnvelope(r *Relay, now time.Time, e *Entry, from policy.Direction, d *bridge.Direction, m *codec.Message) {
 	var one codec.Message
 	parts := d.Parts(m)
 	for parts.Next(&one) {

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/internal/filter"
+	"tidegate/internal/policy"
 	"tidegate/proxy/stats"
 )
 
@@ -58,7 +58,7 @@ func (r *Relay) clientEvent(now time.Time, e *Entry, ev *codec.Event) {
 		}
 		r.establish(now, e)
 	case codec.Received:
-		r.received(now, e, filter.FromClient, &ev.Message)
+		r.received(now, e, policy.FromClient, &ev.Message)
 	case codec.Delivered, codec.Lost:
 		r.answered(now, e, &s.client, &s.bridge.ToClient, ev)
 	case codec.Disconnected:
@@ -94,7 +94,7 @@ func (r *Relay) upstreamEvent(now time.Time, e *Entry, ev *codec.Event) {
 		}
 		r.establish(now, e)
 	case codec.Received:
-		r.received(now, e, filter.FromUpstream, &ev.Message)
+		r.received(now, e, policy.FromUpstream, &ev.Message)
 	case codec.Delivered, codec.Lost:
 		r.answered(now, e, &s.upstream, &s.bridge.ToServer, ev)
 	case codec.Joined, codec.Left:

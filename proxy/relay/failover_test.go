@@ -11,9 +11,9 @@ import (
 	"tidegate/codec"
 	"tidegate/codec/rudp"
 	"tidegate/internal/netio"
+	"tidegate/internal/policy"
 	"tidegate/internal/testkit/simnet"
 	"tidegate/internal/upstream"
-	"tidegate/proxy/bridge"
 	"tidegate/proxy/stats"
 )
 
@@ -160,8 +160,8 @@ func (s *saga) afterRestart() []int {
 // TestHoldRUDP asserts that a hold also keeps messages that only Tidegate resends.
 func TestHoldRUDP(t *testing.T) {
 	route := defaultRoute(rudp.New(rudp.Options{AppID: 7}))
-	route.Failover, route.Bridge.Reliable = Failover{Hold: 20 * time.Second}, bridge.ReliableResend
-	route.Bridge.Envelope = bridge.EnvelopeRaw
+	route.Failover, route.Bridge.Reliable = Failover{Hold: 20 * time.Second}, policy.ReliableResend
+	route.Bridge.Envelope = policy.EnvelopeRaw
 	s := &saga{world: newWorld(t, 1, simnet.Weather{Latency: 20 * time.Millisecond, Loss: 0.02}, riptide22(), route)}
 	s.servers[0].react = s.records(0)
 	s.player = s.connect(codec.Hello{})

@@ -8,6 +8,7 @@ import (
 	"tidegate/codec"
 	"tidegate/codec/raknet"
 	"tidegate/codec/rudp"
+	"tidegate/internal/policy"
 	"tidegate/internal/testkit/simnet"
 )
 
@@ -42,7 +43,7 @@ func TestServersKnowTheWholeRoundTrip(t *testing.T) {
 // TestClientsHaveTheirServersPace: a RUDP client lives by the pace that an Accept tells it. It gets the pace of its
 // servers, as soon as one has told it to any session.
 func TestClientsHaveTheirServersPace(t *testing.T) {
-	for admit, paces := range map[Admit][]uint8{UpstreamFirst: {20, 20}, AdmitAuto: {100, 20, 20}} {
+	for admit, paces := range map[policy.Admit][]uint8{policy.UpstreamFirst: {20, 20}, policy.AdmitAuto: {100, 20, 20}} {
 		route := defaultRoute(rudp.New(rudp.Options{AppID: 7, Rate: 20}))
 		route.Admit = admit
 		clients := rudp.New(rudp.Options{AppID: 7, Seed: [32]byte{1}})

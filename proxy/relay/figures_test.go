@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/internal/policy"
 	"tidegate/internal/testkit/simnet"
 	"tidegate/internal/upstream"
 	"tidegate/proxy/stats"
@@ -122,7 +123,7 @@ func TestFiguresOutliveAReload(t *testing.T) {
 func TestFiguresOfServers(t *testing.T) {
 	route := defaultRoute(raknet6())
 	route.Upstream.Servers = upstream.At(serverAddr, secondAddr)
-	route.Upstream.Options.Balance = upstream.RoundRobin
+	route.Upstream.Options.Balance = policy.RoundRobin
 	w := newWorld(t, 1, simnet.Weather{Latency: 20 * time.Millisecond, Loss: 0.1}, riptide22(), route)
 	w.servers[0].react = func(now time.Time, p *peer, ev *codec.Event) {
 		if ev.Kind == codec.Asked {

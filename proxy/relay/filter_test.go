@@ -8,6 +8,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/internal/filter"
+	"tidegate/internal/policy"
 	"tidegate/internal/testkit/allocs"
 	"tidegate/internal/testkit/simnet"
 	"tidegate/proxy/relay/admission"
@@ -90,15 +91,15 @@ func TestNewRulesEndSessions(t *testing.T) {
 func TestMessageRules(t *testing.T) {
 	for _, c := range []struct {
 		verdict        ratelimit.Verdict
-		direction      filter.Direction
+		direction      policy.Direction
 		arrives, stays bool
 		banned         bool
 	}{
-		{ratelimit.Observe, filter.FromClient, true, true, false},
-		{ratelimit.Drop, filter.FromClient, false, true, false},
-		{ratelimit.Drop, filter.FromUpstream, false, true, false}, // the echo
-		{ratelimit.Disconnect, filter.FromClient, false, false, false},
-		{ratelimit.BanSource, filter.FromClient, false, false, true},
+		{ratelimit.Observe, policy.FromClient, true, true, false},
+		{ratelimit.Drop, policy.FromClient, false, true, false},
+		{ratelimit.Drop, policy.FromUpstream, false, true, false}, // the echo
+		{ratelimit.Disconnect, policy.FromClient, false, false, false},
+		{ratelimit.BanSource, policy.FromClient, false, false, true},
 	} {
 		w := newWorldWith(t, 1, simnet.Weather{Latency: time.Millisecond}, riptide22(), defaultRoute(raknet6()),
 			func(s *Settings) {

@@ -11,6 +11,7 @@ import (
 	"tidegate/codec/raknet"
 	"tidegate/codec/rtype"
 	"tidegate/codec/rudp"
+	"tidegate/internal/policy"
 	"tidegate/internal/testkit/simnet"
 )
 
@@ -28,15 +29,15 @@ var lastGame = rtype.New(rtype.Options{Dialect: rtype.GameLast, Seed: [32]byte{1
 
 // whyNoticed returns why a server's game notices a forged player, for the pairs where it does. It returns "" for all
 // other pairs.
-func whyNoticed(client, upstream codec.Protocol, admit Admit) string {
+func whyNoticed(client, upstream codec.Protocol, admit policy.Admit) string {
 	switch {
 	case isRakNet(client):
 		return "" // a forged first datagram does not reach the question for a session
-	case admit == ProofFirst && client == lastGame:
+	case admit == policy.ProofFirst && client == lastGame:
 		return ""
 	case client.Spec().ServerFirst:
 		return "its client may wait for the game's first messages, so its server must let it join before it answers"
-	case admit == ProofFirst:
+	case admit == policy.ProofFirst:
 		return ""
 	case upstream.Spec().Closed:
 		return "an R-Type server lets its client join with the first datagram"
@@ -54,8 +55,8 @@ func isRUDP(p codec.Protocol) bool   { return p.Spec().Joins }
 func TestForgedPlayersJoinNoGame(t *testing.T) {
 	for _, client := range forgers {
 		for _, upstream := range members(oneDialect) {
-			for _, admit := range []Admit{UpstreamFirst, ProofFirst} {
-				if admit == ProofFirst && client.Spec().IDs == codec.IDBeside && upstream.Spec().IDs == codec.IDBeside {
+			for _, admit := range []policy.Admit{policy.UpstreamFirst, policy.ProofFirst} {
+				if admit == policy.ProofFirst && client.Spec().IDs == codec.IDBeside && upstream.Spec().IDs == codec.IDBeside {
 					continue // the configuration refuses it: the proxy must tell the player the server's client ID
 				}
 				why := whyNoticed(client.Protocol, upstream.Protocol, admit)
@@ -75,7 +76,7 @@ func TestForgedPlayersJoinNoGame(t *testing.T) {
 // forgedJoins lets one player join a game, and then forgers that do not answer. Some forgers send one datagram. The
 // others send all datagrams of a client that hears nothing. forgedJoins returns the number of forged players that the
 // server counts as connected.
-func forgedJoins(t *testing.T, client, upstream member, admit Admit) (joined int) {
+func forgedJoins(t *testing.T, client, upstream member, admit policy.Admit) (joined int) {
 	route := matrixRoute(client.Protocol, upstream.Protocol)
 	route.Upstream.Transport, route.Admit = upstream.transport, admit
 	w := newWorldWith(t, 1, simnet.Weather{Latency: 5 * time.Millisecond}, client.Protocol, route, func(s *Settings) {

@@ -9,6 +9,7 @@ import (
 	"tidegate/codec"
 	"tidegate/codec/raknet"
 	"tidegate/codec/rtype"
+	"tidegate/internal/policy"
 	"tidegate/internal/protocols"
 	"tidegate/internal/registry"
 	"tidegate/internal/testkit/heavy"
@@ -101,8 +102,8 @@ func TestForgedLifeFactor(t *testing.T) {
 				if !heavy.Runs() && server.Spec().Name != "riptide-2.2" && server.Spec().Name != client.Spec().Name {
 					continue
 				}
-				for _, admit := range []Admit{UpstreamFirst, ProofFirst, AdmitAuto} {
-					if admit == ProofFirst && client.Spec().IDs == codec.IDBeside && server.Spec().IDs == codec.IDBeside {
+				for _, admit := range []policy.Admit{policy.UpstreamFirst, policy.ProofFirst, policy.AdmitAuto} {
+					if admit == policy.ProofFirst && client.Spec().IDs == codec.IDBeside && server.Spec().IDs == codec.IDBeside {
 						continue // the configuration refuses it
 					}
 					for _, f := range forgeries {
@@ -123,7 +124,7 @@ func TestForgedLifeFactor(t *testing.T) {
 }
 
 // forgedFactor lets a client play and leave, and then forges an address. It returns the factor.
-func forgedFactor(t *testing.T, client, server member, admit Admit, f forgery, played bool) float64 {
+func forgedFactor(t *testing.T, client, server member, admit policy.Admit, f forgery, played bool) float64 {
 	route := matrixRoute(client.Protocol, server.Protocol)
 	route.Admit = admit
 	w := newWorldWith(t, 1, simnet.Weather{Latency: 10 * time.Millisecond}, client.Protocol, route, func(s *Settings) {

@@ -6,6 +6,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/internal/kernel/flow"
+	"tidegate/internal/policy"
 	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
 )
@@ -35,9 +36,9 @@ var (
 // Forwardable returns nil if a Forwarder may carry the sessions of a listener, or the reason against it.
 func (s *Settings) Forwardable(l *Listener) error {
 	switch u := l.Route.Upstream; {
-	case l.Route.Mode != ModeRelay:
+	case l.Route.Mode != policy.ModeRelay:
 		return errTerminated
-	case len(l.ProxiesFrom) > 0 || u.Headers != HeadersOff:
+	case len(l.ProxiesFrom) > 0 || u.Headers != policy.HeadersOff:
 		return errHeaders
 	case l.Transport.Stream || u.Transport.Stream:
 		return errTransport

@@ -9,6 +9,7 @@ import (
 	"tidegate/codec"
 	"tidegate/internal/kernel/flow"
 	"tidegate/internal/netio"
+	"tidegate/internal/policy"
 	"tidegate/internal/testkit/allocs"
 	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
@@ -272,11 +273,11 @@ func TestForwardable(t *testing.T) {
 		want   error
 	}{
 		{"relay", unchanged, nil},
-		{"terminated", func(s *Settings) { s.Listeners[0].Route.Mode = ModeTerminate }, errTerminated},
+		{"terminated", func(s *Settings) { s.Listeners[0].Route.Mode = policy.ModeTerminate }, errTerminated},
 		{"headers from players' proxies", func(s *Settings) {
 			s.Listeners[0].ProxiesFrom = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
 		}, errHeaders},
-		{"headers to servers", func(s *Settings) { s.Listeners[0].Route.Upstream.Headers = HeadersEvery }, errHeaders},
+		{"headers to servers", func(s *Settings) { s.Listeners[0].Route.Upstream.Headers = policy.HeadersEvery }, errHeaders},
 		{"TCP", func(s *Settings) { s.Listeners[0].Transport.Stream = true }, errTransport},
 		{"transparent", func(s *Settings) { s.Listeners[0].Route.Upstream.Transport.Transparent = true }, errBorrowed},
 		{"pace", func(s *Settings) { s.Listeners[0].Route.Upstream.Pace.Datagrams = 1 }, errPace},

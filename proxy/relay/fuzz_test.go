@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/internal/policy"
 )
 
 // Operations of FuzzRelay. Each is a byte, followed by its arguments.
@@ -35,9 +36,9 @@ func fuzzPairs() (all []*fuzzPair) {
 	family := udpMembers(nil)
 	for i, m := range family {
 		next := family[(i+3)%len(family)]
-		all = append(all, newFuzzPair(m.Protocol, m.Protocol, AdmitAuto, ModeTerminate, 0))
-		all = append(all, newFuzzPair(m.Protocol, next.Protocol, Admit(i%3), ModeTerminate, 5*time.Second))
-		all = append(all, newFuzzPair(m.Protocol, m.Protocol, AdmitAuto, ModeRelay, 0))
+		all = append(all, newFuzzPair(m.Protocol, m.Protocol, policy.AdmitAuto, policy.ModeTerminate, 0))
+		all = append(all, newFuzzPair(m.Protocol, next.Protocol, policy.Admit(i%3), policy.ModeTerminate, 5*time.Second))
+		all = append(all, newFuzzPair(m.Protocol, m.Protocol, policy.AdmitAuto, policy.ModeRelay, 0))
 	}
 	return all
 }

@@ -10,6 +10,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/internal/netio"
+	"tidegate/internal/policy"
 	"tidegate/internal/testkit/simnet"
 	"tidegate/internal/upstream"
 	"tidegate/proxy/relay/admission"
@@ -67,7 +68,8 @@ type fuzzPair struct {
 	settings           *Settings
 }
 
-func newFuzzPair(clients, upstreams codec.Protocol, admit Admit, mode Mode, hold time.Duration) *fuzzPair {
+func newFuzzPair(clients, upstreams codec.Protocol, admit policy.Admit, mode policy.Mode,
+	hold time.Duration) *fuzzPair {
 	route := matrixRoute(clients, upstreams)
 	route.Admit, route.Mode = admit, mode
 	route.Failover = Failover{Hold: hold}

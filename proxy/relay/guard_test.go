@@ -9,6 +9,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/codec/rtype"
+	"tidegate/internal/policy"
 	"tidegate/internal/testkit/heavy"
 	"tidegate/internal/testkit/simnet"
 	"tidegate/proxy/relay/admission"
@@ -113,7 +114,7 @@ func TestProofFirstHoldsForEveryProtocolWithProof(t *testing.T) {
 			continue
 		}
 		route := matrixRoute(p, p)
-		route.Admit = ProofFirst
+		route.Admit = policy.ProofFirst
 		w := newWorld(t, 1, simnet.Weather{Latency: 10 * time.Millisecond}, p, route)
 		deaf := w.join(codec.Hello{})
 		w.SetPath(listenerAddr, deaf.addr, simnet.Weather{Loss: 1})

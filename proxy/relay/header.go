@@ -3,26 +3,13 @@ package relay
 import (
 	"net/netip"
 
-	"tidegate/internal/enum"
+	"tidegate/internal/policy"
 	"tidegate/internal/proxyproto"
 )
 
-// Headers chooses the datagrams to a server that begin with a PROXY protocol header. The header names the client.
-type Headers uint8
-
-// Choices of Headers. Servers differ: a server that strips the header of the first datagram only takes a second
-// header for the game's data.
-const (
-	HeadersOff        Headers = iota
-	HeadersFirst              // on a session's first datagram, which may be lost
-	HeadersUntilReply         // on all datagrams until the server has answered
-	HeadersEvery              // on all datagrams
-	HeadersSimple             // on all datagrams, in the Simple Proxy Protocol; the server may use it too
-)
-
-// Len returns the largest number of bytes that a header takes from a datagram to the server.
-func (h Headers) Len() int {
-	if h == HeadersOff {
+// HeaderLen returns the largest number of bytes that a header takes from a datagram to the server.
+func HeaderLen(h policy.Headers) int {
+	if h == policy.HeadersOff {
 		return 0
 	}
 	return proxyproto.MaxLen
@@ -31,16 +18,16 @@ func (h Headers) Len() int {
 // preamble is the header before the datagrams to one server. A nil preamble adds nothing.
 type preamble struct {
 	header []byte // empty: no header any more
-	when   Headers
+	when   policy.Headers
 }
 
-// preamble returns the header for datagrams of a client that came to proxy.
-func (h Headers) preamble(client, proxy netip.AddrPort) *preamble {
-	if h == HeadersOff {
+// newPreamble returns the header for datagrams of a client that came to proxy.
+func newPreamble(h policy.Headers, client, proxy netip.AddrPort) *preamble {
+	if h == policy.HeadersOff {
 		return nil
 	}
 	header := proxyproto.Header{Client: client, Proxy: proxy}
-	if h == HeadersSimple {
+	if h == policy.HeadersSimple {
 		header.Format = proxyproto.Simple
 	}
 	return &preamble{header.Append(make([]byte, 0, header.Len())), h}
@@ -56,7 +43,7 @@ func (p *preamble) begin(b []byte) []byte {
 
 // sent notes that a datagram was sent.
 func (p *preamble) sent() {
-	if p != nil && p.when == HeadersFirst {
+	if p != nil && p.when == policy.HeadersFirst {
 		p.header = nil
 	}
 }
@@ -67,16 +54,10 @@ func (p *preamble) heard(datagram []byte) []byte {
 		return datagram
 	}
 	switch p.when {
-	case HeadersUntilReply:
+	case policy.HeadersUntilReply:
 		p.header = nil
-	case HeadersSimple:
+	case policy.HeadersSimple:
 		return proxyproto.StripSimple(datagram)
 	}
 	return datagram
 }
-
-// headersNames are as in the configuration.
-var headersNames = []string{"off", "first", "until_reply", "every", "spp"}
-
-// UnmarshalText reads the name of a Headers value.
-func (h *Headers) UnmarshalText(text []byte) error { return enum.Parse(headersNames, text, h) }

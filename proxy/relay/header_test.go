@@ -9,11 +9,11 @@ import (
 	"github.com/rs/zerolog"
 
 	"tidegate/codec"
+	"tidegate/internal/policy"
 	"tidegate/internal/proxyproto"
 	"tidegate/internal/testkit/allocs"
 	"tidegate/internal/testkit/simnet"
 	"tidegate/internal/upstream"
-	"tidegate/proxy/bridge"
 	"tidegate/proxy/stats"
 )
 
@@ -27,14 +27,14 @@ type chain struct {
 // secondSockets is the index of the second proxy's first socket.
 const secondSockets = 1000
 
-func newChain(t *testing.T, weather simnet.Weather, p codec.Protocol, headers Headers, mode Mode) *chain {
+func newChain(t *testing.T, weather simnet.Weather, p codec.Protocol, headers policy.Headers, mode policy.Mode) *chain {
 	route := defaultRoute(p)
 	route.Upstream.Headers, route.Mode, route.Bridge.AllowLossy, route.Bridge.Envelope = headers, mode, true,
-		bridge.EnvelopeRaw
+		policy.EnvelopeRaw
 	c := &chain{world: newWorld(t, 1, weather, p, route)}
 	settings, back := *c.settings, *defaultRoute(p)
 	back.Upstream.Servers = upstream.At(secondAddr)
-	back.Bridge.AllowLossy, back.Bridge.Envelope = true, bridge.EnvelopeRaw
+	back.Bridge.AllowLossy, back.Bridge.Envelope = true, policy.EnvelopeRaw
 	settings.Listeners = []Listener{{
 		Name: "behind", Addr: serverAddr, Protocols: []codec.Protocol{p}, Route: &back,
 		ProxiesFrom: []netip.Prefix{netip.MustParsePrefix("10.9.0.0/16"), netip.PrefixFrom(listenerAddr.Addr(), 32)},
@@ -66,18 +66,21 @@ func (c *chain) clients() []netip.AddrPort {
 
 var headerKinds = []struct {
 	name    string
-	headers Headers
-}{{"first", HeadersFirst}, {"until reply", HeadersUntilReply}, {"every", HeadersEvery}, {"simple", HeadersSimple}}
+	headers policy.Headers
+}{
+	{"first", policy.HeadersFirst}, {"until reply", policy.HeadersUntilReply}, {"every", policy.HeadersEvery},
+	{"simple", policy.HeadersSimple},
+}
 
 // TestClientsAddressReachesTheServer plays every protocol through a proxy that sends headers. The server knows each
 // player by its own address.
 func TestClientsAddressReachesTheServer(t *testing.T) {
 	for _, kind := range headerKinds {
 		for _, member := range udpMembers(oneDialect) {
-			for _, mode := range []Mode{ModeTerminate, ModeRelay} {
+			for _, mode := range []policy.Mode{policy.ModeTerminate, policy.ModeRelay} {
 				t.Run(fmt.Sprint(kind.name, ", ", member.Spec().Name, ", mode ", mode), func(t *testing.T) {
 					weather := simnet.Weather{Latency: 10 * time.Millisecond, Loss: 0.05}
-					if kind.headers == HeadersFirst {
+					if kind.headers == policy.HeadersFirst {
 						weather.Loss = 0 // a lost first datagram would lose the header for good
 					}
 					c := newChain(t, weather, member.Protocol, kind.headers, mode)
@@ -90,7 +93,7 @@ func TestClientsAddressReachesTheServer(t *testing.T) {
 					if one.gone() || other.gone() {
 						t.Fatal("a session ended")
 					}
-					if kind.headers == HeadersSimple {
+					if kind.headers == policy.HeadersSimple {
 						return // its magic number may open datagrams of other protocols
 					}
 					if n := c.second.relay.counters.Drops[stats.DropMalformed]; n != 0 {
@@ -117,7 +120,7 @@ func greets(react func(time.Time, *peer, *codec.Event)) func(time.Time, *peer, *
 func TestWhichDatagramsHaveAHeader(t *testing.T) {
 	for _, kind := range headerKinds {
 		t.Run(kind.name, func(t *testing.T) {
-			c := newChain(t, simnet.Weather{Latency: 300 * time.Millisecond}, raknet6(), kind.headers, ModeTerminate)
+			c := newChain(t, simnet.Weather{Latency: 300 * time.Millisecond}, raknet6(), kind.headers, policy.ModeTerminate)
 			var headed, bare, afterReply int
 			replied := false
 			c.SetTap(func(from, to netip.AddrPort, datagram []byte) {
@@ -144,11 +147,11 @@ func TestWhichDatagramsHaveAHeader(t *testing.T) {
 			c.connect(codec.Hello{})
 			c.Run(2 * time.Second)
 			switch kind.headers {
-			case HeadersFirst:
+			case policy.HeadersFirst:
 				if headed != 1 || bare < 5 {
 					t.Errorf("%d with a header, %d without", headed, bare)
 				}
-			case HeadersUntilReply:
+			case policy.HeadersUntilReply:
 				if headed < 2 || afterReply != 0 || bare < 5 {
 					t.Errorf("%d with a header, %d of them after the first reply, %d without", headed, afterReply, bare)
 				}
@@ -182,7 +185,7 @@ func TestPingsHaveHeaders(t *testing.T) {
 
 // TestHeadersDoNotAllocate covers the path of an established session.
 func TestHeadersDoNotAllocate(t *testing.T) {
-	p := HeadersEvery.preamble(playerAddr(0), listenerAddr)
+	p := newPreamble(policy.HeadersEvery, playerAddr(0), listenerAddr)
 	b := make([]byte, 0, codec.MaxDatagram)
 	if n := allocs.PerRun(1000, func() {
 		b = p.begin(b[:0])
@@ -191,10 +194,10 @@ func TestHeadersDoNotAllocate(t *testing.T) {
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
-	c := newChain(t, simnet.Weather{}, raknet6(), HeadersEvery, ModeTerminate)
+	c := newChain(t, simnet.Weather{}, raknet6(), policy.HeadersEvery, policy.ModeTerminate)
 	c.connect(codec.Hello{})
 	l := c.second.relay.listeners[0]
-	datagram := HeadersEvery.preamble(playerAddr(0), listenerAddr).header
+	datagram := newPreamble(policy.HeadersEvery, playerAddr(0), listenerAddr).header
 	if n := allocs.PerRun(1000, func() {
 		if _, _, fault := l.proxies.unwrap(upstreamSocketAddr(0), datagram); fault.Drops {
 			t.Fatal("a header was not taken")

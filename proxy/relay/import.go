@@ -8,6 +8,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/internal/netio"
+	"tidegate/internal/policy"
 	"tidegate/internal/record"
 	"tidegate/internal/upstream"
 	"tidegate/proxy/relay/saved"
@@ -183,7 +184,7 @@ func (c *candidate) refer(i *Importer) error {
 	switch {
 	case v.Edge != nil && (c.listener.joins == nil || v.Body != nil):
 		return unusable("listener without NetherNet", v.Listener)
-	case (c.route.Mode == ModeRelay) != (v.Body == nil):
+	case (c.route.Mode == policy.ModeRelay) != (v.Body == nil):
 		return unusable("route of another mode", v.Route)
 	case !v.Client.IsValid():
 		return unusable("client", v.Client)

@@ -6,6 +6,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/internal/netio"
+	"tidegate/internal/policy"
 	"tidegate/internal/record"
 	"tidegate/internal/stray"
 	"tidegate/proxy/bridge"
@@ -134,19 +135,20 @@ func (i *Importer) route(v *saved.Session) *route {
 }
 
 func fits(v *saved.Route, r *Route) bool {
-	return Mode(v.Mode) == r.Mode && v.Upstream == r.Upstream.Name && v.Protocol == r.Upstream.Protocol.Spec().Name &&
-		Admit(v.Admit) == r.Admit && v.Stream == r.Upstream.Transport.Stream
+	u := r.Upstream
+	return policy.Mode(v.Mode) == r.Mode && policy.Admit(v.Admit) == r.Admit && v.Upstream == u.Name &&
+		v.Protocol == u.Protocol.Spec().Name && v.Stream == u.Transport.Stream
 }
 
 // remake returns the route, or nil if the settings do not have its protocol.
 func remake(v *saved.Route, r *Relay) *route {
 	protocol := r.settings.protocolNamed(v.Protocol)
-	if protocol == nil || Mode(v.Mode) > ModeRelay || Admit(v.Admit) > AdmitAuto {
+	if protocol == nil || policy.Mode(v.Mode) > policy.ModeRelay || policy.Admit(v.Admit) > policy.AdmitAuto {
 		return nil
 	}
 	return &route{
 		Route: &Route{
-			Name: v.Name, Mode: Mode(v.Mode), Admit: Admit(v.Admit),
+			Name: v.Name, Mode: policy.Mode(v.Mode), Admit: policy.Admit(v.Admit),
 			Upstream: &Upstream{Name: v.Upstream, Protocol: protocol, Transport: Transport{Stream: v.Stream}},
 			Failover: Failover{Hold: v.Hold, Goodbyes: v.Goodbyes, NewIDs: v.NewIDs},
 			Bridge: bridge.Options{

@@ -9,6 +9,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/internal/filter"
+	"tidegate/internal/policy"
 	"tidegate/internal/testkit/simnet"
 	"tidegate/proxy/bridge"
 	"tidegate/proxy/stats"
@@ -19,8 +20,8 @@ import (
 // it. The other side speaks Riptide.
 type envelopeForm struct {
 	near   member
-	kind   bridge.Envelope
-	sender filter.Direction
+	kind   policy.Envelope
+	sender policy.Direction
 }
 
 func (f envelopeForm) String() string {
@@ -33,8 +34,8 @@ func envelopeForms() (all []envelopeForm) {
 		if near.Spec().IDs == codec.IDBeside {
 			continue
 		}
-		for _, kind := range []bridge.Envelope{bridge.EnvelopeID, bridge.EnvelopeFramed, bridge.EnvelopeAggregate} {
-			for _, sender := range []filter.Direction{filter.FromClient, filter.FromUpstream} {
+		for _, kind := range []policy.Envelope{policy.EnvelopeID, policy.EnvelopeFramed, policy.EnvelopeAggregate} {
+			for _, sender := range []policy.Direction{policy.FromClient, policy.FromUpstream} {
 				all = append(all, envelopeForm{near, kind, sender})
 			}
 		}
@@ -49,11 +50,11 @@ func (f envelopeForm) pack(first, last uint16) codec.Message {
 	if hasByte {
 		b = append(b, 0x86)
 	}
-	if hasByte && f.kind == bridge.EnvelopeAggregate {
+	if hasByte && f.kind == policy.EnvelopeAggregate {
 		b = append(b, 0)
 	}
 	for id := first; id <= last; id++ {
-		if f.kind != bridge.EnvelopeID {
+		if f.kind != policy.EnvelopeID {
 			b = binary.LittleEndian.AppendUint16(b, 3)
 		}
 		b = append(binary.LittleEndian.AppendUint16(b, id), 'x')
@@ -63,7 +64,7 @@ func (f envelopeForm) pack(first, last uint16) codec.Message {
 
 // most returns how many messages one envelope of the form may have: one, or as many as wanted.
 func (f envelopeForm) most(wanted uint16) uint16 {
-	if f.kind == bridge.EnvelopeID {
+	if f.kind == policy.EnvelopeID {
 		return 1
 	}
 	return wanted
@@ -73,7 +74,7 @@ func (f envelopeForm) most(wanted uint16) uint16 {
 func (f envelopeForm) join(t *testing.T, change func(*Settings)) (w *world, from, to *peer) {
 	t.Helper()
 	clients, servers := codec.Protocol(f.near), codec.Protocol(steady22)
-	if f.sender == filter.FromUpstream {
+	if f.sender == policy.FromUpstream {
 		clients, servers = servers, clients
 	}
 	route := matrixRoute(clients, servers)
@@ -90,7 +91,7 @@ func (f envelopeForm) join(t *testing.T, change func(*Settings)) (w *world, from
 	w.await("joined", 5*time.Second, func() bool { return len(w.servers[0].peers) == 1 })
 	w.Run(500 * time.Millisecond)
 	from, to = &p.peer, w.servers[0].peers[0]
-	if f.sender == filter.FromUpstream {
+	if f.sender == policy.FromUpstream {
 		from, to = to, from
 	}
 	return w, from, to
@@ -102,7 +103,7 @@ func (f envelopeForm) counted(w *world) (all [3]uint64) {
 	for e := range r.table.All {
 		s := &e.Value
 		relay, tally, session := r.counters.FromClients, &s.tally.FromClients, s.fromClient
-		if f.sender == filter.FromUpstream {
+		if f.sender == policy.FromUpstream {
 			relay, tally, session = r.counters.FromUpstreams, &s.tally.FromUpstreams, s.fromServer
 		}
 		all[0], all[2] = relay.Messages, session.Messages
@@ -184,7 +185,7 @@ func TestCountersCountInnerMessages(t *testing.T) {
 func TestLimitsJudgeInnerMessages(t *testing.T) {
 	const most = 12
 	eachForm(t, func(t *testing.T, f envelopeForm) {
-		if f.sender != filter.FromClient || !f.near.Spec().Modes.AnyReliable() {
+		if f.sender != policy.FromClient || !f.near.Spec().Modes.AnyReliable() {
 			return // only a client's reliable messages have a limit
 		}
 		w, from, to := f.join(t, func(s *Settings) {
@@ -212,7 +213,7 @@ func TestLimitsJudgeInnerMessages(t *testing.T) {
 // ends, since a reliable message may not vanish silently.
 func TestNumberOfInnerMessagesIsBounded(t *testing.T) {
 	eachForm(t, func(t *testing.T, f envelopeForm) {
-		if f.kind == bridge.EnvelopeID {
+		if f.kind == policy.EnvelopeID {
 			return // it holds one message
 		}
 		w, from, to := f.join(t, func(*Settings) {})

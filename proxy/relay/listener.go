@@ -8,6 +8,7 @@ import (
 	"tidegate/codec"
 	"tidegate/internal/kernel/shield"
 	"tidegate/internal/netio"
+	"tidegate/internal/policy"
 	"tidegate/internal/upstream"
 	"tidegate/proxy/bridge"
 	"tidegate/proxy/stats"
@@ -183,7 +184,7 @@ func (l *listener) sniff(datagram []byte) *protocolEntry {
 			return &l.entries[i]
 		}
 	}
-	if l.route.Mode == ModeRelay {
+	if l.route.Mode == policy.ModeRelay {
 		return l.opaque(datagram)
 	}
 	return nil

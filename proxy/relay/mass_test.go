@@ -9,6 +9,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"tidegate/codec"
+	"tidegate/internal/policy"
 	"tidegate/internal/upstream"
 	"tidegate/ratelimit"
 	sessions "tidegate/session"
@@ -33,7 +34,7 @@ func massAddr(i int) netip.AddrPort {
 }
 
 // newMass makes a Relay with n established sessions from protocol to protocol.
-func newMass(t testing.TB, n int, protocol codec.Protocol, mode Mode, change func(*Settings)) *mass {
+func newMass(t testing.TB, n int, protocol codec.Protocol, mode policy.Mode, change func(*Settings)) *mass {
 	t.Helper()
 	route := defaultRoute(protocol)
 	route.Mode = mode
@@ -56,12 +57,12 @@ func newMass(t testing.TB, n int, protocol codec.Protocol, mode Mode, change fun
 		from := massAddr(i)
 		m.players[from] = protocol.Dial(m.now, listenerAddr, codec.Hello{Identity: uint64(i + 1)})
 		for n := range 12 {
-			if m.speak(from); n >= 3 && m.relay.counters.Established > uint64(i) || n >= 3 && mode == ModeRelay {
+			if m.speak(from); n >= 3 && m.relay.counters.Established > uint64(i) || n >= 3 && mode == policy.ModeRelay {
 				break
 			}
 		}
 	}
-	if got := m.relay.counters.Established; mode != ModeRelay && got < uint64(n-n/100) {
+	if got := m.relay.counters.Established; mode != policy.ModeRelay && got < uint64(n-n/100) {
 		t.Fatalf("%d of %d sessions are established", got, n)
 	}
 	return m

@@ -9,6 +9,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/codec/riptide"
+	"tidegate/internal/policy"
 	"tidegate/internal/testkit/simnet"
 	"tidegate/proxy/bridge"
 )
@@ -40,14 +41,14 @@ func promiseOf(near, far codec.Protocol) promise {
 // matrixRoute returns a route that any pair of protocols can use.
 func matrixRoute(client, upstream codec.Protocol) *Route {
 	r := defaultRoute(upstream)
-	r.Bridge.Reliable = bridge.ReliableResend
+	r.Bridge.Reliable = policy.ReliableResend
 	r.Bridge.AllowLossy = promiseOf(client, upstream) == atMostOnce || promiseOf(upstream, client) == atMostOnce
 	if client.Spec().Joins || upstream.Spec().Joins {
-		r.Bridge.Envelope = bridge.EnvelopeFramed
+		r.Bridge.Envelope = policy.EnvelopeFramed
 	}
 	if client.Spec().Closed && upstream.Spec().IDs == codec.IDBeside || upstream.Spec().Closed &&
 		client.Spec().IDs == codec.IDBeside {
-		r.Bridge.Envelope = bridge.EnvelopeRaw // R-Type carries only its own instructions
+		r.Bridge.Envelope = policy.EnvelopeRaw // R-Type carries only its own instructions
 	}
 	return r
 }

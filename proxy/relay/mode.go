@@ -7,18 +7,6 @@ import (
 
 	"tidegate/codec"
 	"tidegate/codec/nethernet"
-	"tidegate/internal/enum"
-)
-
-// Mode is how a route handles datagrams.
-type Mode uint8
-
-// Values of Mode.
-const (
-	// ModeTerminate ends each side's protocol and carries messages.
-	ModeTerminate Mode = iota
-	// ModeRelay passes datagrams unchanged. The listener's protocols look only at the first datagram of a client.
-	ModeRelay
 )
 
 // Any stands for an unknown protocol on a route in ModeRelay. It accepts every datagram as a first datagram. It
@@ -46,12 +34,6 @@ func (anything) Refuse(_, reply []byte, _ codec.Reason) []byte { return reply }
 func (anything) Dial(time.Time, netip.AddrPort, codec.Hello) codec.Conn { panic(errAny) }
 
 func (anything) Restore(time.Time, codec.Addresser, []byte) (codec.Conn, error) { return nil, errAny }
-
-// modeNames are as in the configuration.
-var modeNames = []string{"terminate", "relay"}
-
-// UnmarshalText reads a mode's name.
-func (m *Mode) UnmarshalText(text []byte) error { return enum.Parse(modeNames, text, m) }
 
 // NetherNet stands for NetherNet's clients on a route in ModeRelay. A client joins over HTTP first. Its first datagram
 // names the join, and proves with the server's password that the client has got the answer. It cannot be terminated.

@@ -10,9 +10,9 @@ import (
 
 	"tidegate/codec"
 	"tidegate/codec/rudp"
+	"tidegate/internal/policy"
 	"tidegate/internal/testkit/simnet"
 	"tidegate/internal/upstream"
-	"tidegate/proxy/bridge"
 	"tidegate/proxy/stats"
 )
 
@@ -252,7 +252,7 @@ func TestMoveFromATalkingServer(t *testing.T) {
 func TestMoveRUDP(t *testing.T) {
 	route := defaultRoute(rudp.New(rudp.Options{AppID: 7}))
 	route.Upstream.Servers = upstream.At(serverAddr, secondAddr)
-	route.Bridge.Reliable, route.Bridge.Envelope = bridge.ReliableResend, bridge.EnvelopeRaw
+	route.Bridge.Reliable, route.Bridge.Envelope = policy.ReliableResend, policy.EnvelopeRaw
 	s := &saga{world: newWorld(t, 1, simnet.Weather{Latency: 30 * time.Millisecond, Loss: 0.02}, riptide22(), route)}
 	for i := range s.servers {
 		s.servers[i].react = s.records(i)

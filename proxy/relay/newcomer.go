@@ -7,6 +7,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/internal/netio"
+	"tidegate/internal/policy"
 	"tidegate/proxy/bridge"
 	"tidegate/proxy/relay/admission"
 	"tidegate/proxy/stats"
@@ -21,7 +22,7 @@ func (r *Relay) newcomer(now time.Time, l *listener, s netio.Socket, from netip.
 	case entry != nil && entry.protocol == NetherNet:
 		r.openEdge(now, l, entry, s, from, datagram)
 		return
-	case entry != nil && l.route.Mode == ModeRelay:
+	case entry != nil && l.route.Mode == policy.ModeRelay:
 		if !r.sockets.answerList(now, l, entry, s, from, datagram) {
 			r.openRelayed(now, l, entry, s, from, datagram)
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/internal/policy"
 	"tidegate/internal/protocols"
 	"tidegate/internal/registry"
 	"tidegate/internal/testkit/simnet"
@@ -35,8 +36,8 @@ func TestOnePort(t *testing.T) {
 func onePort(t *testing.T, all []codec.Protocol) {
 	far := raknet6()
 	route := defaultRoute(far)
-	route.Bridge.Reliable, route.Bridge.AllowLossy, route.Bridge.Envelope = bridge.ReliableResend, true,
-		bridge.EnvelopeFramed
+	route.Bridge.Reliable, route.Bridge.AllowLossy, route.Bridge.Envelope = policy.ReliableResend, true,
+		policy.EnvelopeFramed
 	w := newWorldWith(t, 1, simnet.Weather{Latency: 5 * time.Millisecond}, far, route, func(s *Settings) {
 		s.Listeners[0].Protocols = all
 	})

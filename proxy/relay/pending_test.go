@@ -10,6 +10,7 @@ import (
 
 	"tidegate/codec/raknet"
 	"tidegate/internal/netio"
+	"tidegate/internal/policy"
 	"tidegate/ratelimit"
 )
 
@@ -17,7 +18,7 @@ import (
 // operator's list has all of them.
 func TestImportIsSpread(t *testing.T) {
 	const sessions = 300
-	m := newMass(t, sessions, raknet.New(raknet.Options{}), ModeTerminate, func(*Settings) {})
+	m := newMass(t, sessions, raknet.New(raknet.Options{}), policy.ModeTerminate, func(*Settings) {})
 	old := m.relay
 	shared, all := exportAll(old, m.now)
 	want := list(old, m.now, ListSessions{Limit: sessions})
@@ -50,7 +51,7 @@ func TestImportIsSpread(t *testing.T) {
 
 // TestDamagedRecordCostsOneSession asserts that a damaged record ends its session only, also if the damage shows late.
 func TestDamagedRecordCostsOneSession(t *testing.T) {
-	m := newMass(t, 3, raknet.New(raknet.Options{}), ModeTerminate, func(*Settings) {})
+	m := newMass(t, 3, raknet.New(raknet.Options{}), policy.ModeTerminate, func(*Settings) {})
 	shared, all := exportAll(m.relay, m.now)
 	r := m.successor(t)
 	i := BeginImport(r, m.now)
@@ -82,7 +83,7 @@ func TestDamagedRecordCostsOneSession(t *testing.T) {
 // TestSessionsOfRemovedListeners asserts that sessions go on if the successor's settings have neither their listener
 // nor their route. The listener is retired, as after a reload.
 func TestSessionsOfRemovedListeners(t *testing.T) {
-	m := newMass(t, 3, raknet.New(raknet.Options{}), ModeTerminate, func(*Settings) {})
+	m := newMass(t, 3, raknet.New(raknet.Options{}), policy.ModeTerminate, func(*Settings) {})
 	shared, all := exportAll(m.relay, m.now)
 	other := *m.settings
 	route := *other.Listeners[0].Route

@@ -7,6 +7,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/internal/netio"
+	"tidegate/internal/policy"
 	"tidegate/internal/upstream"
 	"tidegate/proxy/stats"
 )
@@ -61,7 +62,7 @@ func newPingers(now time.Time, routes []*route, listeners []*listener, ids ident
 				continue
 			}
 			showing = append(showing, l)
-			if protocol == nil && route.Mode == ModeRelay {
+			if protocol == nil && route.Mode == policy.ModeRelay {
 				protocol = l.pinger() // the servers speak it too
 			}
 		}
@@ -141,7 +142,7 @@ func (p *pinger) ask(now time.Time, r *Relay, s *pinged) {
 		s.socket = socket
 	}
 	if self := s.socket.Addr(); !s.answers {
-		s.preamble = p.route.Upstream.Headers.preamble(self, self)
+		s.preamble = newPreamble(p.route.Upstream.Headers, self, self)
 	}
 	s.answers = false
 	question := p.protocol.AppendPing(s.preamble.begin(r.sockets.Buffer()), p.token)
@@ -174,7 +175,7 @@ func (p *pinger) publish() {
 	var pong []byte // of the first server
 	for _, s := range p.servers {
 		// In ModeRelay even an empty text of a server counts. Otherwise the configured text is better than an empty one.
-		if s.heard.IsZero() || len(s.text) == 0 && p.route.Mode != ModeRelay {
+		if s.heard.IsZero() || len(s.text) == 0 && p.route.Mode != policy.ModeRelay {
 			continue
 		}
 		if p.texts = append(p.texts, s.text); pong == nil {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/internal/policy"
 	"tidegate/internal/registry"
 	"tidegate/internal/stray"
 	"tidegate/internal/testkit/simnet"
@@ -88,7 +89,7 @@ func TestSilentPlayerIsFoundByOthers(t *testing.T) {
 // hears its server by the node where the others' datagrams arrive, and no longer in two ways when it has spoken.
 func TestSilentRelayedPlayerIsFound(t *testing.T) {
 	route := defaultRoute(riptide22())
-	route.Mode = ModeRelay
+	route.Mode = policy.ModeRelay
 	w := newWorld(t, 1, simnet.Weather{Latency: time.Millisecond}, riptide22(), route)
 	c, other := w.connect(codec.Hello{}), w.connect(codec.Hello{})
 	w.Run(5 * time.Second)
@@ -156,7 +157,7 @@ func TestSilentPlayersAreExcused(t *testing.T) {
 // TestMovedSessionAnswersByItsFirstNode moves a session to a node that does not reach the player yet. Answers leave by
 // the node at which the player's datagrams arrive, also before the next one of these.
 func TestMovedSessionAnswersByItsFirstNode(t *testing.T) {
-	for _, mode := range []Mode{ModeTerminate, ModeRelay} {
+	for _, mode := range []policy.Mode{policy.ModeTerminate, policy.ModeRelay} {
 		route := defaultRoute(riptide22())
 		route.Mode = mode
 		w := newWorld(t, 1, simnet.Weather{Latency: time.Millisecond}, riptide22(), route)

@@ -11,6 +11,7 @@ import (
 
 	"tidegate/codec/raknet"
 	"tidegate/internal/netio"
+	"tidegate/internal/policy"
 	"tidegate/internal/record"
 	"tidegate/proxy/relay/saved"
 	sessions "tidegate/session"
@@ -138,7 +139,7 @@ func (b copiedPass) isLast(t testing.TB, of []copiedPass, id sessions.ID) bool {
 // connection of an unchanged session again, and all sessions go on.
 func TestPrecopy(t *testing.T) {
 	const sessions = 40
-	m := newMass(t, sessions, raknet.New(raknet.Options{}), ModeTerminate, func(*Settings) {})
+	m := newMass(t, sessions, raknet.New(raknet.Options{}), policy.ModeTerminate, func(*Settings) {})
 	old := m.relay
 	old.precopy.start(nil)
 	var batches []copiedPass
@@ -219,7 +220,7 @@ func TestPrecopyOfRelayedSessions(t *testing.T) {
 
 func copyRelayed(t *testing.T, input func(*mass, *Entry)) {
 	const sessions = 6
-	m := newMass(t, sessions, raknet.New(raknet.Options{}), ModeRelay, func(*Settings) {})
+	m := newMass(t, sessions, raknet.New(raknet.Options{}), policy.ModeRelay, func(*Settings) {})
 	old := m.relay
 	old.precopy.start(nil)
 	w := &world{t: t, copies: []copiedPass{copyPass(old, m.now)}}
@@ -247,7 +248,7 @@ func copyRelayed(t *testing.T, input func(*mass, *Entry)) {
 
 // TestMissingCopy asserts that a record that refers to a missing copy costs its session only.
 func TestMissingCopy(t *testing.T) {
-	m := newMass(t, 3, raknet.New(raknet.Options{}), ModeTerminate, func(*Settings) {})
+	m := newMass(t, 3, raknet.New(raknet.Options{}), policy.ModeTerminate, func(*Settings) {})
 	old := m.relay
 	old.precopy.start(nil)
 	batch := copyPass(old, m.now)
@@ -277,7 +278,7 @@ func TestMissingCopy(t *testing.T) {
 // TestCopyWithAnotherSocket asserts that a session has the socket that its names mean at the standstill. Its copy was
 // made ready with another one: numbers of descriptors are used again.
 func TestCopyWithAnotherSocket(t *testing.T) {
-	for _, mode := range []Mode{ModeTerminate, ModeRelay} {
+	for _, mode := range []policy.Mode{policy.ModeTerminate, policy.ModeRelay} {
 		m := newMass(t, 3, raknet.New(raknet.Options{}), mode, func(*Settings) {})
 		old := m.relay
 		old.precopy.start(nil)
@@ -328,7 +329,7 @@ func TestCopyWithAnotherSocket(t *testing.T) {
 // TestCopiesAreForOneSuccessor asserts that other records of a session have its body: its copy may never arrive, or
 // belong to a successor that has failed.
 func TestCopiesAreForOneSuccessor(t *testing.T) {
-	m := newMass(t, 3, raknet.New(raknet.Options{}), ModeTerminate, func(*Settings) {})
+	m := newMass(t, 3, raknet.New(raknet.Options{}), policy.ModeTerminate, func(*Settings) {})
 	r := m.relay
 	r.precopy.start(nil)
 	copyPass(r, m.now)
@@ -354,7 +355,7 @@ func TestCopiesAreForOneSuccessor(t *testing.T) {
 
 // TestReloadEndsAPrecopy asserts that a reload makes all copies void: the records of rules change with it.
 func TestReloadEndsAPrecopy(t *testing.T) {
-	m := newMass(t, 3, raknet.New(raknet.Options{}), ModeTerminate, func(*Settings) {})
+	m := newMass(t, 3, raknet.New(raknet.Options{}), policy.ModeTerminate, func(*Settings) {})
 	r := m.relay
 	r.precopy.start(nil)
 	copyPass(r, m.now)

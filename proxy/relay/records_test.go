@@ -12,6 +12,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/internal/netio"
+	"tidegate/internal/policy"
 	"tidegate/internal/record"
 	"tidegate/internal/testkit/oldrecords"
 	"tidegate/internal/testkit/simnet"
@@ -69,7 +70,7 @@ func TestRecords(t *testing.T) {
 func (g *goldenPair) world(t *testing.T) *world {
 	route := matrixRoute(g.client.Protocol, g.upstream.Protocol)
 	if g.relayed {
-		route.Mode = ModeRelay
+		route.Mode = policy.ModeRelay
 	}
 	w := newWorld(t, 1, simnet.Weather{Latency: 5 * time.Millisecond}, g.client.Protocol, route)
 	w.servers[0].react = func(now time.Time, p *peer, ev *codec.Event) {

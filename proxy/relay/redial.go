@@ -58,7 +58,7 @@ func (r *Relay) askFromElsewhere(now time.Time, e *Entry) bool {
 	}
 	was.sockets = append(was.sockets, s.socket)
 	s.socket.SetOwner(nil)
-	s.preamble = s.route.Upstream.Headers.preamble(e.Key.Client, s.face.Addr())
+	s.preamble = newPreamble(s.route.Upstream.Headers, e.Key.Client, s.face.Addr())
 	s.take(e, socket)
 	r.counters.Redialed++
 	return true

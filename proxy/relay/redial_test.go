@@ -8,6 +8,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/codec/raknet"
+	"tidegate/internal/policy"
 	"tidegate/internal/testkit/simnet"
 )
 
@@ -40,7 +41,7 @@ func upstreamSockets(n int) (all []netip.AddrPort) {
 // then closes the unused ones.
 func TestRedial(t *testing.T) {
 	for lost := range mostRedials + 1 {
-		for _, admit := range []Admit{UpstreamFirst, ProofFirst} {
+		for _, admit := range []policy.Admit{policy.UpstreamFirst, policy.ProofFirst} {
 			route := defaultRoute(raknet6())
 			route.Admit = admit
 			w := newWorld(t, 1, simnet.Weather{Latency: 10 * time.Millisecond}, raknet6(), route)

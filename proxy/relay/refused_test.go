@@ -7,6 +7,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/internal/netio"
+	"tidegate/internal/policy"
 	"tidegate/internal/testkit/simnet"
 	"tidegate/internal/upstream"
 	"tidegate/proxy/stats"
@@ -117,10 +118,10 @@ func TestJoinsOutliveAnInterruption(t *testing.T) {
 // TestLostServersAreInTrouble asserts that the loss of a session, a join without an answer, and a relayed client
 // without one put a discovered server in trouble, until it is heard again.
 func TestLostServersAreInTrouble(t *testing.T) {
-	for _, mode := range []Mode{ModeTerminate, ModeRelay} {
+	for _, mode := range []policy.Mode{policy.ModeTerminate, policy.ModeRelay} {
 		w := riptideWorld(t, func(r *Route) {
 			r.Mode = mode
-			if mode == ModeRelay {
+			if mode == policy.ModeRelay {
 				r.Upstream.Protocol = riptide22()
 			}
 			r.Upstream.Servers = nil
@@ -130,7 +131,7 @@ func TestLostServersAreInTrouble(t *testing.T) {
 		p := w.connect(codec.Hello{})
 		w.servers[0].down = true
 		w.await("told", time.Minute, p.gone)
-		if mode == ModeTerminate && !pool.Troubled() {
+		if mode == policy.ModeTerminate && !pool.Troubled() {
 			t.Error("a lost session is no trouble")
 		}
 		q := w.join(codec.Hello{})
@@ -139,7 +140,8 @@ func TestLostServersAreInTrouble(t *testing.T) {
 		if !pool.Troubled() {
 			t.Errorf("%v: a failed join is no trouble", mode)
 		}
-		if s := pool.Status(w.Now())[0]; s.TurnedAway != 1 || mode == ModeTerminate && s.State == upstream.Up {
+		terminates := mode == policy.ModeTerminate
+		if s := pool.Status(w.Now())[0]; s.TurnedAway != 1 || terminates && s.State == upstream.Up {
 			t.Errorf("%v: after a failed join: %+v", mode, s)
 		}
 		w.servers[0].down = false

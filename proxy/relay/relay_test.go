@@ -10,6 +10,7 @@ import (
 	"tidegate/codec"
 	"tidegate/codec/raknet"
 	"tidegate/codec/riptide"
+	"tidegate/internal/policy"
 	"tidegate/internal/registry"
 	"tidegate/internal/testkit/simnet"
 	"tidegate/internal/upstream"
@@ -354,7 +355,7 @@ func TestUpstreamThatNeverAnswersIsGivenUp(t *testing.T) {
 }
 
 func TestProofFirst(t *testing.T) {
-	w := riptideWorld(t, func(r *Route) { r.Admit = ProofFirst })
+	w := riptideWorld(t, func(r *Route) { r.Admit = policy.ProofFirst })
 	forger := w.join(codec.Hello{})
 	w.SetPath(listenerAddr, forger.addr, simnet.Weather{Loss: 1}) // the answers go to another host
 	w.Run(3 * time.Second)

@@ -61,7 +61,7 @@ func (r *Relay) dialRelayed(now time.Time, e *Entry, failed *upstream.Server) bo
 	}
 	socket.SetOwner(e)
 	s.socket, s.refused, s.gate = socket, 0, 0
-	s.preamble = s.route.Upstream.Headers.preamble(e.Key.Client, s.face.Addr())
+	s.preamble = newPreamble(s.route.Upstream.Headers, e.Key.Client, s.face.Addr())
 	return true
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/codec/raknet"
+	"tidegate/internal/policy"
 	"tidegate/internal/testkit/allocs"
 	"tidegate/internal/testkit/simnet"
 	"tidegate/internal/upstream"
@@ -16,7 +17,7 @@ import (
 // relayedList is newListed with a relay to servers of any protocol. They keep their own GUID and dialect.
 func relayedList(t testing.TB, change func(r *Route)) *listed {
 	return newListed(t, func(r *Route) {
-		r.Mode, r.Upstream.Protocol = ModeRelay, Any
+		r.Mode, r.Upstream.Protocol = policy.ModeRelay, Any
 		if change != nil {
 			change(r)
 		}
@@ -107,7 +108,7 @@ func TestForgedPingsThroughARelay(t *testing.T) {
 	const budget, sources = 50, 100_000
 	pong := new(Pong)
 	route := defaultRoute(Any)
-	route.Mode, route.Pings = ModeRelay, Pings{Refresh: 2 * time.Second, Keep: time.Minute}
+	route.Mode, route.Pings = policy.ModeRelay, Pings{Refresh: 2 * time.Second, Keep: time.Minute}
 	w := newWorldWith(t, 1, simnet.Weather{}, raknet.New(raknet.Options{PongText: pong.Text}), route, func(s *Settings) {
 		s.Listeners[0].Pong = pong
 		s.Answers.Overall, s.Answers.Network = budget, budget

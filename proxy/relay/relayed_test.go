@@ -11,6 +11,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/internal/netio"
+	"tidegate/internal/policy"
 	"tidegate/internal/testkit/simnet"
 	"tidegate/internal/upstream"
 	"tidegate/proxy/relay/admission"
@@ -22,7 +23,7 @@ import (
 // plainRoute returns a route in ModeRelay to two servers.
 func plainRoute(servers codec.Protocol) *Route {
 	route := defaultRoute(servers)
-	route.Mode = ModeRelay
+	route.Mode = policy.ModeRelay
 	route.Upstream.Servers = upstream.At(serverAddr, secondAddr)
 	return route
 }
@@ -374,7 +375,7 @@ func TestReloadOfTheMode(t *testing.T) {
 	relayed := w.connect(codec.Hello{})
 	w.reload(func(s *Settings) {
 		ended := *route
-		ended.Mode = ModeTerminate
+		ended.Mode = policy.ModeTerminate
 		s.Listeners[0].Route = &ended
 	})
 	terminated := w.connect(codec.Hello{})

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"tidegate/internal/netio"
+	"tidegate/internal/policy"
 )
 
 // BenchmarkReload replaces the settings of a Relay with 3,000 listeners, and BenchmarkFigures copies its totals. Both
@@ -39,7 +40,7 @@ func BenchmarkSaveOfManyPorts(b *testing.B) {
 
 // manyPorts has 3,000 listeners.
 func manyPorts(b *testing.B) (*mass, *Settings) {
-	m := newMass(b, 1, riptide22(), ModeTerminate, func(*Settings) {})
+	m := newMass(b, 1, riptide22(), policy.ModeTerminate, func(*Settings) {})
 	many := *m.settings
 	many.Answers.Overall, many.Answers.Network = 1000, 10
 	sockets := make([]netio.Socket, 1, 3001)

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"tidegate/internal/netio"
+	"tidegate/internal/policy"
 	"tidegate/internal/proxyproto"
 	"tidegate/internal/record"
 	"tidegate/proxy/relay/saved"
@@ -39,7 +40,7 @@ func restorePreamble(v *saved.Preamble) *preamble {
 	if v == nil {
 		return nil
 	}
-	return &preamble{v.Header, Headers(v.When)}
+	return &preamble{v.Header, policy.Headers(v.When)}
 }
 
 // momentOfBucket returns the time until which a bucket is used up; zero means that it is full. start is the start of

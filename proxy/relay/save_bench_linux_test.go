@@ -7,6 +7,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"tidegate/codec"
+	"tidegate/internal/policy"
 )
 
 // BenchmarkExport measures the export of an established session.
@@ -96,11 +97,11 @@ const savedSessions = 500
 // eachCrowd runs a benchmark with idle sessions of each protocol, and with relayed ones. live is the memory of one.
 func eachCrowd(b *testing.B, f func(b *testing.B, c *crowdNet, live float64)) {
 	own := Transport{Sources: netip.MustParsePrefix("127.64.0.0/10")}
-	run := func(name string, protocol codec.Protocol, mode Mode) {
+	run := func(name string, protocol codec.Protocol, mode policy.Mode) {
 		b.Run(name, func(b *testing.B) {
 			c := newCrowdNet(b, own, mode, protocol)
 			heap := heapInUse()
-			if mode == ModeTerminate {
+			if mode == policy.ModeTerminate {
 				c.terminated(crowd(savedSessions))
 			} else {
 				for _, from := range crowd(savedSessions) {
@@ -111,7 +112,7 @@ func eachCrowd(b *testing.B, f func(b *testing.B, c *crowdNet, live float64)) {
 		})
 	}
 	for _, p := range udpMembers(noRType) {
-		run(p.Spec().Name, p.Protocol, ModeTerminate)
+		run(p.Spec().Name, p.Protocol, policy.ModeTerminate)
 	}
-	run("relayed", Any, ModeRelay)
+	run("relayed", Any, policy.ModeRelay)
 }

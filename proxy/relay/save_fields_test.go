@@ -15,6 +15,7 @@ import (
 	"tidegate/codec"
 	"tidegate/codec/codectest"
 	"tidegate/codec/raknet"
+	"tidegate/internal/policy"
 	"tidegate/internal/testkit/simnet"
 	"tidegate/ratelimit"
 )
@@ -74,7 +75,7 @@ func TestSavedFields(t *testing.T) {
 			r := w.proxy.relay
 			for e := range r.table.All {
 				complete(r, w.Now(), e)
-				e.Value.via, e.Value.preamble = &trustedProxy{addr: secondAddr}, &preamble{[]byte("header"), HeadersEvery}
+				e.Value.via, e.Value.preamble = &trustedProxy{addr: secondAddr}, &preamble{[]byte("header"), policy.HeadersEvery}
 				w.lookAtFields(e, lost, restored)
 			}
 		})
@@ -121,7 +122,7 @@ func halfOpenWorld(t *testing.T) *world {
 	w.join(codec.Hello{Identity: 70})
 	w.Run(500 * time.Millisecond)
 	for e := range w.proxy.relay.table.All {
-		e.Value.earlier = &earlier{preamble: &preamble{when: HeadersEvery}}
+		e.Value.earlier = &earlier{preamble: &preamble{when: policy.HeadersEvery}}
 	}
 	return w
 }

@@ -12,9 +12,9 @@ import (
 	"tidegate/codec"
 	"tidegate/codec/rudp"
 	"tidegate/internal/netio"
+	"tidegate/internal/policy"
 	"tidegate/internal/testkit/simnet"
 	"tidegate/internal/upstream"
-	"tidegate/proxy/bridge"
 	sessions "tidegate/session"
 )
 
@@ -255,7 +255,7 @@ func TestHoldFindsAServerThatIsBack(t *testing.T) {
 		}},
 		{"rudp", rudp.New(rudp.Options{AppID: 7}), func(r *Route) {
 			r.Bridge.Reliable,
-				r.Bridge.Envelope = bridge.ReliableResend, bridge.EnvelopeRaw
+				r.Bridge.Envelope = policy.ReliableResend, policy.EnvelopeRaw
 		}},
 	} {
 		for _, refuses := range []bool{true, false} {

@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/internal/enum"
 	"tidegate/internal/filter"
 	"tidegate/internal/joining"
+	"tidegate/internal/policy"
 	"tidegate/internal/upstream"
 	"tidegate/proxy/bridge"
 	"tidegate/proxy/relay/admission"
@@ -54,8 +54,8 @@ type Listener struct {
 type Route struct {
 	Name     string
 	Upstream *Upstream
-	Mode     Mode // in ModeRelay the following fields do not matter
-	Admit    Admit
+	Mode     policy.Mode // in ModeRelay the following fields do not matter
+	Admit    policy.Admit
 	Failover Failover
 	Bridge   bridge.Options // how messages cross
 	Pings    Pings          // for the listeners' Pongs, if the upstream's protocol is a codec.Pinger
@@ -66,7 +66,7 @@ type Upstream struct {
 	Name      string
 	Protocol  codec.Protocol
 	Transport Transport
-	Headers   Headers // not for a stream
+	Headers   policy.Headers // not for a stream
 	Checks    Checks
 	Servers   []upstream.Target // in addition to servers from Server.Discovered
 	Options   upstream.Options
@@ -76,24 +76,9 @@ type Upstream struct {
 	Pace    Pace // of each source address to each server
 }
 
-// Admit is the time when the upstream is asked about a new client.
-type Admit uint8
-
-// Values of Admit.
-const (
-	// UpstreamFirst dials the upstream before the client is admitted. So the client gets the upstream's refusal, or its
-	// own client ID, in its own protocol.
-	UpstreamFirst Admit = iota
-	// ProofFirst admits the client, and dials the upstream once the client has proved its address.
-	ProofFirst
-	// AdmitAuto is ProofFirst for clients whose handshake proves their address before it ends (ENet, RUDP). So a flood
-	// of forged clients never reaches a server. For all others it is UpstreamFirst.
-	AdmitAuto
-)
-
 // provesFirst reports whether clients of a protocol prove their address before the server is asked.
 func (r *Route) provesFirst(client codec.Protocol) bool {
-	return r.Admit == ProofFirst || r.Admit == AdmitAuto && client.Spec().Proof == codec.ProvedConnect
+	return r.Admit == policy.ProofFirst || r.Admit == policy.AdmitAuto && client.Spec().Proof == codec.ProvedConnect
 }
 
 // keepsClientIDs reports whether a client of a protocol has the ID from its server.
@@ -153,9 +138,3 @@ type Pings struct {
 	Keep    time.Duration // how long the text of a silent server counts
 	Name    string        // listed in place of the servers' names; empty: theirs
 }
-
-// admitNames are as in the configuration.
-var admitNames = []string{"upstream_first", "proof_first", "auto"}
-
-// UnmarshalText reads the name of an Admit value.
-func (a *Admit) UnmarshalText(text []byte) error { return enum.Parse(admitNames, text, a) }

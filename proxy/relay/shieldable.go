@@ -2,8 +2,10 @@ package relay
 
 import (
 	"errors"
+
 	"tidegate/codec"
 	"tidegate/internal/kernel/shield"
+	"tidegate/internal/policy"
 )
 
 // Shieldable returns nil if a listener's socket can have a filter in the kernel, or the reason against it.
@@ -30,7 +32,7 @@ func (l *Listener) FirstBytes() shield.FirstBytes {
 		possible, openings = possible.Or(spec.FirstBytes), openings.Or(spec.Openings)
 		later = later.Or(spec.FirstBytes.AndNot(spec.Openings))
 	}
-	if l.Route.Mode == ModeRelay {
+	if l.Route.Mode == policy.ModeRelay {
 		possible = codec.ByteSet{}
 	}
 	return shield.FirstBytesOf(possible, openings.AndNot(later))

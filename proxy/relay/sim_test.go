@@ -12,6 +12,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/internal/netio"
+	"tidegate/internal/policy"
 	"tidegate/internal/testkit/simnet"
 	"tidegate/internal/upstream"
 	"tidegate/proxy/bridge"
@@ -218,7 +219,7 @@ type world struct {
 // defaultRoute returns a route that tests change before they call newWorld.
 func defaultRoute(upstreams codec.Protocol) *Route {
 	return &Route{
-		Name: "arena", Bridge: bridge.Options{Ordered: bridge.OrderedFast, PacketID: 0x86, Queue: 1 << 20},
+		Name: "arena", Bridge: bridge.Options{Ordered: policy.OrderedFast, PacketID: 0x86, Queue: 1 << 20},
 		Upstream: &Upstream{
 			Name: "arena", Protocol: upstreams, Servers: upstream.At(serverAddr),
 			Options: upstream.Options{RetryAfter: 5 * time.Second},

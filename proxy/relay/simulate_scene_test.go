@@ -10,11 +10,11 @@ import (
 
 	"tidegate/codec"
 	"tidegate/internal/joining"
+	"tidegate/internal/policy"
 	"tidegate/internal/protocols"
 	"tidegate/internal/registry"
 	"tidegate/internal/testkit/simnet"
 	"tidegate/internal/upstream"
-	"tidegate/proxy/bridge"
 	"tidegate/ratelimit"
 	sessions "tidegate/session"
 )
@@ -113,13 +113,13 @@ func (p *performance) newScene(index int, c cast, family []member) *scene {
 	for _, m := range sc.clients[1:] {
 		r := matrixRoute(m.Protocol, sc.servers.Protocol)
 		sc.route.Bridge.AllowLossy = sc.route.Bridge.AllowLossy || r.Bridge.AllowLossy
-		if r.Bridge.Envelope == bridge.EnvelopeFramed {
+		if r.Bridge.Envelope == policy.EnvelopeFramed {
 			sc.route.Bridge.Envelope = r.Bridge.Envelope
 		}
 	}
 	sc.route.Name = fmt.Sprintf("arena-%d", index)
 	if sc.relayed {
-		sc.route.Mode = ModeRelay
+		sc.route.Mode = policy.ModeRelay
 	} else {
 		sc.route.Failover = Failover{Hold: p.story.hold}
 	}

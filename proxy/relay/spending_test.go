@@ -8,6 +8,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/codec/enet"
+	"tidegate/internal/policy"
 	"tidegate/internal/testkit/allocs"
 	"tidegate/internal/testkit/simnet"
 	"tidegate/ratelimit"
@@ -53,11 +54,11 @@ func TestPlayersWithoutProofSpendAtTheirNode(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		protocol codec.Protocol
-		mode     Mode
+		mode     policy.Mode
 	}{
-		{"enet without numbers that a forger cannot guess", enet.New(enet.Options{}), ModeTerminate},
-		{"the client IDs of a Riptide server", riptide22(), ModeTerminate},
-		{"a relayed session", raknet6(), ModeRelay},
+		{"enet without numbers that a forger cannot guess", enet.New(enet.Options{}), policy.ModeTerminate},
+		{"the client IDs of a Riptide server", riptide22(), policy.ModeTerminate},
+		{"a relayed session", raknet6(), policy.ModeRelay},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			route := defaultRoute(c.protocol)

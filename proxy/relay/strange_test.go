@@ -8,6 +8,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/codec/enet"
+	"tidegate/internal/policy"
 	"tidegate/internal/testkit/simnet"
 	"tidegate/proxy/stats"
 )
@@ -39,7 +40,7 @@ func TestStrangersAreNamed(t *testing.T) {
 func TestRelayTakesCompressed(t *testing.T) {
 	protocol := enet.New(enet.Options{Seed: [32]byte{1}})
 	route := defaultRoute(protocol)
-	route.Mode = ModeRelay
+	route.Mode = policy.ModeRelay
 	w := newWorld(t, 1, simnet.Weather{}, protocol, route)
 	var got [][]byte
 	w.SetTap(func(_, to netip.AddrPort, d []byte) {

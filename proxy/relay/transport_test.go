@@ -6,6 +6,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/codec/raknet"
+	"tidegate/internal/policy"
 	"tidegate/internal/testkit/simnet"
 	"tidegate/proxy/stats"
 )
@@ -54,7 +55,7 @@ func TestUpstreamSeesWhoDials(t *testing.T) {
 // TestServerSocketsHaveTheirBuffer asserts that a session's socket to its server has the configured buffer, in each
 // mode.
 func TestServerSocketsHaveTheirBuffer(t *testing.T) {
-	for _, mode := range []Mode{ModeTerminate, ModeRelay} {
+	for _, mode := range []policy.Mode{policy.ModeTerminate, policy.ModeRelay} {
 		route := defaultRoute(raknet6())
 		route.Mode, route.Upstream.Transport.ReceiveBuffer = mode, 3<<20
 		w := newWorld(t, 1, simnet.Weather{}, raknet6(), route)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/internal/policy"
 	"tidegate/internal/record"
 	"tidegate/internal/stray"
 	"tidegate/proxy/relay/saved"
@@ -75,7 +76,7 @@ func (a *Arrival) Check(now time.Time, r *Relay, before int) (needsSource bool, 
 	}
 	for _, route := range r.routes {
 		if route.Name == a.Route.Name {
-			needsSource = !route.Upstream.Transport.Transparent && (route.Mode == ModeRelay || route.Failover.Hold == 0)
+			needsSource = !route.Upstream.Transport.Transparent && (route.Mode == policy.ModeRelay || route.Failover.Hold == 0)
 		}
 	}
 	return needsSource, a.fits(now, r)
@@ -374,7 +375,7 @@ func (a *Arrival) fits(now time.Time, r *Relay) error {
 		switch {
 		case r.table.peek(sessions.Key{Listener: l.index, Client: a.Client}) != nil:
 			return fmt.Errorf("%w: client %v has a session here", ErrTravel, a.Client)
-		case route == nil || (route.Mode == ModeRelay) != (a.session.Body == nil):
+		case route == nil || (route.Mode == policy.ModeRelay) != (a.session.Body == nil):
 			return fmt.Errorf("%w: unknown route %q", ErrTravel, a.Route.Name)
 		case l.protocolNamed(a.session.Protocol) == nil && r.settings.protocolNamed(a.session.Protocol) == nil:
 			return fmt.Errorf("%w: unknown protocol %q", ErrTravel, a.session.Protocol)

@@ -10,6 +10,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/codec/riptide"
+	"tidegate/internal/policy"
 )
 
 // manySessions is more than a turn may visit.
@@ -40,7 +41,8 @@ func TestOnlyWalksVisitTheTable(t *testing.T) {
 // TestLostServerTakesSomeTurns loses a server of thousands of sessions that must keep their client IDs. One of them
 // notices. All are held, a bounded number in each turn.
 func TestLostServerTakesSomeTurns(t *testing.T) {
-	m := newMass(t, manySessions, riptide.New(riptide.Options{IgnoreQuality: true}), ModeTerminate, func(s *Settings) {
+	protocol := riptide.New(riptide.Options{IgnoreQuality: true})
+	m := newMass(t, manySessions, protocol, policy.ModeTerminate, func(s *Settings) {
 		s.Listeners[0].Route.Failover.Hold = time.Hour
 	})
 	of := func() (there, held int) {

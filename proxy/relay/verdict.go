@@ -6,6 +6,7 @@ import (
 	"tidegate/codec"
 	"tidegate/internal/filter"
 	"tidegate/internal/netio"
+	"tidegate/internal/policy"
 	"tidegate/proxy/relay/admission"
 	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
@@ -121,7 +122,7 @@ func (r *Relay) shares(s *session) bool { return r.guard.Shares() && s.proved() 
 
 // mayCross judges a message from one side of a session, before it goes to the other side. The bytes of head begin it
 // on the wire.
-func (r *Relay) mayCross(now time.Time, e *Entry, from filter.Direction, m *codec.Message, head []byte) bool {
+func (r *Relay) mayCross(now time.Time, e *Entry, from policy.Direction, m *codec.Message, head []byte) bool {
 	s := &e.Value
 	if !r.maySay(now, e, from, m, head) {
 		return false
@@ -133,7 +134,7 @@ func (r *Relay) mayCross(now time.Time, e *Entry, from filter.Direction, m *code
 		}
 		return false
 	}
-	if from != filter.FromClient || !m.Mode.IsReliable() {
+	if from != policy.FromClient || !m.Mode.IsReliable() {
 		return true
 	}
 	l := r.guard.Said(now, &s.meter, len(m.Payload))
@@ -148,13 +149,13 @@ func (r *Relay) mayCross(now time.Time, e *Entry, from filter.Direction, m *code
 }
 
 // maySay applies the rules about messages to a message. It carries out the verdict on the session.
-func (r *Relay) maySay(now time.Time, e *Entry, from filter.Direction, m *codec.Message, head []byte) bool {
+func (r *Relay) maySay(now time.Time, e *Entry, from policy.Direction, m *codec.Message, head []byte) bool {
 	if !r.guard.Judges(from) {
 		return true
 	}
 	s := &e.Value
 	speaks := s.protocol
-	if from == filter.FromUpstream {
+	if from == policy.FromUpstream {
 		speaks = s.route.Upstream.Protocol
 	}
 	said := filter.Said{From: from, Listener: s.listener.name, Protocol: speaks.Spec().Name, Message: m, Head: head}

@@ -2,7 +2,7 @@ package relay
 
 import (
 	"tidegate/codec"
-	"tidegate/internal/filter"
+	"tidegate/internal/policy"
 	"tidegate/proxy/stats"
 	sessions "tidegate/session"
 )
@@ -16,7 +16,7 @@ const (
 
 // MessageKind is a kind of a session's messages.
 type MessageKind struct {
-	From filter.Direction
+	From policy.Direction
 	Mode codec.Mode
 	ID   int // -1: the message has none; -2: all kinds beyond a bound
 }
@@ -37,7 +37,7 @@ type watch struct {
 type watches map[sessions.ID]*watch
 
 // count counts a message of a session, if the session is watched.
-func (w watches) count(id sessions.ID, from filter.Direction, m *codec.Message) {
+func (w watches) count(id sessions.ID, from policy.Direction, m *codec.Message) {
 	if len(w) == 0 {
 		return
 	}

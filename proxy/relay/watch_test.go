@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/internal/filter"
+	"tidegate/internal/policy"
 	"tidegate/internal/testkit/allocs"
 	"tidegate/internal/testkit/simnet"
 	"tidegate/proxy/stats"
@@ -26,21 +26,21 @@ func TestWatchCountsKinds(t *testing.T) {
 		w.Run(100 * time.Millisecond)
 	}
 	got := watched(w.Now(), r, e)
-	if len(got.Messages) != 2 || got.Messages[0].From != filter.FromClient || got.Messages[0].ID != 7 ||
+	if len(got.Messages) != 2 || got.Messages[0].From != policy.FromClient || got.Messages[0].ID != 7 ||
 		got.Messages[0].Traffic != (stats.Traffic{Messages: 3, Bytes: 15}) || got.Messages[1].Messages != 3 {
 		t.Errorf("%+v", got.Messages)
 	}
 	m := codec.Message{Mode: codec.Unreliable, HasID: true}
 	for i := range 2 * maxKinds {
 		m.ID = uint16(i)
-		r.watches.count(e.Value.serial, filter.FromClient, &m)
+		r.watches.count(e.Value.serial, policy.FromClient, &m)
 	}
 	kinds := r.watches[e.Value.serial].kinds
-	if other := kinds[MessageKind{filter.FromClient, codec.Unreliable, otherKindID}]; len(kinds) != maxKinds+1 ||
+	if other := kinds[MessageKind{policy.FromClient, codec.Unreliable, otherKindID}]; len(kinds) != maxKinds+1 ||
 		other == nil || other.Messages < maxKinds {
 		t.Errorf("%d kinds, other %+v", len(kinds), other)
 	}
-	if n := allocs.PerRun(100, func() { r.watches.count(e.Value.serial, filter.FromClient, &m) }); n != 0 {
+	if n := allocs.PerRun(100, func() { r.watches.count(e.Value.serial, policy.FromClient, &m) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 	p.conn.Close(w.Now(), codec.Goodbye{Reason: codec.Closed})

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"tidegate/internal/filter"
+	"tidegate/internal/policy"
 	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
 )
@@ -165,7 +166,7 @@ func (g *Guard) Overflow(m *Meter) (choked bool, broken *Rule) {
 }
 
 // Judges reports whether there are rules about messages from a side.
-func (g *Guard) Judges(from filter.Direction) bool { return g.filters.set.Judges(from) }
+func (g *Guard) Judges(from policy.Direction) bool { return g.filters.set.Judges(from) }
 
 // Message applies the rules about messages. rates is the session's state. cause names the rule of a verdict that is
 // not to pass.

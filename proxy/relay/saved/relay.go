@@ -2,12 +2,13 @@ package saved
 
 import (
 	"net/netip"
+	"time"
+
 	"tidegate/internal/joining"
+	"tidegate/internal/policy"
 	"tidegate/internal/record"
 	"tidegate/internal/upstream"
-	"tidegate/proxy/bridge"
 	"tidegate/proxy/stats"
-	"time"
 )
 
 // Relay is the part of a Relay that belongs to no single session.
@@ -58,10 +59,10 @@ type Route struct {
 	NewIDs   bool          `cbor:"8,keyasint,omitempty"`
 	Stream   bool          `cbor:"9,keyasint,omitempty"`
 
-	Ordered  bridge.Ordered  `cbor:"10,keyasint,omitempty"`
-	Reliable bridge.Reliable `cbor:"11,keyasint,omitempty"`
+	Ordered  policy.Ordered  `cbor:"10,keyasint,omitempty"`
+	Reliable policy.Reliable `cbor:"11,keyasint,omitempty"`
 	Lossy    bool            `cbor:"12,keyasint,omitempty"`
-	Envelope bridge.Envelope `cbor:"13,keyasint,omitempty"`
+	Envelope policy.Envelope `cbor:"13,keyasint,omitempty"`
 	PacketID byte            `cbor:"14,keyasint,omitempty"`
 	RawID    uint16          `cbor:"15,keyasint,omitempty"`
 	Queue    int             `cbor:"16,keyasint,omitempty"`

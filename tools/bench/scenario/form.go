@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"tidegate/codec"
+	"tidegate/internal/policy"
 	"tidegate/internal/protocols"
 	"tidegate/internal/registry"
 	"tidegate/proxy/bridge"
@@ -61,7 +62,7 @@ const (
 func envelopes(from, to *codec.Spec) *bridge.Options {
 	o := &bridge.Options{PacketID: packetByte}
 	if from.Name != to.Name || from.Joins {
-		o.Envelope = bridge.EnvelopeFramed
+		o.Envelope = policy.EnvelopeFramed
 	}
 	return o
 }
