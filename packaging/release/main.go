@@ -70,6 +70,13 @@ func (r *release) build(platforms []string) error {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
+	module, err := output("go", "list", "-m")
+	if err == nil {
+		err = r.writeManagers(module)
+	}
+	if err != nil {
+		return fmt.Errorf("formula and manifest: %w", err)
+	}
 	return writeSums(r.folder)
 }
 
