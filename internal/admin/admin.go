@@ -66,6 +66,7 @@ type Options struct {
 	FleetBans     func(ctx context.Context) ([]FleetBan, error)
 	// DrainToFleet moves all sessions to other nodes, and then ends the proxy, at the latest after a time.
 	DrainToFleet func(ctx context.Context, node string, within time.Duration) error
+	Events       *Events // the time line; nil: none
 	// LinesLost is how many lines of the log were lost; nil: none.
 	LinesLost func() uint64
 }
@@ -75,6 +76,7 @@ type Server struct {
 	Options
 	started time.Time
 	pages   live
+	past    past
 	handler http.Handler
 }
 
@@ -95,6 +97,7 @@ func New(o Options) *Server {
 	}
 	s := &Server{Options: o, started: time.Now()}
 	s.pages = live{server: s, streams: make(map[*stream]struct{})}
+	s.past = past{server: s}
 	s.handler = s.guard(s.routes())
 	return s
 }
@@ -126,6 +129,9 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 			}
 		},
 	}
+	collecting, done := context.WithCancel(ctx)
+	defer done()
+	go s.past.run(collecting)
 	stopped := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(stopped)

@@ -152,6 +152,7 @@ func newApp(exampleConfig []byte) *cli.App {
 			dashboardCommand(),
 			metricsCommand(),
 			topCommand(),
+			eventsCommand(),
 			sessionsCommand(),
 			upstreamsCommand(),
 			reloadCommand(),

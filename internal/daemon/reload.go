@@ -34,6 +34,7 @@ type reloader struct {
 	bans      *ratelimit.Bans
 	joins     *joinServers
 	log       zerolog.Logger
+	events    *admin.Events
 
 	mu      sync.Mutex // guards the fields below
 	current *config.Config
@@ -63,6 +64,7 @@ func (r *reloader) reload(cause string) error {
 	if err != nil {
 		r.status.Failed++
 		r.status.Error = err.Error()
+		r.events.Add("reload", true, "configuration not reloaded (%s): %v", cause, err)
 		r.log.Error().Str("cause", cause).Str("file", r.path).Err(err).
 			Msg("configuration not reloaded; the old one stays in force")
 		return err
@@ -73,6 +75,7 @@ func (r *reloader) reload(cause string) error {
 	if len(fixed) > 0 {
 		event = r.log.Warn().Strs("needs_restart", fixed)
 	}
+	r.events.Add("reload", false, "configuration reloaded (%s), %d keys changed", cause, len(r.status.Changed))
 	event.Str("cause", cause).Str("file", r.path).Msg("configuration reloaded")
 	return nil
 }

@@ -15,10 +15,12 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"tidegate/internal/admin"
 	"tidegate/internal/config"
 	"tidegate/internal/fleet"
 	"tidegate/internal/netio"
 	"tidegate/internal/setup"
+	"tidegate/internal/upstream"
 	"tidegate/proxy"
 	"tidegate/proxy/relay"
 )
@@ -46,6 +48,7 @@ type service struct {
 	fleet     atomic.Pointer[fleet.Fleet] // nil: none
 	unfleet   func()                      // leaves the fleet; nil: none
 	held      *fleet.Held                 // until a successor joins it; nil: none
+	events    *admin.Events               // the time line
 	closers   []func()                    // calls of close, in reverse order
 }
 
@@ -87,7 +90,8 @@ func Run(ctx context.Context, o Options) error {
 func newService(o Options) *service {
 	c := o.Config
 	return &service{
-		path: o.Path, config: c, log: newLog(c, o.Log, o.Terminal), lines: o.Log, secrets: setup.NewSecrets(),
+		events: new(admin.Events),
+		path:   o.Path, config: c, log: newLog(c, o.Log, o.Terminal), lines: o.Log, secrets: setup.NewSecrets(),
 		loops: loopCount(c.Loop.Count, runtime.GOMAXPROCS(0), netio.SharesPorts(backend(c))),
 	}
 }
@@ -153,6 +157,7 @@ func (s *service) attend(ctx context.Context, watch bool, upgrades *upgrader, se
 	upgrades.onSignal(ctx)
 	s.log.Info().Str("version", Version()).Int("loops", s.loops).Stringer("backend", backend(s.config).Used()).
 		Msg("tidegate is running")
+	s.events.Add("start", false, "version %s is running, process %d", Version(), os.Getpid())
 	manager.ready()
 	watched, done := context.WithCancel(context.WithoutCancel(ctx)) // also while sessions end
 	defer done()
@@ -172,6 +177,8 @@ func (s *service) takeOver() error {
 	if all.Lost > 0 {
 		event = s.log.Error().Int("lost", all.Lost).AnErr("error", all.Why)
 	}
+	s.events.Add("upgrade", all.Lost > 0, "took over %d sessions of version %s; %d were lost", all.Sessions,
+		s.from.predecessor.Version, all.Lost)
 	event.Int("sessions", all.Sessions).Str("predecessor_version", s.from.predecessor.Version).Msg("took over")
 	return nil
 }
@@ -244,7 +251,7 @@ func (s *service) prepare(ctx context.Context) error {
 	found.follow(s.config)
 	s.reloads = &reloader{
 		path: s.path, loops: s.loops, secrets: s.secrets, server: s.server, ruleFiles: files, found: found,
-		bans: s.bans.bans, log: s.log, joins: s.joins, current: s.config, earlier: s.earlier,
+		bans: s.bans.bans, log: s.log, events: s.events, joins: s.joins, current: s.config, earlier: s.earlier,
 	}
 	return nil
 }
@@ -328,6 +335,7 @@ func (s *service) listen() error {
 	if saves != nil {
 		o.Recording.Ended = saves.ended
 	}
+	o.ServerChanged = s.serverChanged
 	o.Bans, o.Kernel = s.bans.bans, NewKernel(s.config, s.loops)
 	o.Inherited, o.Held, o.Successor = s.from.sockets, s.from.activated, s.from.predecessor != nil
 	s.closers = append(s.closers, func() {
@@ -357,6 +365,15 @@ func (s *service) listen() error {
 	warnBuffers(s.log, s.config)
 	limitMemory(s.log, s.config)
 	return nil
+}
+
+// serverChanged adds the state of a server to the time line.
+func (s *service) serverChanged(c upstream.Change) {
+	text := ""
+	if c.Cause != "" {
+		text = ": " + c.Cause
+	}
+	s.events.Add("server", c.To != upstream.Up, "server %s of %s is %v%s", c.Server, c.Upstream, c.To, text)
 }
 
 // answers returns an error if a loop does not answer. A proxy that has ended has no loops.

@@ -115,6 +115,7 @@ async function start() {
     document.getElementById('version').textContent = `Tidegate ${v.version} · ${v.system} · ${v.go} · since ${new Date(v.started).toLocaleString()}`;
     const { on } = await get('/api/v1/fleet');
     const links = Object.entries(titles).filter(([name]) => name !== 'fleet' || on);
+    app.history.load(await get('/api/v1/history'));
     put(document.getElementById('nav'), links.map(([name, title]) => h('a', { href: '#/' + name }, title)));
     show();
   } catch (err) {

@@ -1,12 +1,12 @@
 // Live charts with uPlot. Each chart has a legend with the newest values, and a text alternative.
 import { h, put } from './dom.js';
 
-const span = 300; // seconds that a chart shows
+const span = 3600; // seconds that a chart shows
 const shortest = 60; // a young chart begins with that
 const charts = new Set();
 const steps = [1, 2, 5].map((n) => Array.from({ length: 18 }, (_, i) => n * 10 ** (i - 3))).flat().sort((a, b) => a - b); // between labels
 
-// History keeps the samples of the last five minutes, by name.
+// History keeps the samples of the last hour, by name.
 export class History {
   constructor() {
     this.times = [];
@@ -24,6 +24,12 @@ export class History {
       this.times.shift();
       for (const all of this.series.values()) all.shift();
     }
+  }
+
+  // load begins with the figures that the proxy has kept. Values that no page has seen come every few seconds.
+  load(past) {
+    this.times = past.times;
+    this.series = new Map(past.series.map((s) => [s.name, s.values]));
   }
 
   of(name) {
@@ -71,7 +77,7 @@ export class Chart {
     const last = pairs.map(([name, label]) => [label, this.history.of(name).at(-1)]);
     put(this.legend, last.map(([label, v], i) => h('li', {}, h('i', { class: 'k' + (i + 1) }), label + ' ',
       h('strong', {}, v === null || v === undefined ? '–' : this.format(v)))));
-    this.plot.setAttribute('aria-label', this.title + ' over five minutes, now: ' +
+    this.plot.setAttribute('aria-label', this.title + ' over the last hour, now: ' +
       (last.map(([label, v]) => `${label} ${v === null || v === undefined ? 'unknown' : this.format(v)}`).join(', ') || 'nothing'));
   }
 

@@ -68,7 +68,7 @@ export const badge = (state) => h('span', { class: 'badge ' + (badges[state] || 
 // table makes a table. A column is {name, num, wrap}. A cell is text or an element. The first cell is the row's header.
 export function table(caption, columns, rows, empty = 'none') {
   const cell = (c, j) => h(j === 0 ? 'th' : 'td',
-    { scope: j === 0 && 'row', class: [columns[j].num && 'num', columns[j].wrap && 'wrap'].filter(Boolean).join(' ') || null }, c);
+    { scope: j === 0 && 'row', 'data-name': columns[j].name, class: [columns[j].num && 'num', columns[j].wrap && 'wrap'].filter(Boolean).join(' ') || null }, c);
   const head = columns.map((c) => h('th', { scope: 'col', class: c.num && 'num', 'aria-sort': c.sorted }, c.head || c.name));
   const body = rows.length ? rows.map((r) => h('tr', {}, r.map(cell)))
     : [h('tr', {}, h('td', { colspan: columns.length, class: 'soft' }, empty))];

@@ -1,6 +1,7 @@
 // The page "now": the whole proxy as live charts.
 import { Chart } from '../chart.js';
-import { bytes, bytesRate, count, exact, h, ms, panel, put, rate, table } from '../dom.js';
+import { every, get } from '../api.js';
+import { ago, bytes, bytesRate, count, exact, h, ms, panel, put, rate, table } from '../dom.js';
 
 export default function now(app) {
   const floods = h('div', { class: 'banner bad', role: 'status' });
@@ -29,14 +30,23 @@ export default function now(app) {
     c('Processing time of a turn', [['turn50', 'median'], ['turn99', 'p99']], ms),
     c('Kernel filters', named('kernel '), rate),
   ];
-  const listeners = h('div');
+  const listeners = h('div'), events = h('div'), limits = h('div');
+  const poll = every(5000, async (wanted) => {
+    const [e, l] = await Promise.all([get('/api/v1/events'), get('/api/v1/limits')]).catch(() => [null]); // the next round tries again
+    if (!e || !wanted()) return;
+    put(events, table('Time line', [{ name: 'Time' }, { name: 'Kind' }, { name: 'Event', wrap: true }], e.events.reverse().slice(0, 50)
+      .map((one) => [new Date(one.at).toTimeString().slice(0, 8), one.bad ? h('span', { class: 'badge bad' }, one.kind) : one.kind, one.text]), 'no event'));
+    put(limits, table('Limits', [{ name: 'Limit' }, { name: 'Use', num: true }, { name: 'Observed', num: true }, { name: 'Enforced', num: true }, { name: 'Last breach' }],
+      [...l.bounds.map((b) => [b.key, `${exact(b.used)} of ${exact(b.bound)}`, '–', '–', '–']),
+        ...l.limits.map((one) => [`${one.of} per ${one.per}`, '–', exact(one.observed), exact(one.enforced), ago(one.last)])], 'no limit'));
+  });
   let round = 0;
   return {
     element: [
       h('h1', {}, 'Now'), floods, drain,
       h('dl', { class: 'tiles' }, Object.values(tiles).map((t) => t.element)),
       h('div', { class: 'grid' }, charts.map((one) => one.element)),
-      panel('Listeners', listeners),
+      panel('Time line', events), panel('Limits and their breaches', limits), panel('Listeners', listeners),
     ],
     live(f) {
       const drops = f.drops.reduce((sum, d) => sum + d.rate, 0);
@@ -61,6 +71,9 @@ export default function now(app) {
           f.listeners.map((l) => [l.listener, l.protocol, exact(l.sessions), exact(l.half_open)]), 'no listener has had a session'));
       }
     },
-    leave() { for (const one of charts) one.forget(); },
+    leave() {
+      poll.stop();
+      for (const one of charts) one.forget();
+    },
   };
 }
