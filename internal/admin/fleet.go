@@ -38,6 +38,32 @@ type Fleet struct {
 	Messages FleetMessages `json:"messages"`
 }
 
+// Unshared returns why the fleet does not have this node's bans and drains, or "" if it has them, or there is none.
+func (f *Fleet) Unshared() string {
+	switch {
+	case !f.On || f.Current && f.Waiting == 0:
+		return ""
+	case f.Error != "":
+		return f.Error
+	case !f.Current:
+		return "the fleet does not answer: it has no majority, or is still starting"
+	}
+	return fmt.Sprintf("%d changes wait", f.Waiting)
+}
+
+// checkFleet never fails: a node that is cut off still serves its players.
+func (s *Server) checkFleet() []Check {
+	state := s.Fleet()
+	if !state.On {
+		return nil
+	}
+	check := Check{Name: "fleet", OK: true, Detail: fmt.Sprintf("%d other nodes", state.Nodes)}
+	if why := state.Unshared(); why != "" {
+		check.Detail, check.Warning = "", "bans and drains are not shared: "+why
+	}
+	return []Check{check}
+}
+
 // FleetReports is the JSON of a node's reports of its sessions.
 type FleetReports struct {
 	Received uint64  `json:"received"`

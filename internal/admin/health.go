@@ -31,7 +31,7 @@ type Check struct {
 // live answers whether the process works: every loop answers. A loop that has ended in order also counts as live.
 func (s *Server) live(w http.ResponseWriter, r *http.Request) {
 	loops, _ := s.checkLoops(r.Context())
-	writeHealth(w, loops)
+	writeHealth(w, append([]Check{loops}, s.checkFleet()...)...)
 }
 
 // ready answers whether clients can be sent here.
@@ -41,7 +41,8 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	if !admission.OK {
 		admission.Detail = "the proxy admits no new sessions"
 	}
-	writeHealth(w, loops, admission, s.checkUpstreams(), s.checkConfiguration())
+	all := []Check{loops, admission, s.checkUpstreams(), s.checkConfiguration()}
+	writeHealth(w, append(all, s.checkFleet()...)...)
 }
 
 func (s *Server) checkLoops(ctx context.Context) (Check, relay.Figures) {

@@ -43,6 +43,7 @@ func imposeRemotely(c *cli.Context, client *admin.Client, networks []netip.Prefi
 			return orMisuse(err)
 		}
 	}
+	tellUnshared(c, client)
 	return nil
 }
 
@@ -60,6 +61,7 @@ func pardonRemotely(c *cli.Context, client *admin.Client, networks []netip.Prefi
 			return orMisuse(err)
 		}
 	}
+	tellUnshared(c, client)
 	return errors.Join(missing...)
 }
 

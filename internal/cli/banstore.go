@@ -80,7 +80,9 @@ func (b *banStore) enforce(c *cli.Context) error {
 	defer cancel()
 	if client, err := targetOf(c).client(); err == nil {
 		var done struct{}
-		_ = client.Post(ctx, "/api/v1/bans/sync", done, &done)
+		if client.Post(ctx, "/api/v1/bans/sync", done, &done) == nil {
+			tellUnshared(c, client)
+		}
 	}
 	return nil
 }

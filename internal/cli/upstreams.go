@@ -91,6 +91,7 @@ func drainServer(c *cli.Context, client *admin.Client) error {
 	if err := client.Post(c.Context, path, admin.ServerOf{Server: server}, &moved); err != nil {
 		return err
 	}
+	tellUnshared(c, client)
 	return printDone(c, moved, "server %s of %s: drained; %d of its sessions move to other servers", server, name,
 		moved.Sessions)
 }
@@ -103,6 +104,7 @@ func changeServer(verb string) func(*cli.Context, *admin.Client) error {
 		if err := client.Post(c.Context, path, admin.ServerOf{Server: server}, &done); err != nil {
 			return err
 		}
+		tellUnshared(c, client)
 		return printDone(c, struct{}{}, "server %s of %s: %sed", server, name, verb)
 	}
 }
