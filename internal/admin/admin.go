@@ -47,8 +47,8 @@ type Options struct {
 	// Reload applies the changed configuration file, completely or not at all. The log shows cause.
 	Reload  func(cause string) error
 	Reloads func() Reloads // results so far
-	Config  func() string  // the running configuration, as TOML with every default and without secrets
-	Drain   func()         // ends the proxy as SIGTERM does
+	Config  func() Configuration
+	Drain   func() // ends the proxy as SIGTERM does
 	// StartUpgrade begins to replace the process, as SIGUSR2 does, or returns why it cannot.
 	StartUpgrade func() error
 	Upgrades     func() Upgrade // the state of upgrades

@@ -213,7 +213,7 @@ func newFake(token string) *fake {
 		Proxy: f.proxy, Token: token, Version: "1.2.3", Log: zerolog.Nop(),
 		Reload:  func(string) error { return f.reload },
 		Reloads: func() Reloads { return f.state },
-		Config:  func() string { return "[admin]\n" },
+		Config:  func() Configuration { return Configuration{TOML: "[admin]\n"} },
 		Joins: func() map[string]Joins {
 			return map[string]Joins{"play": {Waiting: 2, Stages: map[string]uint64{"lost": 3}}}
 		},

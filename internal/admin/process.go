@@ -26,10 +26,12 @@ func (s *Server) version(*http.Request) (Version, error) {
 // Configuration is the running configuration.
 type Configuration struct {
 	TOML string `json:"toml"` // a whole file, with every default and without secrets
+	// where the values of listeners and upstreams come from, by key, if they may have their own: "line 12"
+	Origins map[string]string `json:"origins,omitempty"`
 }
 
 func (s *Server) config(*http.Request) (Configuration, error) {
-	return Configuration{s.Config()}, nil
+	return s.Config(), nil
 }
 
 // action begins the log line of an operator's action, with the address of the request. A Unix socket has none: only

@@ -40,41 +40,44 @@ func configCommand(exampleConfig []byte) *cli.Command {
 }
 
 func printConfig(c *cli.Context) error {
-	text, err := configText(c)
+	settled, err := configText(c)
 	if err != nil {
 		return err
 	}
+	text := settled.TOML
 	if c.Bool("changed") {
-		text = config.Changed(text)
+		text = config.Changed(text, settled.Origins)
 	}
 	if !c.Bool("json") {
-		fmt.Fprint(c.App.Writer, text)
+		fmt.Fprint(c.App.Writer, config.Annotate(text, settled.Origins))
 		return nil
 	}
 	var tables map[string]any
 	if err := toml.Unmarshal([]byte(text), &tables); err != nil {
 		return fmt.Errorf("read the configuration: %w", err)
 	}
+	if len(settled.Origins) > 0 {
+		tables["origins"] = settled.Origins
+	}
 	return printJSON(c, tables)
 }
 
-// configText returns the file's configuration, or the running proxy's, as TOML.
-func configText(c *cli.Context) (string, error) {
+// configText returns the file's configuration, or the running proxy's.
+func configText(c *cli.Context) (settled admin.Configuration, err error) {
 	if !c.Bool("running") {
-		_, settled, err := load(c)
+		_, file, err := load(c)
 		if err != nil {
-			return "", err
+			return settled, err
 		}
-		return settled.TOML(), nil
+		return admin.Configuration{TOML: file.TOML(), Origins: file.Origins()}, nil
 	}
 	if err := wantArguments(c); err != nil {
-		return "", err
+		return settled, err
 	}
 	client, err := targetOf(c).client()
 	if err != nil {
-		return "", err
+		return settled, err
 	}
-	var running admin.Configuration
-	err = client.Get(c.Context, "/api/v1/config", &running)
-	return running.TOML, orMisuse(err)
+	err = client.Get(c.Context, "/api/v1/config", &settled)
+	return settled, orMisuse(err)
 }

@@ -141,7 +141,7 @@ func (v *validator) proxyProtocol(path string, u Upstream) {
 		if d == nil {
 			return
 		}
-		if option, most := v.Options.headroom(d, MaxHeader); option != "" {
+		if option, most := u.Own.Over(v.Options).headroom(d, MaxHeader); option != "" {
 			v.fault(key, u.ProxyProtocol, fmt.Sprintf(`"off", or %s of at most %d: larger datagrams have no room for a header`,
 				option, most))
 		}

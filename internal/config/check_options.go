@@ -8,10 +8,10 @@ import (
 	"tidegate/internal/registry"
 )
 
-// options checks the table of a protocol by the protocol's own rules.
-func (v *validator) options(d *registry.Descriptor) {
-	if c, ok := v.Options.Of(d).(registry.Checker); ok {
-		c.Check(optionReport{v, d.Table})
+// checkOptions checks a table of a protocol by the protocol's own rules.
+func (v *validator) checkOptions(options any, path string) {
+	if c, ok := options.(registry.Checker); ok {
+		c.Check(optionReport{v, path})
 	}
 }
 
@@ -23,7 +23,9 @@ func (v *validator) bounded(path string, table reflect.Value) {
 		switch {
 		case field.Tag.Get("toml") == everyTable:
 			for _, d := range protocols.Tables() {
-				v.bounded(d.Table, reflect.ValueOf(v.Options.Of(d)).Elem())
+				if options := value.Interface().(Options).Of(d); options != nil {
+					v.bounded(child(path, d.Table), reflect.ValueOf(options).Elem())
+				}
 			}
 		case field.Tag.Get("toml") == "":
 		case isTable(value.Type()):
@@ -41,6 +43,9 @@ func (v *validator) bounded(path string, table reflect.Value) {
 // bounds checks one value by the tags of its field.
 func (v *validator) bounds(key string, value reflect.Value, tags reflect.StructTag) {
 	low, high := tags.Get(registry.TagMin), tags.Get(registry.TagMax)
+	if processKey(key) != "" && !v.source.has(key) {
+		return // it is the process's value, which is checked there
+	}
 	if what := tags.Get(registry.TagSet); what != "" {
 		v.set(key, value, "at least one "+what)
 	}

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"encoding"
 	"fmt"
 	"maps"
@@ -14,11 +15,25 @@ import (
 
 // decoder stores a parsed file in a Config. It reports every unknown key and every value of the wrong form. Such a
 // value leaves the field unchanged. In a list, its element is the zero value, so that indices stay correct.
-type decoder struct{ report *report }
+type decoder struct {
+	report *report
+	config *Config
+}
 
-// table stores the keys of a table in the struct to.
+// table stores the keys of a table in the struct to. Lists come last, because their tables inherit values of others.
 func (d decoder) table(path string, to reflect.Value, table map[string]any) {
-	for _, key := range slices.Sorted(maps.Keys(table)) {
+	keys := slices.SortedFunc(maps.Keys(table), func(a, b string) int {
+		_, aList := table[a].([]any)
+		_, bList := table[b].([]any)
+		if aList == bList {
+			return cmp.Compare(a, b)
+		}
+		return map[bool]int{true: 1, false: -1}[aList]
+	})
+	for _, key := range keys {
+		if of, ok := to.Addr().Interface().(owner); ok {
+			of.own().begin(key, d.config.Options)
+		}
 		if field, ok := fieldOf(to, key); ok {
 			d.value(child(path, key), field, table[key])
 		} else {
@@ -96,6 +111,9 @@ func (d decoder) list(path string, to reflect.Value, list []any) {
 		element := to.Index(i)
 		if entry, ok := element.Addr().Interface().(defaulter); ok {
 			entry.setDefaults()
+		}
+		if entry, ok := element.Addr().Interface().(owner); ok {
+			entry.inherit(d.config)
 		}
 		d.value(item(path, i), element, value)
 	}

@@ -4,7 +4,6 @@ import (
 	"path/filepath"
 	"reflect"
 
-	"tidegate/internal/protocols"
 	"tidegate/ratelimit"
 )
 
@@ -59,11 +58,14 @@ func (c *Config) MemoryBound() int64 {
 // LargestMessage returns the largest max_message of all protocols.
 func (c *Config) LargestMessage() Size {
 	var most Size
-	for _, d := range protocols.Tables() {
-		table := reflect.ValueOf(c.Options.Of(d)).Elem()
-		for i := range table.NumField() {
-			if table.Type().Field(i).Tag.Get("toml") == "max_message" {
-				most = max(most, Size(whole(table.Field(i))))
+	all := []Options{c.Options}
+	for _, of := range c.owners {
+		all = append(all, *of.own())
+	}
+	for _, options := range all {
+		for _, table := range options {
+			if value, ok := fieldOf(reflect.ValueOf(table).Elem(), "max_message"); ok {
+				most = max(most, Size(whole(value)))
 			}
 		}
 	}

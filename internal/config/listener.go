@@ -10,12 +10,15 @@ type Listener struct {
 	Protocols []string  `toml:"protocols"` // tried in this order on a client's first datagram
 	Route     string    `toml:"route"`     // name of a Route
 
-	ProxyProtocolFrom []Network `toml:"proxy_protocol_from"` // trusted sources of PROXY protocol headers
+	IdleTimeout       Duration  `toml:"idle_timeout" min:"1s" max:"24h"` // zero, if not from a file: that of Limits
+	ProxyProtocolFrom []Network `toml:"proxy_protocol_from"`             // trusted sources of PROXY protocol headers
 
 	// for NetherNet's clients: addresses that they are told (none: the one they have reached), and files for HTTPS
 	PublicAddresses []IP   `toml:"public_addresses"`
 	TLSCertificate  string `toml:"tls_certificate"`
 	TLSKey          string `toml:"tls_key"`
+
+	Own Options `toml:"*"` // tables of protocols in place of the process's
 }
 
 func (l *Listener) setDefaults() {

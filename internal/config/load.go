@@ -78,7 +78,7 @@ func Parse(name string, text []byte, known map[string]Traits) (c *Config, warnin
 	c = Default()
 	c.places = newIndex(name, text)
 	report := newReport(c.places)
-	decoder{report}.table("", reflect.ValueOf(c).Elem(), tables)
+	decoder{report, c}.table("", reflect.ValueOf(c).Elem(), tables)
 	c.validate(report, known)
 	if warnings, err = report.result(); err != nil {
 		return nil, nil, err

@@ -27,7 +27,7 @@ func loadTable(path, key, field string, check func(*validator)) (*Config, error)
 	c.places = newIndex(path, text)
 	report := newReport(c.places)
 	if table, ok := tables[key]; ok {
-		decoder{report}.value(key, reflect.ValueOf(c).Elem().FieldByName(field), table)
+		decoder{report, c}.value(key, reflect.ValueOf(c).Elem().FieldByName(field), table)
 	}
 	v := &validator{Config: c, report: report}
 	v.bounded(key, reflect.ValueOf(c).Elem().FieldByName(field))

@@ -278,6 +278,9 @@ func allKeys(path string, t reflect.Type) []string {
 		if name == "" {
 			continue
 		}
+		if name == everyTable && path != "" {
+			continue // the keys of the process's tables
+		}
 		if name == everyTable {
 			for _, d := range protocols.Tables() {
 				keys = append(keys, allKeys(child(path, d.Table), reflect.TypeOf(d.Options()).Elem())...)

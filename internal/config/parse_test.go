@@ -184,7 +184,7 @@ func TestLoad(t *testing.T) {
 		"resolver, discover_refresh, kubernetes, agones, balance, retry_after, server_library, sources, max_packets, "+
 		"max_packets_per, "+
 		"health, health_interval, health_timeout, health_rise, health_fall, proxy_protocol, transparent, source_prefix, "+
-		"share_sockets, receive_buffer, nat, cookie_mode or cookie_secret")
+		"share_sockets, receive_buffer, nat, cookie_mode, cookie_secret, raknet, bedrock, riptide, rudp, enet or rtype")
 	if c != nil {
 		t.Error("a faulty file gave a configuration")
 	}

@@ -3,6 +3,7 @@ package config
 import (
 	"encoding/json"
 	"fmt"
+	"iter"
 	"reflect"
 	"slices"
 	"strings"
@@ -16,22 +17,68 @@ func (c *Config) TOML() string {
 	return strings.TrimPrefix(p.String(), "\n")
 }
 
+// Annotate adds to the lines of a text of TOML where their values come from (Origins).
+func Annotate(text string, origins map[string]string) string {
+	if len(origins) == 0 {
+		return text
+	}
+	var b strings.Builder
+	for line, key := range eachKey(text) {
+		if from := origins[key]; from != "" {
+			line = strings.TrimSuffix(line, "\n") + " # " + from + "\n"
+		}
+		b.WriteString(line)
+	}
+	return b.String()
+}
+
+// eachKey yields the lines of a text that TOML or Changed returned, with the paths of their keys. Headers have none.
+func eachKey(text string) iter.Seq2[string, string] {
+	return func(yield func(line, key string) bool) {
+		counts, table := make(map[string]int), "" // counts has the tables so far of each list
+		for line := range strings.Lines(text) {
+			key, header := "", strings.Trim(line, "[]\n")
+			switch name, _, isKey := strings.Cut(line, " = "); {
+			case strings.HasPrefix(line, "["):
+				table = ""
+				for part := range strings.SplitSeq(header, ".") {
+					table = child(table, part)
+					if n := counts[table]; n > 0 && !strings.HasSuffix(header, part) {
+						table = item(table, n-1)
+					}
+				}
+				if strings.HasPrefix(line, "[[") {
+					counts[table]++
+					table = item(table, counts[table]-1)
+				}
+			case isKey:
+				key = child(table, name)
+			}
+			if !yield(line, key) {
+				return
+			}
+		}
+	}
+}
+
 // Changed returns the part of a text of TOML whose values differ from the defaults, with the header of each table in a
-// list.
-func Changed(text string) string {
+// list. Of keys with an origin, it returns only values that the file states there.
+func Changed(text string, origins map[string]string) string {
 	standard := make(map[string]bool)
 	defaultLines(standard, "", reflect.ValueOf(*Default()))
 	var b strings.Builder
 	table, header := "", ""
-	for line := range strings.Lines(text) {
+	for line, key := range eachKey(text) {
+		from := origins[key]
 		switch {
+		case from != "" && !strings.HasPrefix(from, "line"):
 		case strings.HasPrefix(line, "[["):
 			table, header = strings.Trim(line, "[]\n"), ""
 			b.WriteString("\n" + line)
 		case strings.HasPrefix(line, "["):
 			table = strings.Trim(line, "[]\n")
 			header = "\n" + line
-		case line != "\n" && !standard[child(table, line)]:
+		case line != "\n" && (from != "" || !standard[child(table, line)]):
 			b.WriteString(header + line)
 			header = ""
 		}
@@ -42,14 +89,18 @@ func Changed(text string) string {
 // defaultLines adds the lines that the printer writes for the defaults, each after the path of its table.
 func defaultLines(lines map[string]bool, path string, table reflect.Value) {
 	for _, name := range keysOf(table.Type()) {
-		value, _ := fieldOf(table, name)
+		value, ok := fieldOf(table, name)
 		switch {
+		case !ok: // a table that only some have
 		case !holdsTables(value.Type()):
 			lines[child(path, name+" = "+literal(value)+"\n")] = true
 		case value.Kind() == reflect.Slice:
 			element := reflect.New(value.Type().Elem())
 			if entry, ok := element.Interface().(defaulter); ok {
 				entry.setDefaults()
+			}
+			if entry, ok := element.Interface().(owner); ok {
+				entry.inherit(Default())
 			}
 			defaultLines(lines, child(path, name), element.Elem())
 		default:
@@ -63,14 +114,14 @@ type printer struct{ strings.Builder }
 
 func (p *printer) table(path string, table reflect.Value) {
 	for _, name := range keysOf(table.Type()) {
-		if value, _ := fieldOf(table, name); !holdsTables(value.Type()) && !unstated(value) {
+		if value, ok := fieldOf(table, name); ok && !holdsTables(value.Type()) && !unstated(value) {
 			fmt.Fprintf(p, "%s = %s\n", name, literal(value))
 		}
 	}
 	for _, name := range keysOf(table.Type()) {
-		value, _ := fieldOf(table, name)
+		value, ok := fieldOf(table, name)
 		switch {
-		case !holdsTables(value.Type()):
+		case !ok || !holdsTables(value.Type()):
 		case value.Kind() == reflect.Slice:
 			for j := range value.Len() {
 				fmt.Fprintf(p, "\n[[%s]]\n", child(path, name))

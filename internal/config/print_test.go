@@ -48,7 +48,7 @@ servers = [{address = "10.0.0.5:8000-8009", weight = 3}, "10.0.0.6:8000-8009"]
 func TestChanged(t *testing.T) {
 	want := loaded(t, manual, readFile(t, manual))
 	want.Limits.Sessions = 7
-	changed := Changed(want.TOML())
+	changed := Changed(want.TOML(), want.Origins())
 	if got := loaded(t, "changed.toml", changed); !reflect.DeepEqual(got, want) {
 		t.Errorf("printed\n%s\nit means\n%+v\nwant\n%+v", changed, got, want)
 	}
@@ -56,7 +56,7 @@ func TestChanged(t *testing.T) {
 	if n := strings.Count(changed, "\n"); n > most || !strings.Contains(changed, "[limits]\nsessions = 7\n") {
 		t.Errorf("%d lines, want at most %d:\n%s", n, most, changed)
 	}
-	if got := Changed(Default().TOML()); got != "" {
+	if got := Changed(Default().TOML(), nil); got != "" {
 		t.Errorf("of the defaults these differ:\n%s", got)
 	}
 }

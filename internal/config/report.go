@@ -26,6 +26,9 @@ func (r *report) suppress(key string) { r.suppressed[key] = true }
 
 // fault reports the right form of a key with a wrong value.
 func (r *report) fault(key string, value any, want string) {
+	if process := processKey(key); process != "" && !r.source.has(key) && r.suppressed[process] {
+		return
+	}
 	if !r.suppressed[key] {
 		r.suppress(key)
 		r.faults = append(r.faults, r.describe(r.source.find(key).value, key, value, want))
@@ -48,6 +51,8 @@ func (r *report) describe(at position, key string, value any, want string) Fault
 	case !r.source.has(key) && isZero(value):
 	case holdsSecret(key):
 		f.Value = quote(hidden)
+	case processKey(key) != "" && !r.source.has(key) && r.source.has(processKey(key)):
+		f.Value = render(value) + " (" + processKey(key) + ")"
 	case r.source != nil && !r.source.has(key):
 		f.Value = render(value) + " (default)"
 	default:

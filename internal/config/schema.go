@@ -37,8 +37,12 @@ func Schema(manual string) []byte {
 func schemaOfTable(path string, table reflect.Value, about map[string]string) node {
 	keys := make(node)
 	for _, name := range keysOf(table.Type()) {
-		value, _ := fieldOf(table, name)
+		value, ok := fieldOf(table, name)
 		key := child(path, name)
+		if !ok { // a table of a protocol, in place of the process's
+			keys[name] = node{"$ref": "#/properties/" + name, "description": "In place of [" + name + "]."}
+			continue
+		}
 		of := schemaOf(key, value, about)
 		if text := about[key]; text != "" {
 			of["description"] = text
@@ -85,6 +89,9 @@ func schemaOf(key string, value reflect.Value, about map[string]string) node {
 		element := reflect.New(t.Elem())
 		if entry, ok := element.Interface().(defaulter); ok {
 			entry.setDefaults()
+		}
+		if entry, ok := element.Interface().(owner); ok {
+			entry.inherit(Default())
 		}
 		return node{"type": "array", "items": schemaOf(key, element.Elem(), about)}
 	case reflect.Map:

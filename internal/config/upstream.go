@@ -48,6 +48,8 @@ type Upstream struct {
 
 	CookieMode   CookieMode `toml:"cookie_mode"`   // of the servers
 	CookieSecret Key        `toml:"cookie_secret"` // of the servers, for their cookies
+
+	Own Options `toml:"*"` // tables of protocols in place of the process's
 }
 
 func (u *Upstream) setDefaults() {

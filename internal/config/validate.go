@@ -24,7 +24,7 @@ func (c *Config) validate(r *report, known map[string]Traits) {
 	v.kernel()
 	v.record()
 	for _, d := range protocols.Tables() {
-		v.options(d)
+		v.checkOptions(v.Options.Of(d), d.Table)
 	}
 	v.admin()
 	v.fleet()
@@ -34,6 +34,8 @@ func (c *Config) validate(r *report, known map[string]Traits) {
 	v.listeners()
 	v.routes()
 	v.upstreams()
+	v.ownOptions()
+	v.channels()
 	v.access()
 	v.geo()
 	v.filters()

@@ -188,11 +188,11 @@ func (r *reloader) unrouted() (all []fleet.ServerCount) {
 	return all
 }
 
-// configuration returns the configuration in force as TOML. Safe for concurrent use.
-func (r *reloader) configuration() string {
+// configuration returns the configuration in force. Safe for concurrent use.
+func (r *reloader) configuration() admin.Configuration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.current.TOML()
+	return admin.Configuration{TOML: r.current.TOML(), Origins: r.current.Origins()}
 }
 
 // onSignal reloads at each SIGHUP until ctx is done. Signals during a reload cause one more reload.

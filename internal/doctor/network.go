@@ -112,13 +112,14 @@ func (e *examination) eachServer(do func(u *config.Upstream, addr netip.AddrPort
 	return servers
 }
 
-// largest returns the largest IP packet that Tidegate sends to servers of a protocol, and its key. 0 means unknown.
-func (e *examination) largest(protocol string) (bytes int, key string) {
-	switch o := e.config.Options[protocol].(type) {
+// largest returns the largest IP packet that Tidegate sends to the servers of an upstream, and its key. 0 means
+// unknown.
+func (e *examination) largest(u *config.Upstream) (bytes int, key string) {
+	switch o := u.Own.Over(e.config.Options)[u.Protocol].(type) {
 	case *raknet.Settings:
-		return int(o.MaxMTU), protocol + ".max_mtu"
+		return int(o.MaxMTU), u.Protocol + ".max_mtu"
 	case *enet.Settings:
-		return int(o.MTU) + 28, protocol + ".mtu" // IPv4 and UDP headers
+		return int(o.MTU) + 28, u.Protocol + ".mtu" // IPv4 and UDP headers
 	}
 	return 0, ""
 }
@@ -134,7 +135,7 @@ func (e *examination) mtu() string {
 		if smallest == 0 || path < smallest {
 			smallest = path
 		}
-		if most, key := e.largest(u.Protocol); most > path {
+		if most, key := e.largest(u); most > path {
 			e.problem(fmt.Sprintf("upstream %s: the path to %s carries packets of %d bytes, and %s allows %d", u.Name, addr,
 				path, key, most), fmt.Sprintf("%s = %d, or a larger MTU of the interface", key, path-(most-e.option(key, most))))
 		}

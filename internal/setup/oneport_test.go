@@ -51,7 +51,7 @@ func takers(datagram []byte, app uint16, listed ...string) []string {
 		if len(all) > 0 && byName(name).Evidence > byName(all[0]).Evidence {
 			break
 		}
-		if build(name, c, registry.Use{}).Sniff(datagram) {
+		if build(name, c, nil, registry.Use{}).Sniff(datagram) {
 			all = append(all, name)
 		}
 	}

@@ -51,11 +51,12 @@ func byName(name string) *registry.Descriptor {
 	return protocols.Find(name)
 }
 
-// build makes the protocol with a name. Use has the process's secrets.
-func build(name string, c *config.Config, use registry.Use) codec.Protocol {
+// build makes the protocol with a name for a listener or an upstream with tables of its own. Use has the process's
+// secrets.
+func build(name string, c *config.Config, own config.Options, use registry.Use) codec.Protocol {
 	use.Handshake = time.Duration(c.Limits.HandshakeTimeout)
 	d := byName(name)
-	return d.New(c.Options.Of(d), use)
+	return d.New(own.Over(c.Options).Of(d), use)
 }
 
 // byEvidence sorts the names of a listener's protocols, strongest evidence first. So no protocol takes clients of

@@ -13,7 +13,7 @@ import (
 
 func TestProtocolsGoByTheirNames(t *testing.T) {
 	for _, d := range known() {
-		if got := build(d.Name, config.Default(), registry.Use{Queue: 1 << 20}).Spec().Name; got != d.Name {
+		if got := build(d.Name, config.Default(), nil, registry.Use{Queue: 1 << 20}).Spec().Name; got != d.Name {
 			t.Errorf("%s calls itself %s", d.Name, got)
 		}
 	}
@@ -70,7 +70,7 @@ func TestTranslation(t *testing.T) {
 	l := &Settings(c, 1, NewSecrets()).Listeners[0]
 	old, now := l.Protocols[0], l.Route.Upstream.Protocol
 	translator := l.Route.Bridge.Translator
-	if translator(old, old) != nil || translator(build("raknet", c, registry.Use{}), now) != nil {
+	if translator(old, old) != nil || translator(build("raknet", c, nil, registry.Use{}), now) != nil {
 		t.Error("want a translation only between two dialects")
 	}
 	up := translator(old, now)

@@ -65,7 +65,8 @@ func Settings(c *config.Config, loops int, secrets Secrets) *relay.Settings {
 
 func newListener(c *config.Config, l *config.Listener, route *relay.Route, secrets *Secrets) relay.Listener {
 	listener := relay.Listener{
-		Name: l.Name, Addr: l.Address.AddrPort, Transport: transport(l.Transport, l.Protocols[0], c), Route: route,
+		Name: l.Name, Addr: l.Address.AddrPort, Transport: transport(l.Transport, l.Protocols[0], l.Own.Over(c.Options)),
+		Route: route, IdleTimeout: time.Duration(l.IdleTimeout),
 		ProxiesFrom: config.Networks(l.ProxyProtocolFrom),
 	}
 	use := secrets.in(registry.Use{Queue: route.Bridge.Queue, Stream: listener.Transport.Stream})
@@ -74,7 +75,7 @@ func newListener(c *config.Config, l *config.Listener, route *relay.Route, secre
 		use.Pong = listener.Pong.Text
 	}
 	for _, name := range byEvidence(l.Protocols) {
-		listener.Protocols = append(listener.Protocols, build(name, c, use))
+		listener.Protocols = append(listener.Protocols, build(name, c, l.Own, use))
 	}
 	return listener
 }

@@ -21,7 +21,7 @@ func newUpstream(c *config.Config, u *config.Upstream, secrets *Secrets) *relay.
 		}
 	}
 	headers := u.ProxyProtocol.Value()
-	carrier := transport(u.Transport, u.Protocol, c)
+	carrier := transport(u.Transport, u.Protocol, u.Own.Over(c.Options))
 	carrier.Probes = byName(u.Protocol).Probes
 	carrier.Pooled = u.ShareSockets
 	if !carrier.Stream {
@@ -31,7 +31,7 @@ func newUpstream(c *config.Config, u *config.Upstream, secrets *Secrets) *relay.
 	carrier.Sources = u.SourcePrefix.Prefix()
 	return &relay.Upstream{
 		Name: u.Name,
-		Protocol: build(u.Protocol, c, secrets.in(registry.Use{
+		Protocol: build(u.Protocol, c, u.Own, secrets.in(registry.Use{
 			Queue: int(queue), Stream: carrier.Stream, Headroom: relay.HeaderLen(headers),
 			Servers: &registry.Servers{
 				Cookies: u.CookieMode.String(), Secret: u.CookieSecret.Bytes(), Library: string(u.Library),
@@ -92,12 +92,12 @@ func pace(u *config.Upstream, loops int) relay.Pace {
 }
 
 // transport returns the transport of a protocol's datagrams.
-func transport(t config.Transport, protocol string, c *config.Config) relay.Transport {
+func transport(t config.Transport, protocol string, options config.Options) relay.Transport {
 	if t != config.TCP {
 		return relay.Transport{}
 	}
 	d := byName(protocol)
 	return relay.Transport{
-		Stream: true, Prefix: netio.PrefixOf(d.Stream.Prefix), MaxFrame: d.Stream.MaxFrame(c.Options.Of(d)),
+		Stream: true, Prefix: netio.PrefixOf(d.Stream.Prefix), MaxFrame: d.Stream.MaxFrame(options.Of(d)),
 	}
 }

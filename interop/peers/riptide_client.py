@@ -1,4 +1,4 @@
-"""A Riptide client. Usage: riptide_client.py PORT udp|tcp [CONNECT-DATA-IN-HEX]"""
+"""A Riptide client. Usage: riptide_client.py PORT udp|tcp [CONNECT-DATA-IN-HEX [TIMEOUT-IN-MS]]"""
 import sys
 
 from lines import run, tell
@@ -20,6 +20,8 @@ client.MessageReceived += lambda connection, number, message: tell(
     "received", id=number, reliable=message.header == 7, payload=unread(message))
 client._useMessageHandlers = False  # the event above suffices
 
+if len(sys.argv) > 4:
+    client.timeoutTime = int(sys.argv[4])
 data = attachment(sys.argv[3]) if len(sys.argv) > 3 else None
 client.connect(("127.0.0.1", int(sys.argv[1])), message=data)
 # Notify messages are events of the connection, which the client does not pass on.

@@ -144,6 +144,7 @@ func (r *Relay) configure(listener *listener, l *Listener, route *route) {
 	listener.joins = newJoinTable(l.Joins, listener.joins, &r.known)
 	listener.route, listener.pong, listener.answers, listener.entries = route, l.Pong, nil, nil
 	listener.first = l.FirstBytes()
+	listener.idle = l.IdleTimeout
 	listener.forwardable = r.settings.Forwardable(l) == nil
 	listener.drops = r.samples.tallies.DropsOf(l.Name)
 	if r.settings.Answers.Overall > 0 && !listener.stream {

@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"cmp"
 	"time"
 
 	"tidegate/codec"
@@ -82,7 +83,7 @@ func (s *session) expiry(settings *Settings) time.Time {
 	case s.edge != nil && s.edge.closes:
 		return s.heard.Add(edgeClose)
 	}
-	return s.heard.Add(idleOf(s.protocol, settings.IdleTimeout))
+	return s.heard.Add(idleOf(s.protocol, cmp.Or(s.listener.idle, settings.IdleTimeout)))
 }
 
 // idleOf returns how long a client of a protocol may be silent. A protocol with a longer timeout of its own gets that

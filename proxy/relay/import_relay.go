@@ -142,7 +142,7 @@ func fits(v *saved.Route, r *Route) bool {
 
 // remake returns the route, or nil if the settings do not have its protocol.
 func remake(v *saved.Route, r *Relay) *route {
-	protocol := r.settings.protocolNamed(v.Protocol)
+	protocol := r.settings.protocolOf(v.Upstream, v.Protocol)
 	if protocol == nil || policy.Mode(v.Mode) > policy.ModeRelay || policy.Admit(v.Admit) > policy.AdmitAuto {
 		return nil
 	}
@@ -158,6 +158,16 @@ func remake(v *saved.Route, r *Relay) *route {
 		},
 		speaks: r.locals.of(protocol), pool: r.pools.Get(v.Upstream), ids: newClientIDs(r.shard, r.identities.secret()),
 	}
+}
+
+// protocolOf returns the protocol of an upstream, or any other of that name, or nil.
+func (s *Settings) protocolOf(upstream, name string) codec.Protocol {
+	for i := range s.Listeners {
+		if u := s.Listeners[i].Route.Upstream; u.Name == upstream && u.Protocol.Spec().Name == name {
+			return u.Protocol
+		}
+	}
+	return s.protocolNamed(name)
 }
 
 // protocolNamed returns a protocol of the settings, or nil.

@@ -37,7 +37,8 @@ type listener struct {
 	joins   *joinTable      // of NetherNet clients; nil: none come here
 	first   shield.FirstBytes
 
-	forwardable bool // a Forwarder may forward its sessions
+	idle        time.Duration // how long its clients may be silent; 0: as long as the settings say
+	forwardable bool          // a Forwarder may forward its sessions
 
 	socket   netio.Socket
 	sessions int

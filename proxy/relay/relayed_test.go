@@ -278,6 +278,20 @@ func TestSilentClientsAreTold(t *testing.T) {
 	}
 }
 
+// TestIdleTimeoutOfAListener gives a listener more patience than the settings have.
+func TestIdleTimeoutOfAListener(t *testing.T) {
+	for own, want := range map[time.Duration]int{0: 0, time.Minute: 1} {
+		p := newPlainRelay(t, Any, func(s *Settings) { s.Listeners[0].IdleTimeout = own })
+		p.up(0, 0, serverAddr, []byte("start"))
+		p.down(0, 0, serverAddr, []byte("answer"))
+		p.up(0, 0, serverAddr, []byte("thanks"))
+		p.wait(30 * time.Second)
+		if n := p.relay.table.Len(); n != want {
+			t.Errorf("idle_timeout %v: %d sessions after 30 s of silence, want %d", own, n, want)
+		}
+	}
+}
+
 // TestAnsweredQuestionsMakeRoom asks 300 questions of one address, each from another port. Each is answered.
 func TestAnsweredQuestionsMakeRoom(t *testing.T) {
 	p := newPlainRelay(t, Any, func(s *Settings) {

@@ -47,6 +47,7 @@ type Listener struct {
 	Protocols   []codec.Protocol // a new client gets the first protocol whose Sniff returns true
 	Route       *Route
 	Joins       *joining.Tickets // of NetherNet clients; nil: none come here
+	IdleTimeout time.Duration    // in place of that of Settings; 0: that one
 	Pong        *Pong            // text about the upstream's servers; nil where each protocol has its own
 }
 
