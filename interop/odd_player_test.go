@@ -46,17 +46,27 @@ func oddPlayers(to contender) (all []oddPlayer) {
 	all = append(all, oddPlayer{"old", oddplayer.Options{Protocol: calmCodec("rudp")}},
 		oddPlayer{"old", oddplayer.Options{Protocol: calmCodec("riptide-2.0"), Mangle: oddplayer.Riptide20}})
 	if to.relays() {
-		all = append(all, oddPlayer{"relayed", map[string]oddplayer.Options{
-			"bedrock": oddRakNet(11), "enet": enet,
-		}[to.protocol]})
+		all = append(all, oddPlayer{"relayed", relayedPlayer(to)})
 	}
 	return all
 }
 
-// relays reports whether players reach a server by a relay, and cannot end it. serenityjs refuses the port of a relay.
-// pytide and the original RakNet end by single datagrams of a player, as they do without a proxy.
-func (c contender) relays() bool {
-	return c.protocol == "enet" || c.protocol == "bedrock" && c.name != "serenityjs"
+// relays reports whether players reach a server by a relay. serenityjs refuses the port of a relay. pytide ends by what
+// Riptide's own players may send.
+func (c contender) relays() bool { return c.name != "serenityjs" && c.protocol != "riptide-2.2" }
+
+// relayedPlayer is an odd player of a server's own protocol. A relay passes on what it sends: go-raknet ends by one
+// datagram with a split message of no parts, and the original RakNet by another. So their players change no datagram.
+func relayedPlayer(to contender) oddplayer.Options {
+	switch {
+	case to.protocol == "enet":
+		return oddplayer.Options{Protocol: calm("enet"), Mangle: oddplayer.ENet}
+	case to.name == blockingGoServer.name:
+		return oddplayer.Options{Protocol: calm("bedrock")}
+	case to.protocol == "raknet":
+		return oddplayer.Options{Protocol: raknet.New(raknet.Options{DialVersion: 6})}
+	}
+	return oddRakNet(11)
 }
 
 // oddRoutes is a configuration whose routes all lead to one server. A relay passes on what its players send: so each
@@ -126,6 +136,8 @@ func oddServers() []contender {
 func witnesses(to contender) map[string]contender {
 	all := map[string]contender{"arena": goClient, "relayed": goClient}
 	switch to.protocol {
+	case "raknet":
+		all["relayed"] = stockClient
 	case "enet":
 		all["relayed"] = libenetContender
 	case "riptide-2.2":

@@ -1,7 +1,9 @@
 package relay
 
 import (
+	"bytes"
 	"cmp"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -306,7 +308,10 @@ func travelling(r *Relay, now time.Time, e *Entry) ([]byte, error) {
 	if s.socket != nil {
 		v.Source = s.socket.Addr()
 	}
+	v.Sum = make([]byte, sumLen)
 	b := record.Append(nil, &v)
+	at := bytes.LastIndex(b, v.Sum)
+	copy(b[at:], sumOf(b))
 	if len(b) > maxTravel {
 		return nil, fmt.Errorf("%w: it has %d bytes that wait, and may have %d", ErrNotMovable, len(b), maxTravel)
 	}
@@ -330,6 +335,9 @@ func ReadArrival(now time.Time, b []byte) (*Arrival, error) {
 		return nil, fmt.Errorf("%w: %d bytes, more than %d", ErrTravel, len(b), maxTravel)
 	}
 	err := record.Open(b, saved.TravelKind, saved.TravelVersion, &a.Travel)
+	if err == nil && a.Sum != nil && !isIntact(b, a.Sum) {
+		err = errDamaged
+	}
 	if err == nil {
 		err = record.Read(a.Session, &a.session)
 	}
@@ -348,6 +356,27 @@ func ReadArrival(now time.Time, b []byte) (*Arrival, error) {
 	a.age = min(max(now.Sub(time.Unix(0, a.At)), 0), travelTime)
 	a.read = now
 	return a, nil
+}
+
+// sumLen is the length of a travelling session's hash in bytes.
+const sumLen = 16
+
+var errDamaged = errors.New("the record is damaged: its hash differs")
+
+func sumOf(b []byte) []byte {
+	sum := sha256.Sum256(b)
+	return sum[:sumLen]
+}
+
+// isIntact reports whether a record has its hash.
+func isIntact(b, sum []byte) bool {
+	at := bytes.LastIndex(b, sum)
+	if len(sum) != sumLen || at < 0 {
+		return false
+	}
+	blank := bytes.Clone(b)
+	clear(blank[at : at+sumLen])
+	return bytes.Equal(sumOf(blank), sum)
 }
 
 // room returns why a Relay's limits leave no room for the session, or nil. before is the number of sessions that will

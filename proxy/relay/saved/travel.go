@@ -16,6 +16,8 @@ type Travel struct {
 	Source   netip.AddrPort `cbor:"6,keyasint,omitempty"` // the client's address as the game server sees it
 	At       int64          `cbor:"7,keyasint"`           // time of TakeOutSession in Unix nanoseconds
 	Client   netip.AddrPort `cbor:"8,keyasint"`
+	// Sum is a hash of the whole record with zeros in its place. Earlier releases write none.
+	Sum []byte `cbor:"9,keyasint,omitempty"`
 }
 
 // Arrival is the record of a session that waits for its client.
