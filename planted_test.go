@@ -56,6 +56,8 @@ var plantedFaults = []planted{
 	{"a travelling session that is damaged is taken in", "proxy/relay/travelling.go",
 		"a.Sum != nil && !isIntact(b, a.Sum)", "a.Sum != nil && false && !isIntact(b, a.Sum)",
 		"proxy/relay", "^TestDamagedTravel$"},
+	{"each listener has room for NetherNet's joins of its own", "internal/door/door.go",
+		"return &Listener{l, r}", "return &Listener{l, NewRoom(r.bound)}", "internal/door", "^TestRoomOfTwo$"},
 	{"conversations of a capture have no common bound", "internal/decode/survey.go",
 		"registry.NewMemory(maxMemory)", "registry.NewMemory(100 * maxMemory)",
 		"internal/decode", "^TestOneCaptureIsBounded$"},

@@ -23,6 +23,20 @@ transport = "tcp"
 address = "127.0.0.1:0"
 protocols = ["riptide-2.2"]
 route = "arena"
+[[listener]]
+name = "joins"
+address = "127.0.0.1:0"
+protocols = ["nethernet"]
+route = "joins"
+[[route]]
+name = "joins"
+upstream = "joins"
+mode = "relay"
+[[upstream]]
+name = "joins"
+protocol = "bedrock"
+servers = ["127.0.0.1:9"]
+health = "off"
 [admin]
 listen = "127.0.0.1:%d"
 token = "0123456789abcdef"
@@ -49,7 +63,7 @@ func TestStrangersAtEveryTCPPort(t *testing.T) {
 	var ports []uint16
 	await.Until(t, "all ports", func() bool {
 		ports = listeningPorts(t, p.cmd.Process.Pid)
-		return len(ports) == 5 // players, admin, other nodes, NATS's two of its own
+		return len(ports) == 6 // players, NetherNet's joins, admin, other nodes, NATS's two of its own
 	})
 	before := resident(t, p.cmd.Process.Pid)
 	for _, port := range ports {

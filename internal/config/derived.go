@@ -3,6 +3,7 @@ package config
 import (
 	"path/filepath"
 	"reflect"
+	"slices"
 
 	"tidegate/ratelimit"
 )
@@ -47,6 +48,9 @@ func (c *Config) statesLimit(of Quantity, per Scope) bool {
 // MemoryBound returns the most memory in bytes that the limits let peers take, without the kernel's buffers.
 func (c *Config) MemoryBound() int64 {
 	bound := doorsCost + int64(c.Limits.HeldBytes) + int64(c.Limits.Sessions)*SessionCost
+	if slices.ContainsFunc(c.Listeners, func(l Listener) bool { return slices.Contains(l.Protocols, "nethernet") }) {
+		bound += joinsCost
+	}
 	for _, l := range c.EffectiveLimits() {
 		if l.Of.Is(ratelimit.QueuedBytes) && l.Per.Is(ratelimit.Overall) {
 			bound += int64(l.Rate)

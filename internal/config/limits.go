@@ -56,3 +56,6 @@ const SessionCost = 14 << 10
 
 // doorsCost is the memory in bytes that connections to the admin server and the embedded NATS server can take.
 const doorsCost = 32 << 20
+
+// joinsCost is the memory in bytes that the HTTP connections of NetherNet's clients can take at all listeners.
+const joinsCost = 32 << 20

@@ -18,6 +18,7 @@ import (
 
 	"tidegate/internal/admin"
 	"tidegate/internal/config"
+	"tidegate/internal/door"
 	"tidegate/internal/filter"
 	"tidegate/internal/joining"
 	"tidegate/internal/setup"
@@ -40,6 +41,7 @@ type joinServers struct {
 	mu     sync.Mutex
 	tables map[netip.AddrPort]*joining.Tickets // by the listener's address as in the settings
 	open   map[netip.AddrPort]*joinServer
+	room   *door.Room // of the HTTP connections at all listeners
 }
 
 // joinServer is the HTTP side of one listener.
@@ -61,6 +63,7 @@ type joinTerms struct {
 func newJoinServers(log zerolog.Logger) *joinServers {
 	return &joinServers{
 		log: log, tables: make(map[netip.AddrPort]*joining.Tickets), open: make(map[netip.AddrPort]*joinServer),
+		room: door.NewRoom(signalling.DefaultConnections),
 	}
 }
 
@@ -165,7 +168,7 @@ func (s *joinServers) start(l *relay.Listener, at netip.AddrPort, c *config.Conf
 	one := &joinServer{name: l.Name, files: filesOf(l, c)}
 	one.terms.Store(termsOf(l, at, c))
 	o := signalling.Options{
-		Tickets: l.Joins, Route: l.Route.Name, Seed: rand.Uint64(), Draining: s.drains.Load,
+		Tickets: l.Joins, Route: l.Route.Name, Room: s.room, Seed: rand.Uint64(), Draining: s.drains.Load,
 		Allows: func(a netip.Addr) bool { return s.allows(l.Name, a) },
 		Pick: func(_ time.Time, client netip.Addr) (signalling.Backend, error) {
 			terms := one.terms.Load()

@@ -12,9 +12,8 @@ import (
 // all doors of a process together take less than 10 MiB and 400 descriptors.
 const Conns = 64
 
-// Listener accepts a bounded number of connections. It is safe for concurrent use.
-type Listener struct {
-	net.Listener
+// Room is a bounded number of connections of one or several listeners. It is safe for concurrent use.
+type Room struct {
 	bound int
 
 	mu      sync.Mutex
@@ -22,18 +21,28 @@ type Listener struct {
 	counter uint64 // of accepted connections
 }
 
-// Bound returns a listener that holds at most this number of connections of another one.
-func Bound(l net.Listener, conns int) *Listener {
-	return &Listener{Listener: l, bound: conns, conns: make(map[*Conn]struct{}, conns)}
+// NewRoom returns the room for a number of connections.
+func NewRoom(conns int) *Room { return &Room{bound: conns, conns: make(map[*Conn]struct{}, conns)} }
+
+// Listener accepts a bounded number of connections. It is safe for concurrent use.
+type Listener struct {
+	net.Listener
+	*Room
 }
+
+// Bound returns a listener that holds at most this number of connections of another one.
+func Bound(l net.Listener, conns int) *Listener { return NewRoom(conns).Bound(l) }
+
+// Bound returns a listener whose connections have the room together with those of the room's other listeners.
+func (r *Room) Bound(l net.Listener) *Listener { return &Listener{l, r} }
 
 // Conn is a connection of a Listener. Its Close makes room for another one.
 type Conn struct {
 	net.Conn
-	listener *Listener
-	network  netip.Prefix
-	number   uint64 // in the order of arrival
-	kept     bool
+	room    *Room
+	network netip.Prefix
+	number  uint64 // in the order of arrival
+	kept    bool
 }
 
 // Accept waits for a connection. If there are as many as the bound, it closes one that is not kept: the oldest of the
@@ -52,30 +61,30 @@ func (l *Listener) Accept() (net.Conn, error) {
 }
 
 // admit counts a connection, or returns nil.
-func (l *Listener) admit(raw net.Conn) *Conn {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	c := &Conn{Conn: raw, listener: l, network: networkOf(raw.RemoteAddr()), number: l.counter}
-	l.counter++
-	if len(l.conns) >= l.bound {
-		out := l.victim()
+func (r *Room) admit(raw net.Conn) *Conn {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := &Conn{Conn: raw, room: r, network: networkOf(raw.RemoteAddr()), number: r.counter}
+	r.counter++
+	if len(r.conns) >= r.bound {
+		out := r.victim()
 		if out == nil {
 			return nil
 		}
-		delete(l.conns, out)
+		delete(r.conns, out)
 		_ = out.Conn.Close()
 	}
-	l.conns[c] = struct{}{}
+	r.conns[c] = struct{}{}
 	return c
 }
 
 // victim returns the connection that makes room, or nil.
-func (l *Listener) victim() (out *Conn) {
+func (r *Room) victim() (out *Conn) {
 	held := make(map[netip.Prefix]int)
-	for c := range l.conns {
+	for c := range r.conns {
 		held[c.network]++
 	}
-	for c := range l.conns {
+	for c := range r.conns {
 		if c.kept {
 			continue
 		}
@@ -110,15 +119,15 @@ func (c *Conn) Keep() { c.keep(true) }
 func (c *Conn) Yield() { c.keep(false) }
 
 func (c *Conn) keep(kept bool) {
-	c.listener.mu.Lock()
-	defer c.listener.mu.Unlock()
+	c.room.mu.Lock()
+	defer c.room.mu.Unlock()
 	c.kept = kept
 }
 
 // Close closes the connection.
 func (c *Conn) Close() error {
-	c.listener.mu.Lock()
-	delete(c.listener.conns, c)
-	c.listener.mu.Unlock()
+	c.room.mu.Lock()
+	delete(c.room.conns, c)
+	c.room.mu.Unlock()
 	return c.Conn.Close()
 }

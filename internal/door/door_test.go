@@ -52,6 +52,35 @@ func TestOldestOfTheLargestNetworkMakesRoom(t *testing.T) {
 	}
 }
 
+// TestRoomOfTwo has two listeners share their room: connections to one take no more than it, and others get in.
+func TestRoomOfTwo(t *testing.T) {
+	room := NewRoom(3)
+	var doors []*Listener
+	for range 2 {
+		raw, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		doors = append(doors, room.Bound(raw))
+		defer doors[len(doors)-1].Close()
+	}
+	var last net.Conn
+	for i := range 8 {
+		client, err := net.Dial("tcp", doors[i%2].Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer client.Close()
+		if _, err := doors[i%2].Accept(); err != nil {
+			t.Fatal(err)
+		}
+		last = client
+	}
+	if len(room.conns) != 3 || !isOpen(last) {
+		t.Errorf("%d connections are held; the last one is open: %v", len(room.conns), isOpen(last))
+	}
+}
+
 func portOf(l net.Listener) string {
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	return port

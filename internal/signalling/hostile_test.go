@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"tidegate/internal/door"
 	"tidegate/internal/joining"
 	"tidegate/internal/testkit/await"
 	"tidegate/ratelimit"
@@ -197,7 +198,7 @@ func TestRequestsOfOneSource(t *testing.T) {
 // TestConnectionsAreBounded opens silent connections of one network. A client of another one joins, and so does one
 // whose join waited while the connections came.
 func TestConnectionsAreBounded(t *testing.T) {
-	w := serve(t, func(o *Options) { o.Connections, o.Times.Header = 4, time.Hour })
+	w := serve(t, func(o *Options) { o.Room, o.Times.Header = door.NewRoom(4), time.Hour })
 	goOn := make(chan struct{})
 	w.bds.behave(func(to http.ResponseWriter, _ *http.Request, n int) {
 		if n == 1 {

@@ -39,13 +39,13 @@ type Options struct {
 	Draining    func() bool           // nil: never
 	Now         func() time.Time      // nil: time.Now
 
-	Connections int             // bound; 0: DefaultConnections
-	Rates       ratelimit.Rates // requests a second; 0: DefaultRates
-	Seed        uint64          // which networks share a limit of Rates
-	Times       Times           // zero fields: the fields of DefaultTimes
+	Room  *door.Room      // of the connections, with other Servers'; nil: a room for DefaultConnections
+	Rates ratelimit.Rates // requests a second; 0: DefaultRates
+	Seed  uint64          // which networks share a limit of Rates
+	Times Times           // zero fields: the fields of DefaultTimes
 }
 
-// DefaultConnections bounds the HTTP connections of a listener, and with them its memory to about 30 MiB.
+// DefaultConnections bounds the HTTP connections that share a Room, and with them their memory to about 30 MiB.
 const DefaultConnections = 512
 
 // DefaultRates bound the requests of networks that ask without end.
@@ -99,8 +99,8 @@ type Server struct {
 // New returns a Server. Serve starts it.
 func New(o Options) *Server {
 	o.Times = o.Times.withDefaults()
-	if o.Connections <= 0 {
-		o.Connections = DefaultConnections
+	if o.Room == nil {
+		o.Room = door.NewRoom(DefaultConnections)
 	}
 	if o.Rates == (ratelimit.Rates{}) {
 		o.Rates = DefaultRates
@@ -126,7 +126,7 @@ func New(o Options) *Server {
 func (s *Server) Serve(ctx context.Context, raw net.Listener) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	l := door.Bound(raw, s.o.Connections)
+	l := s.o.Room.Bound(raw)
 	var all sync.WaitGroup
 	defer all.Wait()
 	defer s.backends.close()

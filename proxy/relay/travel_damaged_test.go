@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestDamagedTravel changes each byte of a travelling session, and cuts it at each. What is taken in is whole. A
-// record without a hash is of an earlier release.
+// TestDamagedTravel changes each byte of a travelling session, and cuts it at each. Only a whole one
+// is taken in. A record without a hash is of an earlier release.
 func TestDamagedTravel(t *testing.T) {
 	w := savedWorld(t, func(*Route) {})
 	now := w.Now()
