@@ -58,6 +58,8 @@ var plantedFaults = []planted{
 		"proxy/relay", "^TestDamagedTravel$"},
 	{"each listener has room for NetherNet's joins of its own", "internal/door/door.go",
 		"return &Listener{l, r}", "return &Listener{l, NewRoom(r.bound)}", "internal/door", "^TestRoomOfTwo$"},
+	{"one address may take all places", "internal/setup/limits.go", "min(limit, table-table/8)", "min(limit, table)",
+		"internal/setup", "^TestOneSourceLeavesPlaces$"},
 	{"conversations of a capture have no common bound", "internal/decode/survey.go",
 		"registry.NewMemory(maxMemory)", "registry.NewMemory(100 * maxMemory)",
 		"internal/decode", "^TestOneCaptureIsBounded$"},

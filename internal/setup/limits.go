@@ -52,6 +52,10 @@ func heldBounds(c *config.Config, loops int) admission.HeldBounds {
 // shareUp returns one loop's part of a limit, rounded up, so that small limits are not zero.
 func shareUp(limit, loops int) int { return (limit + loops - 1) / loops }
 
+// leaving returns the places that one source may take of a table. An eighth is for others, also where the limit is
+// larger. A table of less than 8 places has none for them.
+func leaving(limit, table int) int { return min(limit, table-table/8) }
+
 // BanTerms returns the terms of the bans that Tidegate itself imposes.
 func BanTerms(b config.Bans) ratelimit.Terms {
 	return ratelimit.Terms{

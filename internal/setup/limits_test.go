@@ -77,3 +77,18 @@ func TestHeldBounds(t *testing.T) {
 		t.Errorf("a session with messages of 20 MiB has %d bytes", got)
 	}
 }
+
+// TestOneSourceLeavesPlaces has limits of sources above the sizes of their tables. Others still have an eighth.
+func TestOneSourceLeavesPlaces(t *testing.T) {
+	c := config.Default()
+	c.Limits.Sessions, c.Limits.HalfOpen = 60, 30
+	c.Limits.SessionsPerNetwork = 20
+	l := Settings(c, 1, Secrets{}).Limits
+	if l.Address != 53 || l.Network != 20 || l.HalfOpenAddress != 27 || l.HalfOpenNetwork != 27 {
+		t.Errorf("%+v", l)
+	}
+	c.Limits.Sessions = 7 // too small for a share
+	if l = Settings(c, 1, Secrets{}).Limits; l.Address != 7 || l.Network != 7 {
+		t.Errorf("%+v", l)
+	}
+}

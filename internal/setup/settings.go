@@ -20,11 +20,11 @@ func Settings(c *config.Config, loops int, secrets Secrets) *relay.Settings {
 			Sessions: share(c.Limits.Sessions, loops),
 			HalfOpen: share(c.Limits.HalfOpen, loops),
 
-			Address: c.Limits.SessionsPerAddress, // shared by the loops
-			Network: c.Limits.SessionsPerNetwork,
+			Address: leaving(c.Limits.SessionsPerAddress, c.Limits.Sessions), // shared by the loops
+			Network: leaving(c.Limits.SessionsPerNetwork, c.Limits.Sessions),
 
-			HalfOpenAddress: shareUp(c.Limits.HalfOpenPerAddress, loops),
-			HalfOpenNetwork: shareUp(c.Limits.HalfOpenPerNetwork, loops),
+			HalfOpenAddress: shareUp(leaving(c.Limits.HalfOpenPerAddress, c.Limits.HalfOpen), loops),
+			HalfOpenNetwork: shareUp(leaving(c.Limits.HalfOpenPerNetwork, c.Limits.HalfOpen), loops),
 			NetworkV4:       c.Limits.NetworkIPv4,
 			NetworkV6:       c.Limits.NetworkIPv6,
 		},
