@@ -66,6 +66,8 @@ func suite(o Options) codectest.Config {
 		},
 		StatelessRefusal: codec.Rejected,
 		Forge:            forge,
+		ForgeNear:        forgeNear,
+		ForgedLoss:       mostForgedLoss,
 		Derived: []string{
 			"events", "handshake.due", "heirs.proved", "stats.RTT", "stats.Queued", "stats.Held", "stats.Kept", "stats.MTU",
 			"flight.bytes", "flight.messages", "flight.resend", "flight.waiting",

@@ -14,12 +14,28 @@ import (
 // forge returns a datagram of a forger who guesses the IDs and numbers of a session: goodbyes, settings, messages and
 // acknowledgements.
 func forge(rng *rand.Rand, _ bool) []byte {
-	guess := func() uint16 {
+	return forgeWith(rng, func() uint16 {
 		if rng.IntN(2) == 0 {
 			return uint16(rng.IntN(300))
 		}
 		return uint16(rng.Uint32())
+	})
+}
+
+// forgeNear is forge with numbers of a session of 10 messages a second in each mode.
+func forgeNear(rng *rand.Rand, _ bool) []byte {
+	return forgeWith(rng, func() uint16 { return uint16(rng.IntN(1000)) })
+}
+
+// mostForgedLoss bounds the losses by a forger who does not know the IDs.
+func mostForgedLoss(m codec.Mode, _ float64) float64 {
+	if m.IsReliable() {
+		return 0
 	}
+	return .005
+}
+
+func forgeWith(rng *rand.Rand, guess func() uint16) []byte {
 	h := header{
 		peer: uint16(rng.IntN(maxID + 1)), session: uint8(rng.IntN(4)), timed: true, time: uint16(rng.Uint32()),
 	}
@@ -31,7 +47,13 @@ func forge(rng *rand.Rand, _ bool) []byte {
 }
 
 func appendForged(b []byte, rng *rand.Rand, guess func() uint16) []byte {
-	switch rng.IntN(6) {
+	switch rng.IntN(8) {
+	case 7:
+		b = appendCommand(b, kindUnreliable, 0, uint8(rng.IntN(2)), guess())
+		return append(be.AppendUint16(b, guess()), 0, 3, 1, 2, 3)
+	case 6:
+		b = appendCommand(b, kindUnsequenced, flagUnsequenced, uint8(rng.IntN(2)), guess())
+		return append(be.AppendUint16(b, guess()), 0, 3, 1, 2, 3)
 	case 5:
 		f := fragment{start: guess(), count: 1 + rng.Uint32N(4), total: 40}
 		for n := 1 + rng.IntN(4); n > 0 && f.index < f.count; n-- {

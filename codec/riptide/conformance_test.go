@@ -66,6 +66,8 @@ func conformance(v Version) codectest.Config {
 		},
 		StatelessRefusal: codec.ServerFull,
 		Forge:            forge(v),
+		ForgeNear:        forgeNear(v),
+		ForgedLoss:       mostForgedLoss,
 		Forgeable:        func(d []byte) bool { return forgeable(&dialects[v], d) },
 		FatalIfForged:    func(d []byte) bool { return fatalIfForged(&dialects[v], d) },
 		Derived: []string{

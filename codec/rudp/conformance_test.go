@@ -47,6 +47,7 @@ func conformance() codectest.Config {
 		},
 		StatelessRefusal: codec.Rejected,
 		Forge:            forge,
+		ForgedLoss:       func(codec.Mode, float64) float64 { return .001 },
 		Derived: []string{
 			"events", "due", "stats.RTT", "stats.Queued", "stats.Held", "stats.Kept", "stats.MTU",
 			"flight.began", "flight.answered",
