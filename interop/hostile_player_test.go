@@ -3,6 +3,7 @@
 package interop_test
 
 import (
+	"log/slog"
 	"net"
 	"slices"
 	"testing"
@@ -17,7 +18,9 @@ const unnoticed = 7 * time.Second
 
 // blockingGoServer is go-raknet as games use it: it blocks an address after one faulty datagram.
 var blockingGoServer = contender{name: "go-raknet that blocks", transport: udp, protocol: "bedrock",
-	server: func(t *testing.T) *peer { return listenGo(t, "127.0.0.1", raknet.ListenConfig{}) }}
+	server: func(t *testing.T) *peer {
+		return listenGo(t, "127.0.0.1", raknet.ListenConfig{ErrorLog: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	}}
 
 // attackedServers are servers of most libraries, as a hostile player meets them, with the default bounds of Tidegate.
 // pytide is not among them: it closes each connection after some reliable messages (conversation_test.go).
