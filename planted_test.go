@@ -75,6 +75,8 @@ var plantedFaults = []planted{
 		"if info.Mode().IsRegular() || true {", "internal/regular", "^Test"},
 	{"a capture may have any number of interfaces", "internal/decode/blocks.go",
 		"b.interfaces++; b.interfaces > maxInterfaces", "b.interfaces++; b.interfaces > 1<<30", "internal/decode", "^Test"},
+	{"an old cookie goes to a server", "codec/raknet/handshake_client.go", "now-a.askedAt > freshCookie",
+		"now-a.askedAt > 60*freshCookie", "codec/raknet", "^TestCookiesGrowOld$"},
 	{"conversations of a capture have no common bound", "internal/decode/survey.go",
 		"registry.NewMemory(maxMemory)", "registry.NewMemory(100 * maxMemory)",
 		"internal/decode", "^TestOneCaptureIsBounded$"},

@@ -60,9 +60,9 @@ func (c contender) relays() bool { return c.name != "serenityjs" && c.protocol !
 func relayedPlayer(to contender) oddplayer.Options {
 	switch {
 	case to.protocol == "enet":
-		return oddplayer.Options{Protocol: calm("enet"), Mangle: oddplayer.ENet}
+		return oddplayer.Options{Protocol: calmCodec("enet"), Mangle: oddplayer.ENet}
 	case to.name == blockingGoServer.name:
-		return oddplayer.Options{Protocol: calm("bedrock")}
+		return oddplayer.Options{Protocol: calmCodec("bedrock")}
 	case to.protocol == "raknet":
 		return oddplayer.Options{Protocol: raknet.New(raknet.Options{DialVersion: 6})}
 	}

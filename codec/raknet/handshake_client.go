@@ -17,8 +17,11 @@ const (
 	// requestsPerReply is how often the second request is sent before the first is tried again. The cookie may have
 	// expired, or the server may have stored nothing.
 	requestsPerReply = 2
-	firstRetry       = 200 * time.Millisecond
-	lastRetry        = 500 * time.Millisecond // stock RakNet's only interval
+	// freshCookie is how long a server's cookie is used. go-raknet takes it for at least 2 s, and blocks the address that
+	// sends an older one. After a pause of the process we ask for another.
+	freshCookie = 1500 * time.Millisecond
+	firstRetry  = 200 * time.Millisecond
+	lastRetry   = 500 * time.Millisecond // stock RakNet's only interval
 	// tooSoonRetry is how soon a stock server accepts another client from the same address. All clients of a proxy have
 	// one address. tooSoonPatience is how long we try: a stock client waits for 6 s.
 	tooSoonRetry    = 100 * time.Millisecond
@@ -40,6 +43,7 @@ type attempt struct {
 	reply        openConnectionReply1
 	replied      bool
 	requests     int           // second requests sent since the reply
+	askedAt      time.Duration // when the last first request was sent
 	sentAt       time.Duration // when the last request was sent
 	tooSoon      bool          // the server has accepted another client from our address a moment ago
 	keyedReplies int           // replies of a server with a key whose second requests got no answer
@@ -92,7 +96,7 @@ func (c *Conn) ask(now time.Duration) {
 		a.reply, a.replied = c.p.ownReply(c.start.Add(now), a), true
 		a.tries++
 		c.request2(now)
-	case a.replied && a.requests < requestsPerReply:
+	case a.replied && a.requests < requestsPerReply && !a.isStale(now):
 		c.request2(now)
 	case a.replied && a.reply.encrypts && a.keyedReplies == maxKeyedReplies-1:
 		c.lackKey()
@@ -112,7 +116,12 @@ func (c *Conn) request1(now time.Duration) {
 	a := c.attempt
 	a.probe = probes[min(a.tries/triesPerProbe, len(probes)-1)]
 	a.tries++
-	a.due, a.sentAt = firstRequest, now
+	a.due, a.sentAt, a.askedAt = firstRequest, now, now
+}
+
+// isStale reports whether the server may no longer take the cookie that it gave.
+func (a *attempt) isStale(now time.Duration) bool {
+	return a.reply.hasCookie && now-a.askedAt > freshCookie
 }
 
 func (c *Conn) request2(now time.Duration) {
@@ -170,14 +179,16 @@ func (c *Conn) receiveReply(now time.Duration, id byte, b []byte) error {
 	a := c.attempt
 	switch id {
 	case idOpenConnectionReply1:
-		if err := a.reply.parse(b); err != nil {
+		var m openConnectionReply1
+		if err := m.parse(b); err != nil {
 			return err
 		}
 		if a.replied && a.requests > 0 {
 			return nil // it answers an earlier request, and the second is under way
 		}
+		a.reply = m
 		c.sender.rtt.expect(now - a.sentAt)
-		a.replied, a.requests = true, 0
+		a.replied, a.requests = !a.isStale(now), 0
 		a.tries = (a.tries - 1) / triesPerProbe * triesPerProbe // the path is as wide as the probe
 		c.ask(now)
 		return nil

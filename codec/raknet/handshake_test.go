@@ -2,6 +2,7 @@ package raknet
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -250,5 +251,56 @@ func TestTooMuchAheadOfTheHandshake(t *testing.T) {
 	}
 	if got := ending(t, l.toServer); got != codec.Violation {
 		t.Errorf("ended as %v, want violation", got)
+	}
+}
+
+// TestCookiesGrowOld lets the client's process pause before it reads a server's first reply, and before it sends its
+// second request again. go-raknet blocks the address of all players for an old cookie, so the client asks for another.
+// A reply that comes while the second request is under way does not change its cookie.
+func TestCookiesGrowOld(t *testing.T) {
+	reply := func(cookie uint32) []byte {
+		m := openConnectionReply1{guid: 1, hasCookie: true, cookie: cookie, mtu: 1492}
+		return m.append(nil)
+	}
+	for _, test := range []struct {
+		name          string
+		before, after time.Duration // pauses before the reply, and before the next datagram
+		late          bool          // another reply comes, too
+		want          []uint32      // cookies of second requests; 0: a first request
+	}{
+		{"no pause", 50 * time.Millisecond, 400 * time.Millisecond, false, []uint32{7, 7}},
+		{"a late reply", 50 * time.Millisecond, 400 * time.Millisecond, true, []uint32{7, 7}},
+		{"before the reply", 2 * time.Second, 0, false, []uint32{0}},
+		{"after it", 50 * time.Millisecond, 2 * time.Second, false, []uint32{7, 0}},
+	} {
+		now := time.Unix(1_700_000_000, 0)
+		client := New(Options{}).Dial(now, linkServer, codec.Hello{})
+		var got []uint32
+		send := func() {
+			client.Advance(now)
+			for b, ok := client.Transmit(now, nil); ok; b, ok = client.Transmit(now, nil) {
+				var m openConnectionRequest2
+				if m.parse(b, true) == nil {
+					got = append(got, m.cookie)
+				} else {
+					got = append(got, 0)
+				}
+			}
+		}
+		send()
+		got = nil
+		now = now.Add(test.before)
+		_ = client.Receive(now, reply(7))
+		send()
+		if test.late {
+			_ = client.Receive(now, reply(8))
+		}
+		if test.after > 0 {
+			now = now.Add(test.after)
+			send()
+		}
+		if !slices.Equal(got, test.want) {
+			t.Errorf("%s: requests %v, want %v", test.name, got, test.want)
+		}
 	}
 }

@@ -14,7 +14,7 @@ func TestDamagedTravel(t *testing.T) {
 	now := w.Now()
 	var whole []byte
 	for e := range w.proxy.relay.table.All {
-		b, err := w.proxy.relay.TakeOut(now, e)
+		b, err := w.proxy.relay.takeOut(now, e)
 		if err != nil {
 			t.Fatal(err)
 		}
