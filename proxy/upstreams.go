@@ -70,6 +70,33 @@ func (s *Server) TransferServer(ctx context.Context, upstreamName string, from n
 	return q.Moved, nil
 }
 
+// Servers returns the addresses of an upstream's servers.
+func (s *Server) Servers(upstreamName string) (all []netip.AddrPort) {
+	pool, err := s.pool(upstreamName)
+	if err != nil {
+		return nil
+	}
+	for _, server := range pool.Servers() {
+		all = append(all, server.Addr)
+	}
+	return all
+}
+
+// Checked notes the result of a health check that is asked beside the loops. An empty why means that the server is
+// well. It reports whether the server has gone down or come up. It is safe for concurrent use.
+func (s *Server) Checked(upstreamName string, at netip.AddrPort, took time.Duration, why string) (changed bool) {
+	pool, err := s.pool(upstreamName)
+	if err != nil {
+		return false
+	}
+	for _, server := range pool.Servers() {
+		if server.Addr == at {
+			return pool.Checked(server, time.Now(), why == "", took, why)
+		}
+	}
+	return false
+}
+
 // DrainServer stops new sessions to a server of an upstream. Its sessions stay. It is safe for concurrent use.
 func (s *Server) DrainServer(upstreamName string, server netip.AddrPort) error {
 	return s.setDrain(upstreamName, server, true)

@@ -115,6 +115,14 @@ func (s Status) AppendPong(b []byte, p Pong) []byte {
 		pongText(s.Version), small(s.Players), small(s.MaxPlayers), p.GUID, pongText(s.Level), gameType, p.Port, p.Port)
 }
 
+// AppendPongDatagram appends RakNet's answer to a question without a time, with a text of AppendPong.
+func AppendPongDatagram(b []byte, guid uint64, text []byte) []byte {
+	const pong = 0x1c
+	b = be.AppendUint64(append(b, pong), 0)
+	b = append(be.AppendUint64(b, guid), raknetMagic...)
+	return append(be.AppendUint16(b, uint16(len(text))), text...)
+}
+
 func small(n int) int { return min(max(n, 0), math.MaxInt32) }
 
 // pongText makes a text fit into a field.

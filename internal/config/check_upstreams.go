@@ -37,6 +37,8 @@ func (v *validator) health(path string, u Upstream) {
 	switch t := v.known[u.Protocol]; {
 	case u.Health == HealthPing && !t.Pings, u.Health == HealthPing && u.Transport == TCP:
 		v.fault(key, u.Health, `"connect" or "off": `+u.Protocol+" servers do not answer pings")
+	case u.Health == HealthHTTP && !v.isEdged(u.Name):
+		v.fault(key, u.Health, `"auto": no listener with "nethernet" leads to it, so nobody would ask`)
 	case u.Health == HealthConnect && t.Pings:
 		v.fault(key, u.Health, `"ping", which players do not notice`)
 	case u.Health == HealthConnect && (t.Closed || t.Opaque):
@@ -46,6 +48,14 @@ func (v *validator) health(path string, u Upstream) {
 		v.fault(child(path, "health_timeout"), u.HealthTimeout,
 			`"10ms" to health_interval, which is `+u.HealthInterval.String())
 	}
+}
+
+// isEdged reports whether NetherNet's clients come to an upstream.
+func (v *validator) isEdged(upstream string) bool {
+	return slices.ContainsFunc(v.Listeners, func(l Listener) bool {
+		return slices.ContainsFunc(l.Protocols, func(name string) bool { return v.known[name].Edge }) &&
+			slices.ContainsFunc(v.Routes, func(r Route) bool { return r.Name == l.Route && r.Upstream == upstream })
+	})
 }
 
 // servers checks the servers of an upstream.

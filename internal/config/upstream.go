@@ -73,11 +73,12 @@ const (
 	HealthAuto    Health = "auto"    // ping if the protocol has one, else off
 	HealthOff     Health = "off"     // no checks: only sessions show failures
 	HealthPing    Health = "ping"    // the ping of server lists
+	HealthHTTP    Health = "http"    // the GET of NetherNet's server lists
 	HealthConnect Health = "connect" // joins, and leaves at once
 )
 
 // Choices lists the words of the configuration.
-func (Health) Choices() []string { return choices(HealthAuto, HealthOff, HealthPing, HealthConnect) }
+func (Health) Choices() []string { return choices(HealthAuto, HealthOff, HealthPing, HealthHTTP, HealthConnect) }
 
 // CookieMode says which side makes the RakNet cookies that prove addresses, and which side checks them.
 type CookieMode = raknet.CookieMode

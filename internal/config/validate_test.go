@@ -61,6 +61,8 @@ func TestRules(t *testing.T) {
 				`players' protocol`},
 		{"health without a question", `protocol = "raknet"`, "protocol = \"raknet\"\nhealth = \"connect\"",
 			`14:10: upstream[0].health = "connect": want "ping", which players do not notice`},
+		{"health that nobody asks for", `protocol = "raknet"`, "protocol = \"raknet\"\nhealth = \"http\"",
+			`14:10: upstream[0].health = "http": want "auto": no listener with "nethernet" leads to it, so nobody would ask`},
 		{"health that is late", `protocol = "raknet"`, "protocol = \"raknet\"\nhealth_timeout = \"3s\"",
 			`14:18: upstream[0].health_timeout = "3s": want "10ms" to health_interval, which is 2s`},
 		{"transparent from elsewhere", `protocol = "raknet"`,

@@ -36,6 +36,7 @@ type joinServers struct {
 	bans   *ratelimit.Bans
 	rules  atomic.Pointer[filter.Set] // about sources
 	drains atomic.Bool
+	states statuses
 	all    sync.WaitGroup
 
 	mu     sync.Mutex
@@ -101,6 +102,8 @@ func (s *joinServers) follow(settings *relay.Settings, addrs []netip.AddrPort, c
 	s.rules.Store(settings.Filter)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.states.log, s.states.server = s.log, s.server
+	s.states.follow(settings, addrs)
 	stays := make(map[netip.AddrPort]bool)
 	for i := range settings.Listeners {
 		l := &settings.Listeners[i]
@@ -265,6 +268,7 @@ func (s *joinServers) close() {
 		one.stop()
 		delete(s.open, addr)
 	}
+	s.states.close()
 	s.mu.Unlock()
 	s.all.Wait()
 }

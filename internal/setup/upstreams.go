@@ -52,6 +52,8 @@ func checks(u *config.Upstream) relay.Checks {
 	switch _, pings := byName(u.Protocol).Default().(codec.Pinger); {
 	case u.Health == config.HealthPing, u.Health == config.HealthAuto && pings && u.Transport == config.UDP:
 		by = relay.CheckPing
+	case u.Health == config.HealthHTTP:
+		by = relay.CheckHTTP
 	case u.Health == config.HealthConnect:
 		by = relay.CheckJoin
 	}

@@ -138,6 +138,7 @@ func (r *Relay) newRoute(settings *Route, oldRoutes []*route) *route {
 func (r *Relay) configure(listener *listener, l *Listener, route *route) {
 	if l.Pong != nil && listener.pong != nil && r.shard.index == 0 {
 		l.Pong.listing.Store(listener.pong.listing.Load()) // until the servers have answered again
+		l.Pong.other.Store(listener.pong.other.Load())
 	}
 	listener.name, listener.addr, listener.retired = l.Name, l.Addr, false
 	listener.transport, listener.stream = l.Transport, l.Transport.Stream

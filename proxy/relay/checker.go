@@ -44,7 +44,7 @@ func newCheckers(now time.Time, routes []*route, ids identities) (all []*checker
 	var pools []*upstream.Pool
 	for _, route := range routes {
 		u := route.Upstream
-		if u.Checks.By == CheckNothing || slices.Contains(pools, route.pool) {
+		if u.Checks.By == CheckNothing || u.Checks.By == CheckHTTP || slices.Contains(pools, route.pool) {
 			continue
 		}
 		pools = append(pools, route.pool)

@@ -11,6 +11,7 @@ import (
 // it, and the others read it. It is safe for concurrent use.
 type Pong struct {
 	listing atomic.Pointer[listing]
+	other   atomic.Pointer[listing] // what the servers say in another way
 }
 
 // listing is the servers' own text. It is immutable.
@@ -22,10 +23,28 @@ type listing struct {
 // Text returns the servers' present text, or nil while there is none. The caller must not change it. Text does not
 // allocate.
 func (p *Pong) Text() []byte {
-	if l := p.listing.Load(); l != nil {
+	if l := p.present(); l != nil {
 		return l.text
 	}
 	return nil
+}
+
+// present returns what the servers have answered, or what they say in another way, or nil.
+func (p *Pong) present() *listing {
+	if l := p.listing.Load(); l != nil {
+		return l
+	}
+	return p.other.Load()
+}
+
+// SetElse publishes a text and a server's pong for as long as no server answers itself. It keeps both. An empty pong
+// publishes nothing.
+func (p *Pong) SetElse(text, pong []byte) {
+	if len(pong) == 0 {
+		p.other.Store(nil)
+		return
+	}
+	p.other.Store(&listing{text, pong})
 }
 
 // set publishes copies of a text and of a server's pong, if they have changed. An empty pong publishes nothing, so
@@ -42,7 +61,7 @@ func (p *Pong) set(text, pong []byte) {
 
 // answer appends the answer to a ping as a server would give it, if any server has answered.
 func (p *Pong) answer(b, ping []byte, protocol codec.Pinger) []byte {
-	l := p.listing.Load()
+	l := p.present()
 	if l == nil {
 		return b
 	}

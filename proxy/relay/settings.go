@@ -123,6 +123,7 @@ type CheckBy uint8
 const (
 	CheckNothing CheckBy = iota // nothing: only sessions show the health of servers
 	CheckPing                   // a question for the server's text, if the protocol is a codec.Pinger
+	CheckHTTP                   // NetherNet's question over HTTP, which the driver asks
 	CheckJoin                   // a join; the check leaves at once, or when the server takes too long to decide
 )
 
