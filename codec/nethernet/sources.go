@@ -49,7 +49,7 @@ type source struct {
 	at      netip.AddrPort
 	heard   time.Time
 	proved  time.Time // its last request
-	reached bool // it has sent a datagram that answers one
+	reached bool      // it has sent a datagram that answers one
 }
 
 // Request takes a request that the client's password has verified. An error wraps codec.ErrDuplicate: the request came

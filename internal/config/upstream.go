@@ -78,7 +78,9 @@ const (
 )
 
 // Choices lists the words of the configuration.
-func (Health) Choices() []string { return choices(HealthAuto, HealthOff, HealthPing, HealthHTTP, HealthConnect) }
+func (Health) Choices() []string {
+	return choices(HealthAuto, HealthOff, HealthPing, HealthHTTP, HealthConnect)
+}
 
 // CookieMode says which side makes the RakNet cookies that prove addresses, and which side checks them.
 type CookieMode = raknet.CookieMode
