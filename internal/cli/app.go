@@ -14,7 +14,6 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -69,9 +68,6 @@ func run(ctx context.Context, exampleConfig []byte, args []string, stdout, stder
 	return failure(&l, err, stderr)
 }
 
-// exitUsage is the exit code for wrong usage, and for a faulty configuration of all commands but run.
-const exitUsage = 2
-
 // failure prints an error and returns the exit code.
 func failure(l *line, err error, stderr io.Writer) int {
 	code := 1
@@ -114,22 +110,6 @@ func failureJSON(err error, code int) string {
 	return string(text)
 }
 
-// lastWords bounds the time for a reader to read the last lines of an ending process.
-const lastWords = 2 * time.Second
-
-// printLast prints a line at the end of the process.
-func printLast(w io.Writer, text string) {
-	printed := make(chan struct{})
-	go func() {
-		defer close(printed)
-		fmt.Fprintln(w, strings.Map(safe, text))
-	}()
-	select {
-	case <-printed:
-	case <-time.After(lastWords):
-	}
-}
-
 func newApp(exampleConfig []byte) *cli.App {
 	return &cli.App{
 		Name:            "tidegate",
@@ -170,45 +150,4 @@ func newApp(exampleConfig []byte) *cli.App {
 		// run prints errors and picks the code.
 		ExitErrHandler: func(*cli.Context, error) {},
 	}
-}
-
-// command completes a command with the settings that all of them share.
-func command(c *cli.Command) *cli.Command {
-	c.HideHelpCommand = true
-	for _, f := range c.Flags {
-		if is, ok := f.(*cli.BoolFlag); ok {
-			is.DisableDefaultText = true // the default is always false
-		}
-	}
-	c.OnUsageError = func(_ *cli.Context, err error, _ bool) error { return flagError(err) }
-	return c
-}
-
-// group completes a command that has subcommands and does nothing itself.
-func group(c *cli.Command) *cli.Command {
-	c.Action = func(c *cli.Context) error { return noSubcommand(c, c.Command.Name, cli.ShowSubcommandHelp) }
-	return command(c)
-}
-
-// noSubcommand prints the help to stderr and exits with 2: a script that stops there has a bug.
-func noSubcommand(c *cli.Context, name string, help func(*cli.Context) error) error {
-	c.App.Writer = c.App.ErrWriter
-	if err := help(c); err != nil {
-		return err
-	}
-	var names []string
-	for _, sub := range c.Command.Subcommands {
-		if !sub.Hidden && sub.Name != "help" {
-			names = append(names, sub.Name)
-		}
-	}
-	if len(names) == 0 {
-		return cli.Exit("tidegate: want one of its commands", exitUsage)
-	}
-	return cli.Exit(fmt.Sprintf("tidegate %s: want one of its commands: %s", name, strings.Join(names, ", ")), exitUsage)
-}
-
-// examples formats command lines for a command's Description. A test runs each of them.
-func examples(lines ...string) string {
-	return "Examples:\n\n   " + strings.Join(lines, "\n   ")
 }
