@@ -53,7 +53,7 @@ var plantedFaults = []planted{
 	{"an address stays another loop's after its NetherNet session", "proxy/relay/edge.go",
 		"d.from, d.back = r.shard.index, true", "d.from, d.back = r.shard.index, false",
 		"proxy/relay", "^TestEdgeOverLoopsEnds$"},
-	{"a travelling session that is damaged is taken in", "proxy/relay/travelling.go",
+	{"a travelling session that is damaged is taken in", "proxy/relay/arrivals.go",
 		"a.Sum != nil && !isIntact(b, a.Sum)", "a.Sum != nil && false && !isIntact(b, a.Sum)",
 		"proxy/relay", "^TestDamagedTravel$"},
 	{"each listener has room for NetherNet's joins of its own", "internal/door/door.go",

@@ -1,6 +1,8 @@
 package relay
 
 import (
+	"bytes"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -9,13 +11,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"tidegate/codec"
 	"tidegate/codec/nethernet"
-	"tidegate/internal/netio"
-	"tidegate/internal/policy"
 	"tidegate/internal/record"
 	"tidegate/proxy/relay/saved"
-	sessions "tidegate/session"
 )
 
 const (
@@ -154,93 +152,63 @@ func (w *Arrivals) restore(now time.Time, all []saved.Arrival) (lost error) {
 	return lost
 }
 
-// errLater says that an arriving session cannot have its old source address yet.
-var errLater = errors.New("its source address is in use")
+const (
+	// maxTravel bounds the size of a travelling session in bytes.
+	maxTravel = 512 << 10
+	// travelTime bounds the time between TakeOutSession and PutInSession. After a longer time the peers have given up.
+	travelTime = 2 * time.Minute
+)
 
-// arrived makes the session of a client that comes from another Server, and returns nil if there is none.
-func (r *Relay) arrived(now time.Time, l *listener, s netio.Socket, client netip.AddrPort) *Entry {
-	return r.takeArrival(now, l, s, arrivalKey{l.name, client, ""})
-}
+// ErrTravel reports bytes that are no session for this Server.
+var ErrTravel = errors.New("session cannot be taken in")
 
-// takeArrival makes the session with a key that comes from another Server, and returns nil if there is none.
-func (r *Relay) takeArrival(now time.Time, l *listener, s netio.Socket, key arrivalKey) *Entry {
-	a := r.arrivals.take(now, key)
-	if a == nil {
-		return nil
+// ReadArrival reads a session from another Server.
+func ReadArrival(now time.Time, b []byte) (*Arrival, error) {
+	a := &Arrival{size: len(b)}
+	if len(b) > maxTravel {
+		return nil, fmt.Errorf("%w: %d bytes, more than %d", ErrTravel, len(b), maxTravel)
 	}
-	e, err := a.enter(now, r, l, s)
+	err := record.Open(b, saved.TravelKind, saved.TravelVersion, &a.Travel)
+	if err == nil && a.Sum != nil && !isIntact(b, a.Sum) {
+		err = errDamaged
+	}
+	if err == nil {
+		err = record.Read(a.Session, &a.session)
+	}
+	if err == nil && (a.session.Kind != saved.SessionKind || a.session.Version != saved.Version) {
+		err = unusable("version", a.session.Version)
+	}
 	if err != nil {
-		r.journal.log.Error().Err(err).Stringer("client", a.Client).Str("listener", l.name).
-			Msg("session lost: it cannot be taken in")
+		return nil, fmt.Errorf("%w: %w", ErrTravel, err)
 	}
-	return e
+	switch age := now.Sub(time.Unix(0, a.At)); {
+	case age > travelTime:
+		return nil, fmt.Errorf("%w: it was taken out %v ago, and its peers have given up", ErrTravel, age.Round(time.Second))
+	case a.Client != a.session.Client || !a.session.Calm && a.session.Body != nil || !a.session.Server.IsValid():
+		return nil, fmt.Errorf("%w: %w", ErrTravel, unusable("state", "not established"))
+	}
+	a.age = min(max(now.Sub(time.Unix(0, a.At)), 0), travelTime)
+	a.read = now
+	return a, nil
 }
 
-// enter makes a session that comes from another Server. It returns nil if the session waits for its source address:
-// the client's next datagram tries it again.
-func (a *Arrival) enter(now time.Time, r *Relay, l *listener, s netio.Socket) (*Entry, error) {
-	e, err := a.takeIn(now, r, l, s)
-	if errors.Is(err, errLater) {
-		return nil, r.arrivals.Add(now, a)
-	}
-	return e, err
+// sumLen is the length of a travelling session's hash in bytes.
+const sumLen = 16
+
+var errDamaged = errors.New("the record is damaged: its hash differs")
+
+func sumOf(b []byte) []byte {
+	sum := sha256.Sum256(b)
+	return sum[:sumLen]
 }
 
-// takeIn makes the session in a Relay, with an ID and sockets of its own.
-func (a *Arrival) takeIn(now time.Time, r *Relay, l *listener, s netio.Socket) (*Entry, error) {
-	i := BeginImport(r, now.Add(-a.age-now.Sub(a.read)))
-	i.routes = []saved.Route{a.Route}
-	v := a.session
-	route := i.route(&v)
-	if route == nil {
-		return nil, unusable("unknown route", v.Route)
+// isIntact reports whether a record has its hash.
+func isIntact(b, sum []byte) bool {
+	at := bytes.LastIndex(b, sum)
+	if len(sum) != sumLen || at < 0 {
+		return false
 	}
-	v.Listener, v.Stream, v.Serial = l.addr, false, uint64(r.serials.next())
-	v.OwnFace, v.Local = false, netip.Addr{}
-	if netio.ListenerOf(s) != s { // one of the listener's local sockets
-		v.Local = s.Addr().Addr()
-	}
-	if v.OwnsID {
-		if v.OwnsID = route.ids.claim(v.ID); v.OwnsID {
-			route.ids.free(v.ID) // the import claims it
-		}
-	}
-	to := v.Server
-	if v.Edge != nil {
-		to = v.Edge.Ticket.Target
-	}
-	socket, err := route.Upstream.dialFrom(r.sockets.Sockets, to, a.Source, v.Client)
-	if err != nil {
-		return nil, err
-	}
-	v.HasSocket = true
-	same := socket.Addr() == a.Source
-	lost := !same && (route.Mode == policy.ModeRelay || route.Failover.Hold == 0)
-	if !same && now.Sub(a.read) < addressTime && (!lost || !a.Returns) {
-		socket.Close()
-		return nil, errLater
-	}
-	if lost {
-		socket.Close()
-		return nil, fmt.Errorf("%w: its server knows it by the address %v, which is not free here, and its route holds "+
-			"no sessions", ErrTravel, a.Source)
-	}
-	if err := i.session(record.Append(nil, &v), []netio.Socket{socket}); err != nil {
-		return nil, err
-	}
-	e := r.table.Get(now, sessions.Key{Listener: l.index, Client: v.Client})
-	if e != nil && !same {
-		reseek(r, now, e)
-	}
-	return e, nil
-}
-
-// reseek makes a session look for a server, although its own may be well.
-func reseek(r *Relay, now time.Time, e *Entry) {
-	s := &e.Value
-	r.counters.Held++
-	r.journal.held(e, codec.TransportError)
-	r.hold(now, e, seeking, hold{until: now.Add(s.route.Failover.Hold)})
-	r.leaveServer(now, s)
-	r.waiting.seek(now, e)
+	blank := bytes.Clone(b)
+	clear(blank[at : at+sumLen])
+	return bytes.Equal(sumOf(blank), sum)
 }

@@ -1,7 +1,6 @@
 package relay
 
 import (
-	"math"
 	"time"
 
 	"tidegate/codec"
@@ -39,21 +38,6 @@ func (r *Relay) drainDue(now time.Time) {
 // Draining reports whether the Relay refuses new clients.
 func (r *Relay) Draining() bool { return r.draining }
 
-// Leave makes the Relays refuse new clients, and lets the sessions play on until they move to other nodes.
-type Leave struct{ ofAll }
-
-// Next implements Request.
-func (q *Leave) Next(relays int) (index int, work stats.Work) {
-	return q.after(relays), stats.WorkDrain
-}
-
-func (q *Leave) put(r *Relay, now time.Time) Visit {
-	if !r.draining {
-		r.draining, r.leaving, r.drainBy = true, true, now.Add(math.MaxInt64/2)
-	}
-	return nil
-}
-
 // Leaving reports whether the Relay was asked to Leave.
 func (r *Relay) Leaving() bool { return r.leaving }
 
@@ -88,22 +72,7 @@ func enforceBan(r *Relay, now time.Time, e *Entry) int {
 	return acted
 }
 
-// SetRules replaces the rules in every Relay. It ends sessions of clients that the new rules drop, over some turns.
-type SetRules struct {
-	ofAll
-	Set *filter.Set
-}
-
-// Next implements Request.
-func (q *SetRules) Next(relays int) (index int, work stats.Work) {
-	return q.after(relays), stats.WorkRules
-}
-
-func (q *SetRules) put(r *Relay, now time.Time) Visit {
-	r.filter(now, q.Set)
-	return nil
-}
-
+// filter replaces the rules.
 func (r *Relay) filter(now time.Time, set *filter.Set) {
 	if r.guard.SetRules(set) {
 		r.rulesEnforced.begin(r, now, enforceRules)

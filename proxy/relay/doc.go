@@ -35,11 +35,12 @@
 // What the driver asks of a Relay:
 //
 //   - request.go: what a request is, and how a driver puts it to Relays
+//   - orders.go: requests that change something
 //   - requests.go, list.go, rank.go, watched.go, explain.go, totals.go: requests of operators, lists and figures
 //   - abnormal.go: sessions that ended in an abnormal way
 //   - export.go, batches.go, recopy.go: sessions as records, for a successor
 //   - import.go, import_relay.go, copies.go, restore.go, pending.go, complete.go: the same on the successor's side
-//   - travelling.go, arrivals.go: a session that moves to another Server
+//   - travelling.go: a session that moves to another Server
 //
 // These files get the Relay as an argument:
 //
@@ -56,6 +57,7 @@
 //   - shared.go: what the Relays of one Server share
 //   - joins.go: the joins and addresses of NetherNet's clients
 //   - trusted_proxy.go, identity.go, serial.go, hold.go: what sessions refer to
+//   - arrivals.go: sessions that wait for their clients
 //   - listener.go, known.go, players.go: listeners, clients that are no strangers, and clients at other nodes
 //   - outlet.go, tap.go, watch.go: sent datagrams, their copies, and counts of messages for an operator
 //

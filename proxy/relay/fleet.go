@@ -45,28 +45,6 @@ func (r *Relay) SendAnswer(node string, key stray.Key, d *stray.Datagram) {
 	}
 }
 
-// TellPlayers makes clients known that were here before the fleet.
-type TellPlayers struct{ ofAll }
-
-// Next implements Request.
-func (q *TellPlayers) Next(relays int) (index int, work stats.Work) {
-	return q.after(relays), stats.WorkList
-}
-
-func (q *TellPlayers) put(*Relay, time.Time) Visit {
-	return func(r *Relay, _ time.Time, e *Entry) int {
-		if l := e.Value.listener; e.Value.isKnown() && !l.stream && l.proxies == nil {
-			r.ways.players.opened(l.id, e.Key.Client, r.shard.index)
-			if g := e.Value.edge; g != nil {
-				for _, at := range g.known {
-					r.ways.players.opened(l.id, at, r.shard.index)
-				}
-			}
-		}
-		return copied
-	}
-}
-
 // follow sends a session's further answers where its client's last accepted datagram has arrived.
 func (r *Relay) follow(e *Entry) {
 	s := &e.Value

@@ -1,8 +1,6 @@
 package relay
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -15,13 +13,6 @@ import (
 	"tidegate/proxy/stats"
 	sessions "tidegate/session"
 )
-
-// errRecord is wrapped by errors about a readable record that does not fit this proxy.
-var errRecord = errors.New("unusable record of a session")
-
-func unusable(what string, value any) error {
-	return fmt.Errorf("%w: %s is %v", errRecord, what, value)
-}
 
 // Importer makes the sessions of another Relay again. Connections are restored later (pending.go).
 type Importer struct {

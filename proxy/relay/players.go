@@ -245,3 +245,10 @@ func (w *ways) passAgain(key stray.Key, d *stray.Datagram) bool {
 	d.Hops++
 	return carrier != nil && d.Hops <= stray.MaxHops && (*carrier).PassOn(key, d)
 }
+
+// keyOf returns the key of a client.
+func (p *Players) keyOf(listener uint64, client netip.AddrPort) stray.Key {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return p.secret.Key(listener, client)
+}

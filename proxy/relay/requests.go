@@ -10,27 +10,8 @@ import (
 	"tidegate/codec"
 	"tidegate/internal/upstream"
 	"tidegate/proxy/relay/recording"
-	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
-	sessions "tidegate/session"
 )
-
-// KickSession ends a session for an operator. The client learns that it was kicked, and gets the text where its
-// protocol can carry one. A client of a route in ModeRelay learns nothing.
-type KickSession struct {
-	ofOne
-	ID   sessions.ID
-	Text string
-}
-
-// Next implements Request.
-func (q *KickSession) Next(relays int) (index int, work stats.Work) {
-	return q.home(q.ID, relays), stats.WorkList
-}
-
-func (q *KickSession) put(*Relay, time.Time) Visit {
-	return q.find(q.ID, func(r *Relay, now time.Time, e *Entry) error { return r.kick(now, e, q.Text) })
-}
 
 func (r *Relay) kick(now time.Time, e *Entry, text string) error {
 	if e.Value.life.isEnding() {
@@ -65,51 +46,6 @@ func (s *session) staysBecause(to netip.AddrPort) string {
 		return "it is at that server already"
 	}
 	return ""
-}
-
-// MoveSession moves an established session to another server of its upstream. The new server gets the client's Hello.
-// Until it has accepted, reliable messages of the client wait. The old server keeps the messages that it has
-// acknowledged, and the new server gets the later ones. A server that refuses the session counts as lost, and the
-// Relay tries others.
-type MoveSession struct {
-	ofOne
-	ID sessions.ID
-	To netip.AddrPort // the zero AddrPort: any server
-}
-
-// Next implements Request.
-func (q *MoveSession) Next(relays int) (index int, work stats.Work) {
-	return q.home(q.ID, relays), stats.WorkList
-}
-
-func (q *MoveSession) put(*Relay, time.Time) Visit {
-	return q.find(q.ID, func(r *Relay, now time.Time, e *Entry) error { return r.move(now, e, q.To) })
-}
-
-// MoveSessions moves the sessions of a server, as the upstream balances new sessions.
-type MoveSessions struct {
-	ofAll
-	Pool  *upstream.Pool
-	From  netip.AddrPort
-	Moved int // the answer: the number of sessions on their way
-}
-
-// Next implements Request.
-func (q *MoveSessions) Next(relays int) (index int, work stats.Work) {
-	return q.after(relays), stats.WorkMove
-}
-
-func (q *MoveSessions) put(*Relay, time.Time) Visit {
-	return func(r *Relay, now time.Time, e *Entry) int {
-		s := &e.Value
-		if s.server == nil || s.server.Addr != q.From || s.route.pool != q.Pool {
-			return looked
-		}
-		if r.move(now, e, netip.AddrPort{}) == nil {
-			q.Moved++
-		}
-		return acted
-	}
 }
 
 // move begins to move a session to a server. The zero address means any server.
@@ -153,23 +89,6 @@ func (r *Relay) Spending(p ratelimit.Peers) []ratelimit.Spending {
 	return all
 }
 
-// StartCapture makes all Relays copy datagrams into a Capture, until EndCapture. From then on, the kernel does not
-// forward the captured sessions.
-type StartCapture struct {
-	ofAll
-	Capture *recording.Capture
-}
-
-// Next implements Request.
-func (q *StartCapture) Next(relays int) (index int, work stats.Work) {
-	return q.after(relays), stats.WorkCapture
-}
-
-func (q *StartCapture) put(r *Relay, _ time.Time) Visit {
-	r.capture(q.Capture.Spool(r.shard.index))
-	return recallCaptured
-}
-
 // EndCapture ends the effect of StartCapture for this Relay, which may not have seen the request.
 func (r *Relay) EndCapture(c *recording.Capture) { r.endCapture(c.Spool(r.shard.index)) }
 
@@ -199,26 +118,6 @@ func (r *Relay) endCapture(s *recording.Spool) {
 // KnownClients returns the number of clients that have answered and whose addresses the kernel sees, and the number of
 // changes of that set.
 func (r *Relay) KnownClients() (count int, changes uint64) { return r.known.count, r.known.changes }
-
-// KnownClients asks for the addresses of these clients.
-type KnownClients struct {
-	ofAll
-	Know func(netip.AddrPort) // is called with each of them
-}
-
-// Next implements Request.
-func (q *KnownClients) Next(relays int) (index int, work stats.Work) {
-	return q.after(relays), stats.WorkSample
-}
-
-func (q *KnownClients) put(*Relay, time.Time) Visit {
-	return func(_ *Relay, _ time.Time, e *Entry) int {
-		if e.Value.isKnown() && !e.Value.listener.stream && e.Value.listener.proxies == nil {
-			q.Know(e.Key.Client)
-		}
-		return looked
-	}
-}
 
 // recallCaptured is the visit that ends the forwarding of a session that a capture watches.
 func recallCaptured(r *Relay, _ time.Time, e *Entry) int {

@@ -2,6 +2,7 @@ package relay
 
 import (
 	"errors"
+	"fmt"
 
 	sessions "tidegate/session"
 )
@@ -28,3 +29,10 @@ var (
 	ErrNoSession = errors.New("no such session") // the session has ended, or never existed
 	ErrEnding    = errors.New("the session is ending already")
 )
+
+// errRecord is wrapped by errors about a readable record that does not fit this proxy.
+var errRecord = errors.New("unusable record of a session")
+
+func unusable(what string, value any) error {
+	return fmt.Errorf("%w: %s is %v", errRecord, what, value)
+}

@@ -2,15 +2,13 @@ package relay
 
 import (
 	"bytes"
-	"cmp"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net/netip"
-	"sync/atomic"
 	"time"
 
 	"tidegate/codec"
+	"tidegate/internal/netio"
 	"tidegate/internal/policy"
 	"tidegate/internal/record"
 	"tidegate/internal/stray"
@@ -18,52 +16,6 @@ import (
 	"tidegate/proxy/stats"
 	sessions "tidegate/session"
 )
-
-// Movers choose sessions of one Relay that other nodes can have, of clients whose address the fleet sees.
-type Movers struct {
-	ofAll
-	Most   int                  // number of sessions
-	Choose func(stray.Key) bool // accepts a client
-	Gone   func(stray.Key)      // is called when a session is taken out; nil: sessions are only copied
-	Found  []stray.Session      // the answer
-}
-
-// Next implements Request.
-func (m *Movers) Next(relays int) (index int, work stats.Work) {
-	if len(m.Found) > 0 {
-		return -1, stats.WorkMove
-	}
-	return m.after(relays), stats.WorkMove
-}
-
-func (m *Movers) put(*Relay, time.Time) Visit { return m.visit }
-
-// visit writes down a session that moves, until there are enough.
-func (m *Movers) visit(r *Relay, now time.Time, e *Entry) int {
-	if len(m.Found) == m.Most {
-		return enough
-	}
-	s := &e.Value
-	l := s.listener
-	if l.stream || l.proxies != nil || !s.isKnown() {
-		return looked
-	}
-	key := r.known.players.keyOf(l.id, e.Key.Client)
-	if !m.Choose(key) {
-		return looked
-	}
-	one := stray.Session{Client: key, At: s.node()}
-	var err error
-	if one.Record, err = travelling(r, now, e); err != nil {
-		return taking
-	}
-	if m.Gone != nil {
-		withdraw(r, now, e)
-		m.Gone(key)
-	}
-	m.Found = append(m.Found, one)
-	return taking
-}
 
 // taking is the cost of a visit that takes a session out.
 const taking = 32
@@ -108,46 +60,6 @@ func (a *Arrival) PutIn(now time.Time, r *Relay, node string) error {
 
 // ListenerID returns the number of the session's listener.
 func (a *Arrival) ListenerID() uint64 { return stray.ListenerID(a.Listener, a.session.Listener.Port()) }
-
-// keyOf returns the key of a client.
-func (p *Players) keyOf(listener uint64, client netip.AddrPort) stray.Key {
-	p.mu.RLock()
-	defer p.mu.RUnlock()
-	return p.secret.Key(listener, client)
-}
-
-const (
-	// maxTravel bounds the size of a travelling session in bytes.
-	maxTravel = 512 << 10
-	// travelTime bounds the time between TakeOutSession and PutInSession. After a longer time the peers have given up.
-	travelTime = 2 * time.Minute
-)
-
-// ErrTravel reports bytes that are no session for this Server.
-var ErrTravel = errors.New("session cannot be taken in")
-
-// RecordSession asks for the whole state of a session as values for JSON, without secrets and payloads.
-type RecordSession struct {
-	ofOne
-	ID    sessions.ID
-	State map[string]any // the answer
-	bytes []byte
-}
-
-// Next implements Request. The caller's goroutine describes the record, and not the loop.
-func (q *RecordSession) Next(relays int) (index int, work stats.Work) {
-	if index = q.home(q.ID, relays); index < 0 && q.err == nil {
-		q.State, q.err = describeRecord(q.bytes)
-	}
-	return index, stats.WorkList
-}
-
-func (q *RecordSession) put(*Relay, time.Time) Visit {
-	return q.find(q.ID, func(r *Relay, now time.Time, e *Entry) (err error) {
-		q.bytes, err = r.writeDown(now, e)
-		return err
-	})
-}
 
 // describeRecord returns the values of a session's record for JSON, without secrets and payloads.
 func describeRecord(b []byte) (map[string]any, error) {
@@ -207,80 +119,6 @@ func staysHere(r *Relay, e *Entry) string {
 	return s.staysBecause(netip.AddrPort{})
 }
 
-// TakeOutSession removes an established session without a goodbye, for PutInSession of this or another Server. After a
-// failure elsewhere, PutInSession can give it back. ErrNotMovable names the reason why a session stays.
-type TakeOutSession struct {
-	ofOne
-	ID      sessions.ID
-	Record  []byte        // the answer
-	claimed atomic.Bool   // by the Relay, or by Err if its driver gives up first
-	taken   chan struct{} // closed when the Relay has answered
-}
-
-// Next implements Request.
-func (q *TakeOutSession) Next(relays int) (index int, work stats.Work) {
-	if !q.asked {
-		q.taken = make(chan struct{})
-	}
-	return q.home(q.ID, relays), stats.WorkList
-}
-
-func (q *TakeOutSession) put(*Relay, time.Time) Visit {
-	return q.find(q.ID, func(r *Relay, now time.Time, e *Entry) (err error) {
-		if !q.claimed.CompareAndSwap(false, true) {
-			return ErrEnded // nothing would receive the session
-		}
-		defer close(q.taken)
-		q.Record, err = r.takeOut(now, e)
-		return err
-	})
-}
-
-// Err implements Request. A driver that gave up has the session if the Relay was faster.
-func (q *TakeOutSession) Err(asking error) error {
-	if asking != nil && !q.claimed.CompareAndSwap(false, true) {
-		if <-q.taken; q.Record != nil {
-			return nil
-		}
-	}
-	return cmp.Or(asking, q.err)
-}
-
-// PutInSession takes in a session from TakeOutSession. The session goes on with the next datagram of its client. If
-// that does not come within ArrivalTime, the session is lost.
-type PutInSession struct {
-	Record []byte
-	asked  bool
-	err    error
-}
-
-// Next implements Request. Any Relay can answer for its siblings.
-func (q *PutInSession) Next(int) (index int, work stats.Work) {
-	if q.asked {
-		return -1, stats.WorkMove
-	}
-	q.asked = true
-	return 0, stats.WorkMove
-}
-
-func (q *PutInSession) put(r *Relay, now time.Time) Visit {
-	a, err := ReadArrival(now, q.Record)
-	if err == nil {
-		err = a.room(r, 0)
-	}
-	if err == nil {
-		err = a.fits(now, r)
-	}
-	if err == nil {
-		err = r.arrivals.Add(now, a)
-	}
-	q.err = err
-	return nil
-}
-
-// Err implements Request.
-func (q *PutInSession) Err(asking error) error { return cmp.Or(asking, q.err) }
-
 // takeOut removes a session, and returns it for another Server.
 func (r *Relay) takeOut(now time.Time, e *Entry) ([]byte, error) {
 	b, err := travelling(r, now, e)
@@ -328,57 +166,6 @@ func withdraw(r *Relay, now time.Time, e *Entry) {
 	r.remove(now, e, stats.ByProxy, codec.Closed)
 }
 
-// ReadArrival reads a session from another Server.
-func ReadArrival(now time.Time, b []byte) (*Arrival, error) {
-	a := &Arrival{size: len(b)}
-	if len(b) > maxTravel {
-		return nil, fmt.Errorf("%w: %d bytes, more than %d", ErrTravel, len(b), maxTravel)
-	}
-	err := record.Open(b, saved.TravelKind, saved.TravelVersion, &a.Travel)
-	if err == nil && a.Sum != nil && !isIntact(b, a.Sum) {
-		err = errDamaged
-	}
-	if err == nil {
-		err = record.Read(a.Session, &a.session)
-	}
-	if err == nil && (a.session.Kind != saved.SessionKind || a.session.Version != saved.Version) {
-		err = unusable("version", a.session.Version)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrTravel, err)
-	}
-	switch age := now.Sub(time.Unix(0, a.At)); {
-	case age > travelTime:
-		return nil, fmt.Errorf("%w: it was taken out %v ago, and its peers have given up", ErrTravel, age.Round(time.Second))
-	case a.Client != a.session.Client || !a.session.Calm && a.session.Body != nil || !a.session.Server.IsValid():
-		return nil, fmt.Errorf("%w: %w", ErrTravel, unusable("state", "not established"))
-	}
-	a.age = min(max(now.Sub(time.Unix(0, a.At)), 0), travelTime)
-	a.read = now
-	return a, nil
-}
-
-// sumLen is the length of a travelling session's hash in bytes.
-const sumLen = 16
-
-var errDamaged = errors.New("the record is damaged: its hash differs")
-
-func sumOf(b []byte) []byte {
-	sum := sha256.Sum256(b)
-	return sum[:sumLen]
-}
-
-// isIntact reports whether a record has its hash.
-func isIntact(b, sum []byte) bool {
-	at := bytes.LastIndex(b, sum)
-	if len(sum) != sumLen || at < 0 {
-		return false
-	}
-	blank := bytes.Clone(b)
-	clear(blank[at : at+sumLen])
-	return bytes.Equal(sumOf(blank), sum)
-}
-
 // room returns why a Relay's limits leave no room for the session, or nil. before is the number of sessions that will
 // be taken in before it.
 func (a *Arrival) room(r *Relay, before int) error {
@@ -412,4 +199,95 @@ func (a *Arrival) fits(now time.Time, r *Relay) error {
 		return nil
 	}
 	return fmt.Errorf("%w: no UDP listener has the name %q", ErrTravel, a.Listener)
+}
+
+// errLater says that an arriving session cannot have its old source address yet.
+var errLater = errors.New("its source address is in use")
+
+// arrived makes the session of a client that comes from another Server, and returns nil if there is none.
+func (r *Relay) arrived(now time.Time, l *listener, s netio.Socket, client netip.AddrPort) *Entry {
+	return r.takeArrival(now, l, s, arrivalKey{l.name, client, ""})
+}
+
+// takeArrival makes the session with a key that comes from another Server, and returns nil if there is none.
+func (r *Relay) takeArrival(now time.Time, l *listener, s netio.Socket, key arrivalKey) *Entry {
+	a := r.arrivals.take(now, key)
+	if a == nil {
+		return nil
+	}
+	e, err := a.enter(now, r, l, s)
+	if err != nil {
+		r.journal.log.Error().Err(err).Stringer("client", a.Client).Str("listener", l.name).
+			Msg("session lost: it cannot be taken in")
+	}
+	return e
+}
+
+// enter makes a session that comes from another Server. It returns nil if the session waits for its source address:
+// the client's next datagram tries it again.
+func (a *Arrival) enter(now time.Time, r *Relay, l *listener, s netio.Socket) (*Entry, error) {
+	e, err := a.takeIn(now, r, l, s)
+	if errors.Is(err, errLater) {
+		return nil, r.arrivals.Add(now, a)
+	}
+	return e, err
+}
+
+// takeIn makes the session in a Relay, with an ID and sockets of its own.
+func (a *Arrival) takeIn(now time.Time, r *Relay, l *listener, s netio.Socket) (*Entry, error) {
+	i := BeginImport(r, now.Add(-a.age-now.Sub(a.read)))
+	i.routes = []saved.Route{a.Route}
+	v := a.session
+	route := i.route(&v)
+	if route == nil {
+		return nil, unusable("unknown route", v.Route)
+	}
+	v.Listener, v.Stream, v.Serial = l.addr, false, uint64(r.serials.next())
+	v.OwnFace, v.Local = false, netip.Addr{}
+	if netio.ListenerOf(s) != s { // one of the listener's local sockets
+		v.Local = s.Addr().Addr()
+	}
+	if v.OwnsID {
+		if v.OwnsID = route.ids.claim(v.ID); v.OwnsID {
+			route.ids.free(v.ID) // the import claims it
+		}
+	}
+	to := v.Server
+	if v.Edge != nil {
+		to = v.Edge.Ticket.Target
+	}
+	socket, err := route.Upstream.dialFrom(r.sockets.Sockets, to, a.Source, v.Client)
+	if err != nil {
+		return nil, err
+	}
+	v.HasSocket = true
+	same := socket.Addr() == a.Source
+	lost := !same && (route.Mode == policy.ModeRelay || route.Failover.Hold == 0)
+	if !same && now.Sub(a.read) < addressTime && (!lost || !a.Returns) {
+		socket.Close()
+		return nil, errLater
+	}
+	if lost {
+		socket.Close()
+		return nil, fmt.Errorf("%w: its server knows it by the address %v, which is not free here, and its route holds "+
+			"no sessions", ErrTravel, a.Source)
+	}
+	if err := i.session(record.Append(nil, &v), []netio.Socket{socket}); err != nil {
+		return nil, err
+	}
+	e := r.table.Get(now, sessions.Key{Listener: l.index, Client: v.Client})
+	if e != nil && !same {
+		reseek(r, now, e)
+	}
+	return e, nil
+}
+
+// reseek makes a session look for a server, although its own may be well.
+func reseek(r *Relay, now time.Time, e *Entry) {
+	s := &e.Value
+	r.counters.Held++
+	r.journal.held(e, codec.TransportError)
+	r.hold(now, e, seeking, hold{until: now.Add(s.route.Failover.Hold)})
+	r.leaveServer(now, s)
+	r.waiting.seek(now, e)
 }

@@ -1,0 +1,311 @@
+package relay
+
+import (
+	"cmp"
+	"math"
+	"net/netip"
+	"sync/atomic"
+	"time"
+
+	"tidegate/internal/filter"
+	"tidegate/internal/stray"
+	"tidegate/internal/upstream"
+	"tidegate/proxy/relay/recording"
+	"tidegate/proxy/stats"
+	sessions "tidegate/session"
+)
+
+// KickSession ends a session for an operator. The client learns that it was kicked, and gets the text where its
+// protocol can carry one. A client of a route in ModeRelay learns nothing.
+type KickSession struct {
+	ofOne
+	ID   sessions.ID
+	Text string
+}
+
+// Next implements Request.
+func (q *KickSession) Next(relays int) (index int, work stats.Work) {
+	return q.home(q.ID, relays), stats.WorkList
+}
+
+func (q *KickSession) put(*Relay, time.Time) Visit {
+	return q.find(q.ID, func(r *Relay, now time.Time, e *Entry) error { return r.kick(now, e, q.Text) })
+}
+
+// MoveSession moves an established session to another server of its upstream. The new server gets the client's Hello.
+// Until it has accepted, reliable messages of the client wait. The old server keeps the messages that it has
+// acknowledged, and the new server gets the later ones. A server that refuses the session counts as lost, and the
+// Relay tries others.
+type MoveSession struct {
+	ofOne
+	ID sessions.ID
+	To netip.AddrPort // the zero AddrPort: any server
+}
+
+// Next implements Request.
+func (q *MoveSession) Next(relays int) (index int, work stats.Work) {
+	return q.home(q.ID, relays), stats.WorkList
+}
+
+func (q *MoveSession) put(*Relay, time.Time) Visit {
+	return q.find(q.ID, func(r *Relay, now time.Time, e *Entry) error { return r.move(now, e, q.To) })
+}
+
+// MoveSessions moves the sessions of a server, as the upstream balances new sessions.
+type MoveSessions struct {
+	ofAll
+	Pool  *upstream.Pool
+	From  netip.AddrPort
+	Moved int // the answer: the number of sessions on their way
+}
+
+// Next implements Request.
+func (q *MoveSessions) Next(relays int) (index int, work stats.Work) {
+	return q.after(relays), stats.WorkMove
+}
+
+func (q *MoveSessions) put(*Relay, time.Time) Visit {
+	return func(r *Relay, now time.Time, e *Entry) int {
+		s := &e.Value
+		if s.server == nil || s.server.Addr != q.From || s.route.pool != q.Pool {
+			return looked
+		}
+		if r.move(now, e, netip.AddrPort{}) == nil {
+			q.Moved++
+		}
+		return acted
+	}
+}
+
+// StartCapture makes all Relays copy datagrams into a Capture, until EndCapture. From then on, the kernel does not
+// forward the captured sessions.
+type StartCapture struct {
+	ofAll
+	Capture *recording.Capture
+}
+
+// Next implements Request.
+func (q *StartCapture) Next(relays int) (index int, work stats.Work) {
+	return q.after(relays), stats.WorkCapture
+}
+
+func (q *StartCapture) put(r *Relay, _ time.Time) Visit {
+	r.capture(q.Capture.Spool(r.shard.index))
+	return recallCaptured
+}
+
+// KnownClients asks for the addresses of these clients.
+type KnownClients struct {
+	ofAll
+	Know func(netip.AddrPort) // is called with each of them
+}
+
+// Next implements Request.
+func (q *KnownClients) Next(relays int) (index int, work stats.Work) {
+	return q.after(relays), stats.WorkSample
+}
+
+func (q *KnownClients) put(*Relay, time.Time) Visit {
+	return func(_ *Relay, _ time.Time, e *Entry) int {
+		if e.Value.isKnown() && !e.Value.listener.stream && e.Value.listener.proxies == nil {
+			q.Know(e.Key.Client)
+		}
+		return looked
+	}
+}
+
+// Leave makes the Relays refuse new clients, and lets the sessions play on until they move to other nodes.
+type Leave struct{ ofAll }
+
+// Next implements Request.
+func (q *Leave) Next(relays int) (index int, work stats.Work) {
+	return q.after(relays), stats.WorkDrain
+}
+
+func (q *Leave) put(r *Relay, now time.Time) Visit {
+	if !r.draining {
+		r.draining, r.leaving, r.drainBy = true, true, now.Add(math.MaxInt64/2)
+	}
+	return nil
+}
+
+// SetRules replaces the rules in every Relay. It ends sessions of clients that the new rules drop, over some turns.
+type SetRules struct {
+	ofAll
+	Set *filter.Set
+}
+
+// Next implements Request.
+func (q *SetRules) Next(relays int) (index int, work stats.Work) {
+	return q.after(relays), stats.WorkRules
+}
+
+func (q *SetRules) put(r *Relay, now time.Time) Visit {
+	r.filter(now, q.Set)
+	return nil
+}
+
+// TellPlayers makes clients known that were here before the fleet.
+type TellPlayers struct{ ofAll }
+
+// Next implements Request.
+func (q *TellPlayers) Next(relays int) (index int, work stats.Work) {
+	return q.after(relays), stats.WorkList
+}
+
+func (q *TellPlayers) put(*Relay, time.Time) Visit {
+	return func(r *Relay, _ time.Time, e *Entry) int {
+		if l := e.Value.listener; e.Value.isKnown() && !l.stream && l.proxies == nil {
+			r.ways.players.opened(l.id, e.Key.Client, r.shard.index)
+			if g := e.Value.edge; g != nil {
+				for _, at := range g.known {
+					r.ways.players.opened(l.id, at, r.shard.index)
+				}
+			}
+		}
+		return copied
+	}
+}
+
+// Movers choose sessions of one Relay that other nodes can have, of clients whose address the fleet sees.
+type Movers struct {
+	ofAll
+	Most   int                  // number of sessions
+	Choose func(stray.Key) bool // accepts a client
+	Gone   func(stray.Key)      // is called when a session is taken out; nil: sessions are only copied
+	Found  []stray.Session      // the answer
+}
+
+// Next implements Request.
+func (m *Movers) Next(relays int) (index int, work stats.Work) {
+	if len(m.Found) > 0 {
+		return -1, stats.WorkMove
+	}
+	return m.after(relays), stats.WorkMove
+}
+
+func (m *Movers) put(*Relay, time.Time) Visit { return m.visit }
+
+// visit writes down a session that moves, until there are enough.
+func (m *Movers) visit(r *Relay, now time.Time, e *Entry) int {
+	if len(m.Found) == m.Most {
+		return enough
+	}
+	s := &e.Value
+	l := s.listener
+	if l.stream || l.proxies != nil || !s.isKnown() {
+		return looked
+	}
+	key := r.known.players.keyOf(l.id, e.Key.Client)
+	if !m.Choose(key) {
+		return looked
+	}
+	one := stray.Session{Client: key, At: s.node()}
+	var err error
+	if one.Record, err = travelling(r, now, e); err != nil {
+		return taking
+	}
+	if m.Gone != nil {
+		withdraw(r, now, e)
+		m.Gone(key)
+	}
+	m.Found = append(m.Found, one)
+	return taking
+}
+
+// RecordSession asks for the whole state of a session as values for JSON, without secrets and payloads.
+type RecordSession struct {
+	ofOne
+	ID    sessions.ID
+	State map[string]any // the answer
+	bytes []byte
+}
+
+// Next implements Request. The caller's goroutine describes the record, and not the loop.
+func (q *RecordSession) Next(relays int) (index int, work stats.Work) {
+	if index = q.home(q.ID, relays); index < 0 && q.err == nil {
+		q.State, q.err = describeRecord(q.bytes)
+	}
+	return index, stats.WorkList
+}
+
+func (q *RecordSession) put(*Relay, time.Time) Visit {
+	return q.find(q.ID, func(r *Relay, now time.Time, e *Entry) (err error) {
+		q.bytes, err = r.writeDown(now, e)
+		return err
+	})
+}
+
+// TakeOutSession removes an established session without a goodbye, for PutInSession of this or another Server. After a
+// failure elsewhere, PutInSession can give it back. ErrNotMovable names the reason why a session stays.
+type TakeOutSession struct {
+	ofOne
+	ID      sessions.ID
+	Record  []byte        // the answer
+	claimed atomic.Bool   // by the Relay, or by Err if its driver gives up first
+	taken   chan struct{} // closed when the Relay has answered
+}
+
+// Next implements Request.
+func (q *TakeOutSession) Next(relays int) (index int, work stats.Work) {
+	if !q.asked {
+		q.taken = make(chan struct{})
+	}
+	return q.home(q.ID, relays), stats.WorkList
+}
+
+func (q *TakeOutSession) put(*Relay, time.Time) Visit {
+	return q.find(q.ID, func(r *Relay, now time.Time, e *Entry) (err error) {
+		if !q.claimed.CompareAndSwap(false, true) {
+			return ErrEnded // nothing would receive the session
+		}
+		defer close(q.taken)
+		q.Record, err = r.takeOut(now, e)
+		return err
+	})
+}
+
+// Err implements Request. A driver that gave up has the session if the Relay was faster.
+func (q *TakeOutSession) Err(asking error) error {
+	if asking != nil && !q.claimed.CompareAndSwap(false, true) {
+		if <-q.taken; q.Record != nil {
+			return nil
+		}
+	}
+	return cmp.Or(asking, q.err)
+}
+
+// PutInSession takes in a session from TakeOutSession. The session goes on with the next datagram of its client. If
+// that does not come within ArrivalTime, the session is lost.
+type PutInSession struct {
+	Record []byte
+	asked  bool
+	err    error
+}
+
+// Next implements Request. Any Relay can answer for its siblings.
+func (q *PutInSession) Next(int) (index int, work stats.Work) {
+	if q.asked {
+		return -1, stats.WorkMove
+	}
+	q.asked = true
+	return 0, stats.WorkMove
+}
+
+func (q *PutInSession) put(r *Relay, now time.Time) Visit {
+	a, err := ReadArrival(now, q.Record)
+	if err == nil {
+		err = a.room(r, 0)
+	}
+	if err == nil {
+		err = a.fits(now, r)
+	}
+	if err == nil {
+		err = r.arrivals.Add(now, a)
+	}
+	q.err = err
+	return nil
+}
+
+// Err implements Request.
+func (q *PutInSession) Err(asking error) error { return cmp.Or(asking, q.err) }
