@@ -20,14 +20,6 @@ type Kernel struct {
 	NoFlows    error          // the reason for no Flows
 }
 
-// forwarder returns the flows as a Forwarder, or nil.
-func (k *Kernel) forwarder() relay.Forwarder {
-	if k.Flows == nil {
-		return nil
-	}
-	return k.Flows
-}
-
 // gate returns the gate of a loop, or nil.
 func (k *Kernel) gate(loop int) *shield.Gate {
 	if k.Shield == nil {

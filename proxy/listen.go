@@ -55,7 +55,7 @@ func (s *Server) adopt(loop int, poller netio.Poller, l *relay.Listener, addr ne
 	from := &s.inherited[i]
 	from.loop = loop
 	if from.stream {
-		return sockets.AdoptStream(from.fd, streamOptions(l.Transport, false, settings))
+		return sockets.AdoptStream(from.fd, streamOptions(l, false, settings))
 	}
 	return sockets.Adopt(from.fd, netio.SocketOptions{ReceiveBuffer: s.options.ReceiveBuffer})
 }
@@ -66,7 +66,7 @@ func listenAt(poller netio.Poller, l *relay.Listener, addr netip.AddrPort, share
 	if !l.Transport.Stream {
 		return poller.Listen(addr, netio.SocketOptions{ReusePort: shared, ReceiveBuffer: o.ReceiveBuffer})
 	}
-	return poller.ListenStream(addr, streamOptions(l.Transport, shared, s))
+	return poller.ListenStream(addr, streamOptions(l, shared, s))
 }
 
 // claim makes sure that no other process has the address of a listener, before the loops share it. A process that
@@ -81,9 +81,9 @@ func claim(poller netio.Poller, l *relay.Listener, s *relay.Settings, o *Options
 }
 
 // streamOptions returns the options of a TCP listener.
-func streamOptions(t relay.Transport, shared bool, s *relay.Settings) netio.StreamOptions {
+func streamOptions(l *relay.Listener, shared bool, s *relay.Settings) netio.StreamOptions {
 	return netio.StreamOptions{
-		Prefix: t.Prefix, MaxFrame: t.MaxFrame, ReusePort: shared,
+		Prefix: l.Transport.Prefix, MaxFrame: l.Transport.MaxFrame, ReusePort: shared,
 		HelloTimeout: s.HandshakeTimeout,
 		// More than Sessions, so that the protocol can refuse some clients.
 		MaxConns: s.Limits.Sessions + s.Limits.HalfOpen,

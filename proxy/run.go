@@ -66,13 +66,17 @@ func (s *Server) addLoop(shard int) error {
 		return fmt.Errorf("open poller: %w", err)
 	}
 	o := &s.options
-	machine := relay.New(s.settings, relay.Options{
+	options := relay.Options{
 		Shard: shard, Shards: o.Loops, Seed: rand.Uint64(), Log: o.Log, Access: o.Access,
 		HideAddresses: o.HideAddresses, Bans: o.Bans,
-		Shared:    s.shared,
-		Forwarder: o.Kernel.forwarder(), Gate: o.Kernel.gate(shard), Deserted: s.tellDeserted, Abnormal: o.Recording.Ended,
+		Shared: s.shared,
+		Gate:   o.Kernel.gate(shard), Deserted: s.tellDeserted, Abnormal: o.Recording.Ended,
 		Recorder: s.recorder,
-	}, poller, time.Now())
+	}
+	if o.Kernel.Flows != nil {
+		options.Forwarder = o.Kernel.Flows
+	}
+	machine := relay.New(s.settings, options, poller, time.Now())
 	loop := newLoop(machine, poller, o.Kernel.gate(shard))
 	if o.Kernel.Shield == nil && o.Kernel.Plain {
 		loop.sampler = new(strangerSampler)

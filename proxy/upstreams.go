@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -29,12 +30,8 @@ type UpstreamStatus struct {
 func (s *Server) Upstreams() []UpstreamStatus {
 	now := time.Now()
 	var all []UpstreamStatus
-	known := make(map[string]bool)
-	for _, u := range s.upstreams() {
-		if !known[u.Name] {
-			known[u.Name] = true
-			all = append(all, UpstreamStatus{u.Name, s.shared.Pools.Get(u.Name).Status(now)})
-		}
+	for _, name := range s.upstreams() {
+		all = append(all, UpstreamStatus{name, s.shared.Pools.Get(name).Status(now)})
 	}
 	return all
 }
@@ -143,9 +140,9 @@ func (s *Server) SetFleetSessions(counts map[string]map[netip.AddrPort]int) {
 // Drained returns the drained servers of each upstream, by the upstream's name. It is safe for concurrent use.
 func (s *Server) Drained() map[string][]netip.AddrPort {
 	drained := make(map[string][]netip.AddrPort)
-	for _, u := range s.upstreams() {
-		if addrs := s.shared.Pools.Get(u.Name).Drained(); len(addrs) > 0 {
-			drained[u.Name] = addrs
+	for _, name := range s.upstreams() {
+		if addrs := s.shared.Pools.Get(name).Drained(); len(addrs) > 0 {
+			drained[name] = addrs
 		}
 	}
 	return drained
@@ -172,23 +169,22 @@ func (s *Server) Troubled(upstreamName string) bool {
 }
 
 func (s *Server) pool(name string) (*upstream.Pool, error) {
-	for _, u := range s.upstreams() {
-		if u.Name == name {
-			return s.shared.Pools.Get(name), nil
-		}
+	if !slices.Contains(s.upstreams(), name) {
+		return nil, ErrNoUpstream
 	}
-	return nil, ErrNoUpstream
+	return s.shared.Pools.Get(name), nil
 }
 
-// upstreams returns the upstreams of the routes in force, by listener.
-func (s *Server) upstreams() []*relay.Upstream {
+// upstreams returns the names of the upstreams of the routes in force, each once, in the order of the listeners.
+func (s *Server) upstreams() (names []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all := make([]*relay.Upstream, len(s.settings.Listeners))
 	for i := range s.settings.Listeners {
-		all[i] = s.settings.Listeners[i].Route.Upstream
+		if name := s.settings.Listeners[i].Route.Upstream.Name; !slices.Contains(names, name) {
+			names = append(names, name)
+		}
 	}
-	return all
+	return names
 }
 
 // serverChanged logs what players have met at a server. The loops log the results of checks themselves.
