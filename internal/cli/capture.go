@@ -14,6 +14,7 @@ import (
 	"tidegate/internal/admin"
 	"tidegate/internal/capture"
 	"tidegate/internal/config"
+	"tidegate/packaging/wireshark"
 )
 
 func captureCommand() *cli.Command {
@@ -25,6 +26,7 @@ func captureCommand() *cli.Command {
 				Usage: "write pcapng to `FILE`; - is standard output"},
 			&cli.BoolFlag{Name: "force", Usage: "replace a file that exists"},
 			jsonFlag,
+			&cli.BoolFlag{Name: "lua", Usage: "write Wireshark's dissectors to standard output, and capture nothing"},
 			&cli.StringFlag{Name: "session", Usage: "record only session `ID`, until it ends"},
 			&cli.StringFlag{Name: "client", Usage: "record only clients of `ADDRESS`, or of a network such as 203.0.113.0/24"},
 			&cli.StringFlag{Name: "route", Usage: "record only the route `NAME`"},
@@ -44,12 +46,16 @@ func captureCommand() *cli.Command {
 			"them: see [record] in the configuration.\n\n" +
 			examples("tidegate capture --session 1 --for 1s -o session.pcapng",
 				"tidegate capture --client 203.0.113.0/24 --for 1s --max-size 64MiB -o player.pcapng",
-				"tidegate capture --last 30s --session 1 -o before.pcapng"),
+				"tidegate capture --last 30s --session 1 -o before.pcapng", "tidegate capture --lua"),
 	}, captureTo)
 }
 
 // captureTo captures until a limit of the flags or the user ends it. Then it prints the number of datagrams.
 func captureTo(c *cli.Context, client *admin.Client) error {
+	if c.Bool("lua") {
+		_, err := io.WriteString(c.App.Writer, wireshark.Dissector)
+		return err
+	}
 	limits, err := captureLimits(c)
 	if err != nil {
 		return misuse(err)
@@ -70,7 +76,11 @@ func captureTo(c *cli.Context, client *admin.Client) error {
 		return err
 	}
 	if !c.Bool("json") && !c.IsSet("last") {
-		fmt.Fprintf(c.App.ErrWriter, "capturing to %s; stop with Ctrl-C\n", c.String("output"))
+		how := ""
+		if !c.IsSet("for") && !c.IsSet("count") {
+			how = "; stop with Ctrl-C"
+		}
+		fmt.Fprintf(c.App.ErrWriter, "capturing to %s%s\n", c.String("output"), how)
 	}
 	totals, err := capture.Copy(file, stream, limits)
 	if failed := file.Close(); err == nil || ctx.Err() != nil {
@@ -80,6 +90,7 @@ func captureTo(c *cli.Context, client *admin.Client) error {
 		_ = json.NewEncoder(c.App.ErrWriter).Encode(totals) // standard output may have the capture
 	} else {
 		tellCaptured(c, totals)
+		tellDissectors(c, client)
 	}
 	early := err == nil && totals.Ended && ctx.Err() == nil && !c.IsSet("last") && !c.IsSet("session")
 	if early || errors.Is(err, io.ErrUnexpectedEOF) {

@@ -1,4 +1,3 @@
-// Package wireshark tests the dissectors of Wireshark. It has no code.
 package wireshark
 
 import (
