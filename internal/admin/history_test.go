@@ -2,6 +2,7 @@ package admin
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"slices"
 	"strings"
@@ -49,6 +50,23 @@ func TestHistoryHoldsTheLastHour(t *testing.T) {
 		}
 		if strings.HasPrefix(one.Name, "drop ") && one.Values[5] != 1 {
 			t.Errorf("%s: %v a second", one.Name, one.Values[5])
+		}
+	}
+}
+
+// TestWrongMethodIsTold asks paths with a method that they do not have.
+func TestWrongMethodIsTold(t *testing.T) {
+	for path, want := range map[string]string{
+		"/api/v1/bans": "GET, POST", "/api/v1/sessions": "GET", "/api/v1/drain": "POST", "/api/v1/nowhere": "",
+	} {
+		w := httptest.NewRecorder()
+		newFake("").ServeHTTP(w, httptest.NewRequest(http.MethodPut, "http://127.0.0.1"+path, http.NoBody))
+		status := http.StatusMethodNotAllowed
+		if want == "" {
+			status = http.StatusNotFound
+		}
+		if got := w.Header().Get("Allow"); w.Code != status || got != want {
+			t.Errorf("PUT %s: %d, Allow %q, want %q", path, w.Code, got, want)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"net/http"
 	"net/http/pprof"
+	"strings"
 	"time"
 )
 
@@ -61,9 +62,26 @@ func (s *Server) routes() http.Handler {
 	mux.Handle("GET /metrics", s.metrics())
 	profiles(mux)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		if allowed := methodsOf(mux, r); len(allowed) > 0 {
+			w.Header().Set("Allow", strings.Join(allowed, ", "))
+			refuse(w, http.StatusMethodNotAllowed, r.Method+" "+r.URL.Path+": want "+strings.Join(allowed, " or "))
+			return
+		}
 		refuse(w, http.StatusNotFound, "not found: "+r.Method+" "+r.URL.Path+"; /api/v1/openapi.json lists the paths")
 	})
 	return mux
+}
+
+// methodsOf returns the methods that a request's path has.
+func methodsOf(mux *http.ServeMux, r *http.Request) (allowed []string) {
+	for _, method := range []string{http.MethodGet, http.MethodPost} {
+		other := r.Clone(r.Context())
+		other.Method = method
+		if _, pattern := mux.Handler(other); pattern != "/" && pattern != "" {
+			allowed = append(allowed, method)
+		}
+	}
+	return allowed
 }
 
 // openapi is the description of the API.

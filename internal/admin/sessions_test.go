@@ -47,7 +47,7 @@ func TestSessions(t *testing.T) {
 		{"POST", "/api/v1/sessions/put-in", `{"record":"cmVjb3Jk"}`, 200, `{}`},
 		{"POST", "/api/v1/sessions/put-in", `{"record":"b3RoZXI="}`, 409, `session cannot be taken in`},
 		{"POST", "/api/v1/sessions/put-in", `{"record":"?"}`, 400, `record: illegal base64`},
-		{"DELETE", "/api/v1/sessions/c", "", 404, `not found: DELETE /api/v1/sessions/c`},
+		{"DELETE", "/api/v1/sessions/c", "", 405, `DELETE /api/v1/sessions/c: want GET`},
 	} {
 		t.Run(c.method+" "+c.path, func(t *testing.T) { want(t, f.ask(c.method, c.path, c.body), c.status, c.says) })
 	}

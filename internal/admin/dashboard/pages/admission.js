@@ -10,7 +10,7 @@ export default function admission() {
   const form = h('form', { class: 'row', onsubmit: (e) => {
     e.preventDefault();
     why(address.value.trim());
-  } }, h('label', {}, 'May this address come?', address), h('button', { type: 'submit', class: 'main' }, 'Ask'));
+  } }, h('label', {}, 'Is this address let in?', address), h('button', { type: 'submit', class: 'main' }, 'Ask'));
 
   async function why(of) {
     address.value = of;
