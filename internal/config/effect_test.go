@@ -5,14 +5,14 @@ import (
 	"testing"
 )
 
-// TestKeysWithoutEffect asserts that check names keys that do nothing, and a backend that a listener does not suit.
+// TestKeysWithoutEffect asserts that check names keys that do nothing.
 func TestKeysWithoutEffect(t *testing.T) {
 	for _, c := range []struct{ old, text, want string }{
 		{"[[upstream]]", "hold_time = \"90s\"\n[[upstream]]", "hold_time"},
 		{"[[upstream]]", "hold_goodbyes = true\n[[upstream]]", "hold_goodbyes"},
 		{"[[upstream]]", "hold_new_ids = true\n[[upstream]]", "hold_new_ids"},
 		{"[[upstream]]", "hold_time = \"90s\"\nfailover = \"hold\"\n[[upstream]]", ""},
-		{"[[listener]]", "[loop]\nbackend = \"portable\"\n[[listener]]", "answers may leave from another one"},
+		{"[[listener]]", "[loop]\nbackend = \"portable\"\n[[listener]]", ""},
 		{"[[listener]]", "[[listener]]", ""},
 	} {
 		_, warnings, err := Parse("t.toml", []byte(strings.Replace(valid, c.old, c.text, 1)), known)
@@ -22,6 +22,15 @@ func TestKeysWithoutEffect(t *testing.T) {
 		}
 		if got := Faults(warnings).Error(); (c.want == "") != (len(warnings) == 0) || !strings.Contains(got, c.want) {
 			t.Errorf("%q: %q, want %q", c.text, got, c.want)
+		}
+	}
+}
+
+// TestTellsDestinations names the systems where a wildcard listener answers from the asked address.
+func TestTellsDestinations(t *testing.T) {
+	for system, want := range map[string]bool{"linux": true, "darwin": true, "windows": false} {
+		if got := tellsDestinations(system); got != want {
+			t.Errorf("%s: %v", system, got)
 		}
 	}
 }

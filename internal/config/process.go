@@ -57,11 +57,6 @@ const (
 	BackendPortable Backend = "portable" // Go's own sockets
 )
 
-// isPortable reports whether the loops of a system use Go's own sockets.
-func (l *Loop) isPortable(system string) bool {
-	return l.Backend == BackendPortable || l.Backend == BackendAuto && system != "linux"
-}
-
 // Choices lists the words of the configuration.
 func (Backend) Choices() []string { return choices(BackendAuto, BackendEpoll, BackendPortable) }
 

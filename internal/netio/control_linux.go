@@ -45,38 +45,11 @@ func (n *metadata) readOne(level, kind int32, data []byte) {
 	}
 }
 
-// appendControl appends a control message.
-func appendControl(b []byte, level, kind int32, data []byte) []byte {
-	begin := len(b)
-	for range unix.CmsgSpace(len(data)) {
-		b = append(b, 0)
-	}
-	h := (*unix.Cmsghdr)(unsafe.Pointer(&b[begin]))
-	h.Level, h.Type = level, kind
-	h.SetLen(unix.CmsgLen(len(data)))
-	copy(b[begin+unix.SizeofCmsghdr:], data)
-	return b
-}
-
 // appendSegment appends the control message that splits a message into datagrams of a size.
 func appendSegment(b []byte, size int) []byte {
 	var data [2]byte
 	binary.NativeEndian.PutUint16(data[:], uint16(size))
 	return appendControl(b, unix.SOL_UDP, unix.UDP_SEGMENT, data[:])
-}
-
-// appendSource appends the control message that sets the source address of a datagram.
-func appendSource(b []byte, from netip.Addr) []byte {
-	if from.Is4() {
-		var info [12]byte
-		ip := from.As4()
-		copy(info[4:], ip[:])
-		return appendControl(b, unix.SOL_IP, unix.IP_PKTINFO, info[:])
-	}
-	var info [20]byte
-	ip := from.As16()
-	copy(info[:], ip[:])
-	return appendControl(b, unix.SOL_IPV6, unix.IPV6_PKTINFO, info[:])
 }
 
 // metadata is the kernel's information about a message, apart from its sender.

@@ -107,6 +107,7 @@ func (p *portable) open(addr netip.AddrPort, o SocketOptions, quota int,
 		return nil, errors.Join(err, conn.Close())
 	}
 	s := newPortableSocket(p, conn, quota)
+	s.answerFromUsedAddress()
 	p.sockets[s] = struct{}{}
 	p.readers.Go(s.read)
 	return s, nil
@@ -193,7 +194,7 @@ func (d *inDatagram) deliver(p *portable, h Handler) {
 		p.delay.handled++
 		p.stats.In.add(1, d.n)
 		p.readNotifier.AfterRead()
-		h.Datagram(s, unmap(d.from), d.bytes[:d.n])
+		h.Datagram(s.LocalSocket(d.at), unmap(d.from), d.bytes[:d.n])
 	}
 	s.free <- d
 }
@@ -206,6 +207,10 @@ func (p *portable) Send(s Socket, to netip.AddrPort, datagram []byte) {
 		return
 	}
 	socket, ok := s.(*portableSocket)
+	var source []byte
+	if local, is := s.(*portableLocal); is {
+		socket, ok, source = local.listener, true, local.source
+	}
 	if !ok || socket.closed { // otherwise: a listener for streams, which sends nothing
 		return
 	}
@@ -213,10 +218,10 @@ func (p *portable) Send(s Socket, to netip.AddrPort, datagram []byte) {
 		p.stats.countSend(tooLarge, 1)
 		return
 	}
-	if err := socket.write(to, datagram); err != nil {
+	if err := socket.write(to, source, datagram); err != nil {
 		f := classify(err)
 		p.stats.countSend(f, 1)
-		p.failures.add(s, &socket.endpoint, f)
+		p.failures.add(socket, &socket.endpoint, f)
 		return
 	}
 	p.stats.Out.add(1, len(datagram))

@@ -18,6 +18,7 @@ const (
 type inDatagram struct {
 	socket *portableSocket
 	from   netip.AddrPort
+	at     netip.Addr // destination, if the socket knows it
 	n      int
 	err    error
 	bytes  [MaxDatagram + 1]byte // one more byte, to detect datagrams that are too long
@@ -29,7 +30,8 @@ type portableSocket struct {
 	poller *portable
 	conn   *net.UDPConn
 	free   chan *inDatagram
-	done   chan struct{} // closed by Close
+	done   chan struct{}                 // closed by Close
+	locals map[netip.Addr]*portableLocal // of a wildcard listener; at most maxPortableLocals. nil: none
 }
 
 func newPortableSocket(p *portable, conn *net.UDPConn, quota int) *portableSocket {
@@ -48,6 +50,7 @@ func newPortableSocket(p *portable, conn *net.UDPConn, quota int) *portableSocke
 
 // read is the socket's goroutine. It ends when the socket is closed.
 func (s *portableSocket) read() {
+	control := make([]byte, localRoom)
 	for {
 		var d *inDatagram
 		select {
@@ -55,7 +58,7 @@ func (s *portableSocket) read() {
 		case <-s.done:
 			return
 		}
-		d.n, d.from, d.err = s.conn.ReadFromUDPAddrPort(d.bytes[:])
+		s.receive(d, control)
 		if errors.Is(d.err, net.ErrClosed) {
 			return
 		}
@@ -67,7 +70,11 @@ func (s *portableSocket) read() {
 	}
 }
 
-func (s *portableSocket) write(to netip.AddrPort, datagram []byte) error {
+// write sends a datagram. source is the control message with its source address, or nil.
+func (s *portableSocket) write(to netip.AddrPort, source, datagram []byte) error {
+	if source != nil {
+		return writeFrom(s.conn, source, to, datagram)
+	}
 	if s.dialed() {
 		_, err := s.conn.Write(datagram)
 		return err

@@ -341,3 +341,21 @@ func (c *counting) Datagram(s Socket, from netip.AddrPort, datagram []byte) {
 }
 
 func (c *counting) Failed(Socket, error) {}
+
+// TestPortableLocalsAreBounded asks for more local sockets than a listener of the portable backend may have.
+func TestPortableLocalsAreBounded(t *testing.T) {
+	p := newPortable(Options{})
+	defer func() { _ = p.Close() }()
+	s, err := p.Listen(netip.MustParseAddrPort("0.0.0.0:0"), SocketOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := s.(LocalSockets)
+	all := make(map[Socket]bool)
+	for i := range uint64(2 * maxPortableLocals) {
+		all[at.LocalSocket(nthSource(loopbackSources, i))] = true
+	}
+	if len(all) != maxPortableLocals+1 || !all[s] {
+		t.Errorf("%d sockets, want %d and the listener", len(all), maxPortableLocals)
+	}
+}
