@@ -21,8 +21,13 @@ func (r *Relay) FromFleet(now time.Time, node string, key stray.Key, in *stray.D
 	if e == nil {
 		e = r.arrived(now, l, home, in.Client)
 	}
+	if e == nil {
+		e = l.find(in.Client)
+	}
 	r.ways.at = node
 	switch {
+	case e != nil && e.Value.edge != nil:
+		r.fromEdge(now, e, home, in.Client, in.Bytes)
 	case e == nil:
 		if r.ways.passAgain(key, in) {
 			r.drops.has(stats.FateTaken)
