@@ -62,7 +62,10 @@ func (ps *closingConns) receive(now time.Time, x *closingConn, datagram []byte, 
 		l := x.of.Value.listener
 		r.drops.add(now, dropped{stats.DropOf(err), l, x.socket.Peer(), len(datagram), err})
 	}
-	x.flush(now, r)
+	if x.flush(now, r); x.over {
+		ps.due = now // its socket is free after this turn
+		return
+	}
 	ps.plan(x)
 }
 
