@@ -19,10 +19,12 @@ func BenchmarkForward(b *testing.B) {
 	client6, listener6 := to("[2001:db8::1]:5000"), to("[2001:db8:1::1]:7777")
 	flows := append(strangers(10_000),
 		Flow{client4, listener4, client4, listener4}, Flow{client6, listener6, client6, listener6})
-	table := newTable(b, flows...)
-	records4, payload := to("192.0.2.2:5000"), make([]byte, 200)
+	records4 := to("192.0.2.2:5000")
+	records := Flow{records4, listener4, records4, listener4}
+	table := newTable(b, append(flows, records)...)
+	payload := make([]byte, 200)
 	payload[0] = 23
-	table.addLocal(b, Flow{records4, listener4, records4, listener4}, 1)
+	table.addLocal(b, records, 1)
 	tcp := frame(client4, listener4, payload)
 	tcp[network+9] = 6
 	for _, test := range []struct {
