@@ -44,8 +44,8 @@ func TestLargeMessages(t *testing.T) {
 							_ = conns[1-i].Receive(now, d)
 						}
 						for _, e := range codectest.Drain(conns[1-i]) {
-							if len(sent) == 0 || e.Kind != codec.Received || !bytes.Equal(e.Message.Payload, sent[0]) {
-								t.Fatalf("got %v of %d bytes", e.Kind, len(e.Message.Payload))
+							if len(sent) == 0 || e.Kind != codec.Received || !bytes.Equal(e.Payload, sent[0]) {
+								t.Fatalf("got %v of %d bytes", e.Kind, len(e.Payload))
 							}
 							sent = sent[1:]
 						}
