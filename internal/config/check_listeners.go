@@ -108,7 +108,8 @@ func (v *validator) edge(path string, l Listener) {
 			isSet bool
 		}{
 			{"public_addresses", len(l.PublicAddresses) > 0}, {"tls_certificate", l.TLSCertificate != ""},
-			{"tls_key", l.TLSKey != ""},
+			{"tls_key", l.TLSKey != ""}, {"identity", l.Identity != IdentityProof},
+			{"identity_key", l.IdentityKey != ""}, {"identity_issuer", l.IdentityIssuer != ""},
 		} {
 			if key.isSet {
 				v.warn(child(path, key.name), nil, `no such key, or "nethernet" among the protocols: others do not use it`)
@@ -129,6 +130,27 @@ func (v *validator) edge(path string, l Listener) {
 		v.fault(child(path, "tls_key"), nil, "the file of the certificate's key")
 	case l.TLSCertificate == "" && l.TLSKey != "":
 		v.fault(child(path, "tls_certificate"), nil, "the file of the key's certificate")
+	}
+	v.identity(path, l)
+}
+
+// identity checks the keys of NetherNet's identities, which only a route that terminates uses.
+func (v *validator) identity(path string, l Listener) {
+	i := slices.IndexFunc(v.Routes, func(r Route) bool { return r.Name == l.Route })
+	isSet := l.Identity != IdentityProof || l.IdentityKey != "" || l.IdentityIssuer != ""
+	switch {
+	case i < 0:
+	case v.Routes[i].Mode.Is(policy.ModeRelay) && isSet:
+		v.warn(child(path, "identity"), nil, `no key of an identity: in mode "relay", the servers have their own`)
+	case v.Routes[i].Mode.Is(policy.ModeRelay):
+	case l.Identity == IdentityMojang && l.IdentityIssuer == "":
+		v.fault(child(path, "identity_issuer"), nil, "the file of the keys of Mojang's service (a JSON Web Key Set)")
+	case l.Identity == IdentityNone:
+		v.warn(child(path, "identity"), l.Identity, `"proof": without it, recorded logins serve thieves`)
+	}
+	if i >= 0 && !v.Routes[i].Mode.Is(policy.ModeRelay) && l.IdentityKey == "" {
+		v.warn(child(path, "identity_key"), nil, "the file of a key: without it, each start makes one, and players are "+
+			"asked whether they trust it")
 	}
 }
 

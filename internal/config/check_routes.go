@@ -87,22 +87,24 @@ func (v *validator) pongServers(key string, r Route) {
 // terminable checks that Tidegate speaks the protocols of a route that terminates, and reports whether it does.
 func (v *validator) terminable(r Route, upstream int) bool {
 	known := true
+	speaks := v.Upstreams[upstream].Protocol
 	remedy := func(name string) string {
 		if v.known[name].Edge {
-			return `mode = "relay" for the route: NetherNet cannot be terminated`
+			return `mode = "relay" for the route: NetherNet can be terminated towards servers of the protocol "bedrock" alone`
 		}
 		return `a protocol that Tidegate speaks, or mode = "relay" for the route: an unknown protocol cannot be terminated`
 	}
 	for i, l := range v.Listeners {
 		for j, name := range l.Protocols {
-			if l.Route == r.Name && v.known[name].Opaque {
+			isBridge := v.known[name].Edge && speaks == "bedrock"
+			if l.Route == r.Name && v.known[name].Opaque && !isBridge {
 				v.fault(item(child(item("listener", i), "protocols"), j), name, remedy(name))
 				known = false
 			}
 		}
 	}
-	if name := v.Upstreams[upstream].Protocol; v.known[name].Opaque {
-		v.fault(child(item("upstream", upstream), "protocol"), name, remedy(name))
+	if v.known[speaks].Opaque {
+		v.fault(child(item("upstream", upstream), "protocol"), speaks, remedy(speaks))
 		known = false
 	}
 	return known

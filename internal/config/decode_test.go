@@ -122,8 +122,8 @@ func TestUnknownKeys(t *testing.T) {
 		{"nothing like it", "route = ", "destination = ",
 			`t.toml:1:3: listener[0].route: want the name of one of the [[route]] tables: "arena"` + "\n" +
 				`t.toml:5:1: listener[0].destination = "arena": want a known key: name, address, transport, protocols, route, ` +
-				`idle_timeout, proxy_protocol_from, public_addresses, tls_certificate, tls_key, ` +
-				`raknet, bedrock, riptide, rudp, enet or rtype`},
+				`idle_timeout, proxy_protocol_from, public_addresses, tls_certificate, tls_key, identity, identity_key, ` +
+				`identity_issuer, raknet, bedrock, riptide, rudp, enet or rtype`},
 		{"typo in a message", "[[upstream]]", "[[route.message]]\nid = 1\ntype = [\"int\"]\n[[upstream]]",
 			`t.toml:13:1: route[0].message[0].type = ["int"]: want a known key; did you mean "types"?`},
 		{"one bracket", "[[route]]", "[route]",

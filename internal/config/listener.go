@@ -18,11 +18,31 @@ type Listener struct {
 	TLSCertificate  string `toml:"tls_certificate"`
 	TLSKey          string `toml:"tls_key"`
 
+	// for NetherNet's clients on a route that terminates
+	Identity       Identity `toml:"identity"`
+	IdentityKey    string   `toml:"identity_key"`    // file
+	IdentityIssuer string   `toml:"identity_issuer"` // file
+
 	Own Options `toml:"*"` // tables of protocols in place of the process's
 }
 
+// Identity says how the identities of NetherNet's players are checked.
+type Identity string
+
+// Checks of identities.
+const (
+	IdentityProof  Identity = "proof"  // the login has the key that has signed the join
+	IdentityMojang Identity = "mojang" // also, Mojang's service has signed the player's token
+	IdentityNone   Identity = "none"   // for tests
+)
+
+// Choices lists the words of the configuration.
+func (Identity) Choices() []string { return choices(IdentityProof, IdentityMojang, IdentityNone) }
+
 func (l *Listener) setDefaults() {
-	*l = Listener{Transport: UDP, ProxyProtocolFrom: []Network{}, PublicAddresses: []IP{}}
+	*l = Listener{
+		Transport: UDP, ProxyProtocolFrom: []Network{}, PublicAddresses: []IP{}, Identity: IdentityProof,
+	}
 }
 
 // describeOverlap describes the new clients that are left for later, a protocol that is listed after another one.

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"tidegate/internal/policy"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -23,6 +24,7 @@ import (
 	"tidegate/internal/joining"
 	"tidegate/internal/setup"
 	"tidegate/internal/signalling"
+	"tidegate/internal/webrtc"
 	"tidegate/proxy"
 	"tidegate/proxy/relay"
 	"tidegate/ratelimit"
@@ -37,20 +39,30 @@ type joinServers struct {
 	rules  atomic.Pointer[filter.Set] // about sources
 	drains atomic.Bool
 	states statuses
-	all    sync.WaitGroup
+	// dismisses refuses the joins that no successor can serve.
+	dismisses atomic.Bool
+	all       sync.WaitGroup
 
 	mu     sync.Mutex
 	tables map[netip.AddrPort]*joining.Tickets // by the listener's address as in the settings
 	open   map[netip.AddrPort]*joinServer
-	room   *door.Room // of the HTTP connections at all listeners
+	room   *door.Room   // of the HTTP connections at all listeners
+	host   *webrtc.Host // nil until a listener on a route that terminates needs it
 }
 
 // joinServer is the HTTP side of one listener.
 type joinServer struct {
 	name  string // the listener's
 	terms atomic.Pointer[joinTerms]
-	files [2]string // of the certificate and its key
+	files joinFiles
 	stop  func()
+}
+
+// joinFiles are the settings with which a joinServer begins.
+type joinFiles struct {
+	certificate, key, identityKey, issuer string
+	identity                              config.Identity
+	own                                   bool
 }
 
 // joinTerms are the settings of a joinServer that a reload may change.
@@ -85,6 +97,9 @@ func (s *joinServers) prepare(settings *relay.Settings) {
 			s.tables[l.Addr] = joining.NewTickets(limits, s.ended)
 		}
 		l.Joins = s.tables[l.Addr]
+		if l.Route.Mode == policy.ModeTerminate {
+			l.Stacks = s.stacks(settings)
+		}
 	}
 }
 
@@ -148,8 +163,12 @@ func set(l *relay.Listener, c *config.Config) *config.Listener {
 	return &c.Listeners[i]
 }
 
-func filesOf(l *relay.Listener, c *config.Config) [2]string {
-	return [2]string{set(l, c).TLSCertificate, set(l, c).TLSKey}
+func filesOf(l *relay.Listener, c *config.Config) joinFiles {
+	from := set(l, c)
+	return joinFiles{
+		from.TLSCertificate, from.TLSKey, from.IdentityKey, from.IdentityIssuer, from.Identity,
+		l.Route.Mode == policy.ModeTerminate,
+	}
 }
 
 func termsOf(l *relay.Listener, at netip.AddrPort, c *config.Config) *joinTerms {
@@ -171,8 +190,9 @@ func (s *joinServers) start(l *relay.Listener, at netip.AddrPort, c *config.Conf
 	one := &joinServer{name: l.Name, files: filesOf(l, c)}
 	one.terms.Store(termsOf(l, at, c))
 	o := signalling.Options{
-		Tickets: l.Joins, Route: l.Route.Name, Room: s.room, Seed: rand.Uint64(), Draining: s.drains.Load,
-		Allows: func(a netip.Addr) bool { return s.allows(l.Name, a) },
+		Tickets: l.Joins, Route: l.Route.Name, Room: s.room, Seed: rand.Uint64(),
+		Draining: func() bool { return s.drains.Load() || one.files.own && s.dismisses.Load() },
+		Allows:   func(a netip.Addr) bool { return s.allows(l.Name, a) },
 		Pick: func(_ time.Time, client netip.Addr) (signalling.Backend, error) {
 			terms := one.terms.Load()
 			addr, err := s.server.Choose(terms.upstream, client)
@@ -182,7 +202,14 @@ func (s *joinServers) start(l *relay.Listener, at netip.AddrPort, c *config.Conf
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	one.stop = stop
-	if one.files[0] != "" {
+	if one.files.own {
+		var err error
+		if o.Own, err = s.own(l, c); err != nil {
+			stop()
+			return nil, err
+		}
+	}
+	if one.files.certificate != "" {
 		certificate, err := setup.Certificate(c, set(l, c))
 		if err != nil {
 			stop()
@@ -191,7 +218,7 @@ func (s *joinServers) start(l *relay.Listener, at netip.AddrPort, c *config.Conf
 		o.Certificate = certificate.Get
 		s.all.Go(func() {
 			_ = certificate.Watch(ctx, func(err error) {
-				s.log.Info().AnErr("error", err).Str("file", one.files[0]).Msg("certificate read again")
+				s.log.Info().AnErr("error", err).Str("file", one.files.certificate).Msg("certificate read again")
 			})
 		})
 	}
@@ -259,7 +286,12 @@ func (s *joinServers) figures() map[string]admin.Joins {
 }
 
 // refuse refuses further joins, or ends that.
-func (s *joinServers) refuse(on bool) { s.drains.Store(on) }
+func (s *joinServers) refuse(on bool) {
+	s.drains.Store(on)
+	if !on {
+		s.dismisses.Store(false)
+	}
+}
 
 // close ends all HTTP servers, and waits for their last answers.
 func (s *joinServers) close() {

@@ -225,9 +225,13 @@ func (u *upgrader) tellLast(s *successor) {
 // successor is killed first.
 func (u *upgrader) handOver(s *successor) error {
 	defer restCollector()()
+	if n := u.joins.dismiss(); n > 0 {
+		u.log.Warn().Int("players", n).Msg("players of NetherNet sessions are told to join again")
+	}
 	if s.keeps {
 		s.trace.at("process copies the sessions")
 		if err := u.server.Precopy(context.Background(), s); err != nil {
+			u.joins.refuse(false)
 			return fmt.Errorf("copy the sessions: %w", err)
 		}
 	}

@@ -30,12 +30,14 @@ type SavedTicket struct {
 // Username is what a client's requests carry.
 func (v *SavedTicket) Username() string { return v.ServerUfrag + ":" + v.ClientUfrag }
 
-// Save returns all joins with an answer.
+// Save returns all joins with an answer, without those whose server this process is: no other can be it.
 func (k *Tickets) Save(now time.Time) (all []SavedTicket) {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
 	for _, t := range k.answered {
-		all = append(all, t.save(now))
+		if t.Peer == nil {
+			all = append(all, t.save(now))
+		}
 	}
 	return all
 }

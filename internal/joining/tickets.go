@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"tidegate/codec/nethernet"
 	"tidegate/ratelimit"
 )
 
@@ -43,6 +44,7 @@ type Ticket struct {
 
 	ServerUfrag, ServerPassword string
 	ClientUfrag                 string
+	Peer                        *nethernet.Peer // the client, if this process is its server; else nil
 
 	id       string
 	answered time.Time

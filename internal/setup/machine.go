@@ -22,11 +22,13 @@ func CheckMachine(c *config.Config) error {
 	}
 	for i := range c.Listeners {
 		l := &c.Listeners[i]
-		if l.TLSCertificate == "" {
-			continue
+		if l.TLSCertificate != "" {
+			if _, err := Certificate(c, l); err != nil {
+				errs = append(errs, fmt.Errorf("listener %s: tls_certificate: %w", l.Name, err))
+			}
 		}
-		if _, err := Certificate(c, l); err != nil {
-			errs = append(errs, fmt.Errorf("listener %s: tls_certificate: %w", l.Name, err))
+		if _, err := Identity(c, l); err != nil {
+			errs = append(errs, fmt.Errorf("listener %s: identity: %w", l.Name, err))
 		}
 	}
 	return errors.Join(append(errs, checkTransparent(c))...)

@@ -34,7 +34,7 @@ func TestTraits(t *testing.T) {
 		"rtype-32":    {Closed: true},
 		"rtype-final": {Closed: true},
 		Opaque:        {Closed: true, Opaque: true},
-		Edge:          {Closed: true, Opaque: true},
+		Edge:          {Ordered: true, Reliable: true, Opaque: true},
 	}
 	for name, got := range all {
 		want, ok := wanted[name]

@@ -42,6 +42,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, http.StatusUpgradeRequired, "want TLS")
 	case !ok:
 		s.refuse(w, http.StatusNotFound, "not found")
+	case r.Method == http.MethodGet && s.o.Own != nil:
+		s.ownList(w)
 	case r.Method == http.MethodGet:
 		s.list(w, r, client)
 	case r.Method != http.MethodPost || id == "":
@@ -49,6 +51,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, http.StatusMethodNotAllowed, "method not allowed")
 	case s.o.Draining != nil && s.o.Draining():
 		s.limit(w, http.StatusServiceUnavailable, "draining")
+	case s.o.Own != nil:
+		s.ownJoin(w, r, client, id)
 	default:
 		s.join(w, r, client, id)
 	}
@@ -128,15 +132,11 @@ func (s *Server) join(w http.ResponseWriter, r *http.Request, client netip.Addr,
 		return
 	}
 	ticket, err := s.o.Tickets.Ask(s.o.Now(), id[:min(len(id), maxID)], s.o.Route, client, to.Addr)
-	switch {
-	case errors.Is(err, joining.ErrNetwork):
-		s.limit(w, http.StatusTooManyRequests, err.Error())
-		return
-	case err != nil:
-		s.limit(w, http.StatusServiceUnavailable, err.Error())
+	if err != nil {
+		s.refuseTicket(w, err)
 		return
 	}
-	offer, status := s.offer(w, r, ticket)
+	offer, _, status := s.offer(w, r, ticket)
 	if status != 0 {
 		s.o.Tickets.Fail(s.o.Now(), ticket, "the offer cannot be used")
 		s.refuse(w, status, http.StatusText(status))
@@ -156,26 +156,35 @@ func (s *Server) join(w http.ResponseWriter, r *http.Request, client netip.Addr,
 	s.answer(w, place, ticket, to, in)
 }
 
+// refuseTicket refuses a join for which there is no place.
+func (s *Server) refuseTicket(w http.ResponseWriter, err error) {
+	status := http.StatusServiceUnavailable
+	if errors.Is(err, joining.ErrNetwork) {
+		status = http.StatusTooManyRequests
+	}
+	s.limit(w, status, err.Error())
+}
+
 // offer reads a client's offer, and returns it as the server gets it. It sets the client's half of the ticket. A status
 // other than 0 refuses the offer.
-func (s *Server) offer(w http.ResponseWriter, r *http.Request, t *joining.Ticket) (offer []byte, status int) {
+func (s *Server) offer(w http.ResponseWriter, r *http.Request, t *joining.Ticket) (offer []byte,
+	d *nethernet.Description, status int) {
 	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
-		return nil, http.StatusRequestEntityTooLarge
+		return nil, nil, http.StatusRequestEntityTooLarge
 	case err != nil:
-		return nil, http.StatusBadRequest
+		return nil, nil, http.StatusBadRequest
 	}
-	d, err := nethernet.ParseDescription(text)
-	if err != nil {
-		return nil, http.StatusBadRequest
+	if d, err = nethernet.ParseDescription(text); err != nil {
+		return nil, nil, http.StatusBadRequest
 	}
 	t.ClientUfrag = d.Ufrag
 	if offer, err = nethernet.Rewrite(text, nil); err != nil {
-		return nil, http.StatusBadRequest
+		return nil, nil, http.StatusBadRequest
 	}
-	return offer, 0
+	return offer, d, 0
 }
 
 // answer passes a server's answer on once the ticket stands in the table: the client's first datagram may come before

@@ -29,6 +29,7 @@ type Options struct {
 	Route   string // for tickets
 	// Pick returns the server of a client's next join or question.
 	Pick func(now time.Time, client netip.Addr) (Backend, error)
+	Own  *Own // answers joins in place of servers; nil: Pick's servers do
 	// Candidates returns the addresses that the answer names, at least one. The client reached the HTTP side at local.
 	Candidates func(local netip.Addr) []netip.AddrPort
 	// Certificate returns the certificate for TLS; nil: there is only plain HTTP, as at Bedrock's own server.

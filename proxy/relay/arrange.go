@@ -27,6 +27,7 @@ func New(s *Settings, o Options, sockets Sockets, now time.Time) *Relay {
 		presence:   shared.presence,
 		arrivals:   shared.arrivals,
 		handed:     shared.handed,
+		ready:      new(ready),
 		places:     shared.places,
 		identities: newIdentities(o.Seed),
 		shard:      shard{o.Shard, max(o.Shards, 1)},
@@ -142,7 +143,7 @@ func (r *Relay) configure(listener *listener, l *Listener, route *route) {
 	}
 	listener.name, listener.addr, listener.retired = l.Name, l.Addr, false
 	listener.transport, listener.stream = l.Transport, l.Transport.Stream
-	listener.joins = newJoinTable(l.Joins, listener.joins, &r.known)
+	listener.joins, listener.stacks = newJoinTable(l.Joins, listener.joins, &r.known), l.Stacks
 	listener.route, listener.pong, listener.answers, listener.entries = route, l.Pong, nil, nil
 	listener.first = l.FirstBytes()
 	listener.idle = l.IdleTimeout

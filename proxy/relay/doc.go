@@ -18,8 +18,8 @@
 //   - relay.go, arrange.go, receive.go, turn.go, pause.go: settings, received datagrams, due work, sent datagrams, and
 //     pauses of the process
 //   - fleet.go: datagrams of other nodes of a fleet, and for them
-//   - newcomer.go, relayed.go, gatekeeper.go, edge.go: new clients, sessions in ModeRelay, what their servers are
-//     spared, and NetherNet's clients
+//   - newcomer.go, relayed.go, gatekeeper.go: new clients, sessions in ModeRelay, what their servers are spared
+//   - edge.go, stacked.go: NetherNet's clients, in ModeRelay and in ModeTerminate
 //   - seek.go, redial.go, dismiss.go: servers for waiting sessions, another socket, the end for many sessions
 //   - succeed.go: a new client at the address of an ended session
 //   - walk.go, cost.go: work on all sessions, a slice in each turn, and its cost

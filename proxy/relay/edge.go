@@ -3,6 +3,7 @@ package relay
 import (
 	"errors"
 	"net/netip"
+	"tidegate/internal/policy"
 	"time"
 
 	"tidegate/codec"
@@ -59,17 +60,20 @@ func edgeDrop(err error) stats.Drop {
 // beginEdge makes the session of a join whose player has come.
 func (r *Relay) beginEdge(now time.Time, l *listener, entry *protocolEntry, s netio.Socket, from netip.AddrPort,
 	datagram []byte, t *joining.Ticket) {
-	full := r.table.room(now, from, true)
-	if full != nil || r.draining || l.retired {
-		l.joins.table.End(now, t, joining.Ended, "no place")
-		_, why := l.whyFull(r.draining, full)
-		r.drops.add(now, dropped{why, l, from, len(datagram), full})
-		return
+	err := r.table.room(now, from, true)
+	var e *Entry
+	switch isClosed := r.draining || l.retired; {
+	case err != nil || isClosed:
+	case l.route.Mode == policy.ModeTerminate || t.Peer != nil:
+		if err = r.beginStacked(now, l, entry, s, from, datagram, t); err == nil {
+			return
+		}
+	default:
+		e, err = r.add(now, l, entry, s, from, nil)
 	}
-	e, err := r.add(now, l, entry, s, from, nil)
-	if err != nil {
+	if e == nil {
 		l.joins.table.End(now, t, joining.Ended, "no place")
-		_, why := l.whyFull(false, err)
+		_, why := l.whyFull(r.draining, err)
 		r.drops.add(now, dropped{why, l, from, len(datagram), err})
 		return
 	}
@@ -115,7 +119,11 @@ func (r *Relay) dialEdge(now time.Time, e *Entry) bool {
 func (r *Relay) fromEdge(now time.Time, e *Entry, sock netio.Socket, from netip.AddrPort, datagram []byte) {
 	s := &e.Value
 	l, g := s.listener, s.edge
-	if !r.drops.passes(now, l, from, len(datagram), r.guard.MayRelay(now, &s.meter, len(datagram))) {
+	judge := r.guard.MayRelay
+	if s.isStacked() {
+		judge = r.guard.MayPass
+	}
+	if !r.drops.passes(now, l, from, len(datagram), judge(now, &s.meter, len(datagram))) {
 		return
 	}
 	if s.shortcut != nil && from != g.sources.Active() {
@@ -123,6 +131,10 @@ func (r *Relay) fromEdge(now time.Time, e *Entry, sock netio.Socket, from netip.
 	}
 	err := l.joins.admit(now, e, from, datagram)
 	if errors.Is(err, errOtherJoin) && now.Sub(s.heard) >= edgeQuiet {
+		if s.isStacked() { // its server gets a goodbye, and the client asks again meanwhile
+			r.abandonClient(now, e)
+			return
+		}
 		r.endRelayed(now, e, stats.ByClient, codec.Closed)
 		if entry := l.entryOf(NetherNet); entry != nil {
 			r.openEdge(now, l, entry, sock, from, datagram)
@@ -139,6 +151,10 @@ func (r *Relay) fromEdge(now time.Time, e *Entry, sock netio.Socket, from netip.
 	if closes := nethernet.MayClose(datagram); closes != g.closes {
 		g.closes = closes
 		r.table.Schedule(e, now, now.Add(edgeClose))
+	}
+	if s.isStacked() {
+		r.takeStacked(now, e, sock, from, datagram)
+		return
 	}
 	r.passUp(now, e, datagram)
 }
@@ -170,6 +186,7 @@ func (r *Relay) giveAway(now time.Time, loop int, l *listener, s netio.Socket, f
 // takeHanded reads the datagrams that other loops have handed over. One of an address without a session here goes
 // back: the session is over, or its client has left the address, and another client may have it.
 func (r *Relay) takeHanded(now time.Time) {
+	defer r.takeReady(now)
 	for _, d := range r.handed.take(r.shard.index) {
 		l := listenerWith(d.Listener, r.listeners)
 		if l == nil || l.joins == nil {

@@ -365,7 +365,7 @@ func TestEdgeInTheKernel(t *testing.T) {
 	}
 	f.want(t, "while the client plays in the kernel", second)
 	f.flows[second].ClientIdle = time.Minute
-	w.wait(edgeSpec.IdleTimeout + time.Second)
+	w.wait(nethernet.Spec.IdleTimeout + time.Second)
 	f.want(t, "after its end")
 }
 

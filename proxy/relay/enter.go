@@ -50,11 +50,11 @@ func (r *Relay) hold(now time.Time, e *Entry, next life, h hold) {
 // releaseAll releases what a session has in the Relay's tables.
 func (r *Relay) releaseAll(now time.Time, e *Entry) {
 	s := &e.Value
+	if s.edge != nil {
+		s.listener.joins.forget(now, e)
+	}
 	if s.isRelayed() {
 		r.offload.recall(e)
-		if s.edge != nil {
-			s.listener.joins.forget(now, e)
-		}
 		return
 	}
 	if s.origin == ownID {

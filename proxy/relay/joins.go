@@ -65,6 +65,8 @@ type edge struct {
 	closes  bool             // the client's last datagram seems to close the connection
 	stage   joining.Stage    // how the join ends, once it does
 	why     string
+	conn    *nethernet.Conn // above the client's stack; nil: the session is relayed
+	of      *Entry          // the session, if it has a stack
 }
 
 // verify reads a request, and finds the join whose password it was made with.
@@ -154,6 +156,7 @@ func (j *joinTable) forget(now time.Time, e *Entry) {
 	delete(j.sessions, e.Value.edge.ticket)
 	g := e.Value.edge
 	j.table.End(now, g.ticket, max(g.stage, joining.Ended), cmp.Or(g.why, "the session is over"))
+	g.abandonStack()
 }
 
 // withdraw takes a session out that another process goes on with.

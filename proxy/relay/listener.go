@@ -35,6 +35,7 @@ type listener struct {
 
 	proxies *trustedProxies // nil: no trusted proxies
 	joins   *joinTable      // of NetherNet clients; nil: none come here
+	stacks  Stacks          // of NetherNet clients on a route in ModeTerminate; else nil
 	first   shield.FirstBytes
 
 	idle        time.Duration // how long its clients may be silent; 0: as long as the settings say

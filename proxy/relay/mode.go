@@ -35,16 +35,14 @@ func (anything) Dial(time.Time, netip.AddrPort, codec.Hello) codec.Conn { panic(
 
 func (anything) Restore(time.Time, codec.Addresser, []byte) (codec.Conn, error) { return nil, errAny }
 
-// NetherNet stands for NetherNet's clients on a route in ModeRelay. A client joins over HTTP first. Its first datagram
-// names the join, and proves with the server's password that the client has got the answer. It cannot be terminated.
+// NetherNet stands for NetherNet's clients. A client joins over HTTP first. Its first datagram names the join, and
+// proves with the server's password that the client has got the answer. On a route in ModeTerminate, its connection is
+// a nethernet.Conn above a stack.
 var NetherNet codec.Protocol = edgeProtocol{}
 
 // edgeProtocol is as opaque as Any, except for the first datagram.
 type edgeProtocol struct{ anything }
 
-// edgeSpec says how long a client may be silent: it checks its path every few seconds, and gives up after 30 s.
-var edgeSpec = codec.Spec{Name: "nethernet", Closed: true, IdleTimeout: 30 * time.Second}
-
-func (edgeProtocol) Spec() *codec.Spec { return &edgeSpec }
+func (edgeProtocol) Spec() *codec.Spec { return &nethernet.Spec }
 
 func (edgeProtocol) Sniff(datagram []byte) bool { return nethernet.KindOf(datagram) == nethernet.STUN }

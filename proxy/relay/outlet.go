@@ -83,6 +83,9 @@ func (o *outlet) sendToClient(now time.Time, e *Entry, datagram []byte) {
 		o.answerFar(far, s.listener, client, datagram)
 		return
 	}
+	if s.edge != nil {
+		client = s.edge.sources.Active()
+	}
 	o.Send(s.face, s.via.to(client), datagram)
 }
 

@@ -34,8 +34,7 @@ type Relay struct {
 	born     time.Time
 	stood    time.Duration // how long the process has stood still
 
-	samples samples
-
+	samples      samples
 	locals       locals
 	listeners    []*listener // in the order of the settings
 	retired      retiredListeners
@@ -46,9 +45,10 @@ type Relay struct {
 	closing      closingConns
 	waiting      waiting
 	table        sessionTable
-	presence     *Presence        // shared with its siblings
-	arrivals     *Arrivals        // shared with its siblings
-	handed       *Handed          // shared with its siblings
+	presence     *Presence // shared with its siblings
+	arrivals     *Arrivals // shared with its siblings
+	handed       *Handed   // shared with its siblings
+	ready        *ready
 	places       *sessions.Places // shared with its siblings
 	dirty        marked
 	paths        paths

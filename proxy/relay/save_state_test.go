@@ -85,6 +85,7 @@ places               anew     counted again
 pools                carried
 precopy              anew     the new Relay has copied nothing
 presence             anew     from the sessions
+ready                lost     sessions with stacks end before an upgrade
 retired              carried
 routes               carried  with routes that a reload has removed
 rulesEnforced        lost     the successor looks at all rules when it begins

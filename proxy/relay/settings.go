@@ -48,6 +48,7 @@ type Listener struct {
 	Route       *Route
 	Joins       *joining.Tickets // of NetherNet clients; nil: none come here
 	IdleTimeout time.Duration    // in place of that of Settings; 0: that one
+	Stacks      Stacks           // of NetherNet clients on a Route in ModeTerminate; else nil
 	Pong        *Pong            // text about the upstream's servers; nil where each protocol has its own
 }
 

@@ -96,8 +96,11 @@ func (r *Relay) writeDown(now time.Time, e *Entry) ([]byte, error) {
 // staysHere returns why a session cannot travel, or nothing.
 func staysHere(r *Relay, e *Entry) string {
 	s := &e.Value
-	if s.listener.stream || s.route.Upstream.Transport.Stream {
+	switch {
+	case s.listener.stream || s.route.Upstream.Transport.Stream:
 		return "a TCP connection belongs to its machine"
+	case s.isStacked():
+		return "its encryption belongs to this process"
 	}
 	if s.isRelayed() {
 		if s.life != joined {

@@ -301,7 +301,7 @@ func post(t *testing.T, at, offer string) string {
 		}
 		return string(text)
 	}
-	if s, err := wire.ParseStatus([]byte(ask(http.MethodGet, "/v1/join", nil))); err != nil || s.Name != "echo" {
+	if s, err := wire.ParseStatus([]byte(ask(http.MethodGet, "/v1/join", nil))); err != nil || s.Name == "" {
 		t.Fatal(s, err)
 	}
 	return ask(http.MethodPost, "/v1/join/1?version=1.26.60", strings.NewReader(offer))

@@ -56,23 +56,14 @@ func (o *output) String() string {
 // returns its port and its log.
 func startTidegate(t *testing.T, server netip.AddrPort, public string) (netip.AddrPort, *output, *exec.Cmd) {
 	t.Helper()
-	program, err := buildTidegate()
-	if err != nil {
-		t.Fatal(err)
-	}
-	at, err := freeport.Find(loopback.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
-	config := filepath.Join(t.TempDir(), "tidegate.toml")
-	if err := os.WriteFile(config, fmt.Appendf(nil, `
+	return runTidegate(t, fmt.Sprintf(`
 [loop]
 count = 2
 [admin]
 listen = "off"
 [[listener]]
 name = "bedrock"
-address = "%s"
+address = "%%s"
 protocols = ["bedrock", "nethernet"]
 route = "bedrock"
 public_addresses = ["%s"]
@@ -84,7 +75,22 @@ mode = "relay"
 name = "bedrock"
 protocol = "bedrock"
 servers = ["%s"]
-`, at, public, server), 0o600); err != nil {
+`, public, server))
+}
+
+// runTidegate runs Tidegate with a configuration, in which a free address takes the place of %s.
+func runTidegate(t *testing.T, text string) (netip.AddrPort, *output, *exec.Cmd) {
+	t.Helper()
+	program, err := buildTidegate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	at, err := freeport.Find(loopback.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := filepath.Join(t.TempDir(), "tidegate.toml")
+	if err := os.WriteFile(config, fmt.Appendf(nil, text, at), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	log := new(output)

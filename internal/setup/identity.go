@@ -1,0 +1,77 @@
+package setup
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+
+	"tidegate/codec/nethernet"
+	"tidegate/internal/config"
+	"tidegate/internal/regular"
+	"tidegate/internal/signalling"
+)
+
+// Identity returns how a listener answers joins of NetherNet itself, without the parts that only a running proxy has.
+func Identity(c *config.Config, l *config.Listener) (*signalling.Own, error) {
+	own := &signalling.Own{Identity: map[config.Identity]signalling.IdentityCheck{
+		config.IdentityProof: signalling.IdentityProof, config.IdentityMojang: signalling.IdentityIssued,
+		config.IdentityNone: signalling.IdentityNone,
+	}[l.Identity]}
+	var err error
+	if own.Key, err = identityKey(c, l); err != nil {
+		return nil, err
+	}
+	if l.IdentityIssuer == "" {
+		return own, nil
+	}
+	text, err := regular.ReadFile(c.Path(l.IdentityIssuer))
+	if err != nil {
+		return nil, fmt.Errorf("read the issuer's keys: %w", err)
+	}
+	if own.Issuer, err = nethernet.ParseKeySet(text); err != nil {
+		return nil, fmt.Errorf("use the issuer's keys %s: %w", l.IdentityIssuer, err)
+	}
+	return own, nil
+}
+
+var errNoKey = errors.New("want a private key of P-384 in PEM")
+
+// identityKey reads the key of a listener's identity, or makes one.
+func identityKey(c *config.Config, l *config.Listener) (*ecdsa.PrivateKey, error) {
+	if l.IdentityKey == "" {
+		return ecdsa.GenerateKey(elliptic.P384(), rand.Reader)
+	}
+	text, err := regular.ReadFile(c.Path(l.IdentityKey))
+	if err != nil {
+		return nil, fmt.Errorf("read the key: %w", err)
+	}
+	for {
+		var block *pem.Block
+		if block, text = pem.Decode(text); block == nil {
+			return nil, fmt.Errorf("use the key %s: %w", l.IdentityKey, errNoKey)
+		}
+		if key := parseKey(block.Bytes); key != nil {
+			return key, nil
+		}
+	}
+}
+
+// parseKey reads a private key of P-384, or returns nil.
+func parseKey(der []byte) *ecdsa.PrivateKey {
+	key, err := x509.ParseECPrivateKey(der)
+	if err != nil {
+		parsed, err := x509.ParsePKCS8PrivateKey(der)
+		if err != nil {
+			return nil
+		}
+		key, _ = parsed.(*ecdsa.PrivateKey)
+	}
+	if key == nil || key.Curve != elliptic.P384() {
+		return nil
+	}
+	return key
+}

@@ -1,0 +1,70 @@
+package nethernet
+
+import (
+	"bytes"
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"tidegate/internal/testkit/await"
+	"tidegate/internal/testkit/rakserver"
+)
+
+// startBridge runs Tidegate before a server of RakNet. Its NetherNet clients need no login.
+func startBridge(t *testing.T, server netip.AddrPort, keys string) (netip.AddrPort, *output) {
+	t.Helper()
+	at, log, _ := runTidegate(t, `
+[loop]
+count = 2
+[admin]
+listen = "off"
+[bedrock]
+max_parts = 2000
+[[listener]]
+name = "bedrock"
+address = "%s"
+protocols = ["bedrock", "nethernet"]
+route = "bedrock"
+`+keys+fmt.Sprintf(`
+[[route]]
+name = "bedrock"
+upstream = "bedrock"
+[[upstream]]
+name = "bedrock"
+protocol = "bedrock"
+servers = ["%s"]
+`, server))
+	return at, log
+}
+
+// TestBridge plays with pion on a server of go-raknet: ordered messages, large ones, unreliable ones, and the end from
+// both sides.
+func TestBridge(t *testing.T) {
+	at, log := startBridge(t, rakserver.Start(t, rakserver.Echo), `identity = "none"`)
+	k := newKeys(t)
+	k.server = nil // Tidegate makes its own
+	p := join(t, k, at.String())
+	p.echo(1000)
+	for _, size := range []int{1, 9_999, 10_000, 262_143, 300_000, 700_000} {
+		large := bytes.Repeat([]byte("tide"), size/4+1)[:size]
+		send(t, p.reliable, large)
+		if got := p.receive(p.got); !bytes.Equal(got, large) {
+			t.Fatalf("%d bytes became %d", size, len(got))
+		}
+	}
+	await.Until(t, "an unreliable message came back", func() bool {
+		send(t, p.unreliable, []byte("perhaps")) // go-raknet echoes it on the ordered channel
+		select {
+		case m := <-p.got:
+			return string(m) == "perhaps"
+		case <-time.After(time.Second):
+			return false
+		}
+	})
+	if err := p.pc.Close(); err != nil {
+		t.Fatal(err)
+	}
+	await.Until(t, "the session has ended", func() bool { return strings.Contains(log.String(), "session ended") })
+}

@@ -1,0 +1,165 @@
+package relay
+
+import (
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"tidegate/codec"
+	"tidegate/codec/nethernet"
+	"tidegate/internal/joining"
+	"tidegate/internal/netio"
+	"tidegate/proxy/bridge"
+	"tidegate/proxy/relay/admission"
+	"tidegate/proxy/stats"
+)
+
+// A NetherNet client on a route that terminates has a stack: DTLS and SCTP, which run beside the loop. The Relay is
+// ICE's agent. It admits datagrams as for an edge, answers checks itself, and gives DTLS to the stack. When the stack
+// has datagrams or messages for the Relay, it puts the session's edge on a list and wakes the loop.
+
+// Stacks begins the stacks of a listener's clients.
+type Stacks interface {
+	// Accept begins a stack for a client. It calls wake from any goroutine when the stack's Take has something.
+	Accept(p *nethernet.Peer, wake func()) (nethernet.Stack, error)
+}
+
+// ready are edges whose stacks have something for the loop. It is safe for concurrent use.
+type ready struct {
+	mu   sync.Mutex
+	list []*edge
+	last []*edge // the list before, for its memory
+}
+
+func (y *ready) put(g *edge) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	y.list = append(y.list, g)
+}
+
+// take returns the list. It is valid until the next call.
+func (y *ready) take() []*edge {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	clear(y.last)
+	y.list, y.last = y.last[:0], y.list
+	return y.last
+}
+
+// isStacked reports whether the session's client has a stack. Such a session cannot be saved.
+func (s *session) isStacked() bool { return s.terminated != nil && s.edge != nil }
+
+// beginStacked makes the session of a join whose player has come.
+func (r *Relay) beginStacked(now time.Time, l *listener, entry *protocolEntry, s netio.Socket, from netip.AddrPort,
+	datagram []byte, t *joining.Ticket) error {
+	if l.stacks == nil || t.Peer == nil { // the route has another mode since the join
+		return errNoJoin
+	}
+	g := &edge{ticket: t}
+	stack, err := l.stacks.Accept(t.Peer, func() {
+		r.ready.put(g)
+		if r.pools.Wake != nil {
+			r.pools.Wake(r.shard.index)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	g.conn = nethernet.NewConn(stack, false)
+	e, err := r.add(now, l, entry, s, from, &terminated{
+		bridge: entry.bridge, client: side{Sender: bridge.Sender{Conn: g.conn}},
+		trust: admission.Trust{Proof: codec.ProvedAccept}, expires: now.Add(r.settings.HandshakeTimeout),
+	})
+	if err != nil {
+		g.conn.Abandon()
+		return err
+	}
+	g.of, e.Value.edge = e, g
+	l.joins.sessions[t] = e
+	r.settle(now, e)
+	r.table.reviewTrust(e, &r.known, false)
+	r.fromEdge(now, e, s, from, datagram)
+	return nil
+}
+
+// takeStacked handles a datagram that a client of a stack has sent.
+func (r *Relay) takeStacked(now time.Time, e *Entry, sock netio.Socket, from netip.AddrPort, datagram []byte) {
+	s := &e.Value
+	s.heard = now
+	r.drops.has(stats.FateTaken)
+	if j := s.listener.joins; nethernet.IsSTUN(datagram) {
+		if j.binding.Class == nethernet.Request {
+			answer := j.integrity.AppendSuccess(r.sockets.Buffer(), j.binding.ID, from, s.edge.ticket.ServerPassword)
+			r.counters.Clients.Out.Count(answer)
+			r.sockets.Send(sock, from, answer)
+		}
+		r.dirty.markSides(e, clientSide) // the deadline of its silence has moved
+		return
+	}
+	if !s.client.Live() {
+		return
+	}
+	r.follow(e)
+	if err := s.client.Conn.Receive(now, datagram); err != nil {
+		r.drops.add(now, dropped{stats.DropOf(err), s.listener, from, len(datagram), err})
+		return
+	}
+	r.settleSides(now, e, clientSide)
+	r.accepted(now, e, len(datagram))
+}
+
+// takeReady lets the sessions go on whose stacks have something.
+func (r *Relay) takeReady(now time.Time) {
+	for _, g := range r.ready.take() {
+		if g.of == nil || g.of.Value.life == gone {
+			continue
+		}
+		e := g.of
+		s := &e.Value
+		connected := s.client.up
+		g.conn.Advance(now)
+		if end := g.conn.End(); end.Err != nil {
+			r.journal.because(e, end.Err.Error())
+		}
+		r.settleSides(now, e, clientSide)
+		r.table.reviewTrust(e, &r.known, connected)
+	}
+}
+
+// abandonStack frees what a session with a stack has.
+func (g *edge) abandonStack() {
+	if g.conn != nil {
+		g.conn.Abandon()
+		g.of = nil
+	}
+}
+
+// joinAgain is what players read whose sessions cannot go on.
+const joinAgain = "The proxy has been replaced. Please join again."
+
+// DismissStacked ends the sessions that no successor can have. Their players are told to join again. It returns the
+// number of them, and that of all such sessions that are still here.
+func (r *Relay) DismissStacked(now time.Time) (dismissed, left int) {
+	r.eachStacked(func(e *Entry) {
+		left++
+		if !e.Value.life.isEnding() {
+			dismissed++
+			r.dismiss(now, e, codec.Goodbye{Reason: codec.ServerStopped, Text: joinAgain})
+		}
+	})
+	return dismissed, left
+}
+
+func (r *Relay) eachStacked(do func(e *Entry)) {
+	for _, l := range slices.Concat(r.listeners, r.retired.list) {
+		if l.joins == nil {
+			continue
+		}
+		for _, e := range l.joins.sessions {
+			if e.Value.isStacked() {
+				do(e)
+			}
+		}
+	}
+}
