@@ -356,7 +356,7 @@ func (s *Server) metrics() http.Handler {
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		&collector{
 			proxy: s.Proxy, reloads: s.Reloads, linesLost: s.LinesLost, limits: s.Limits,
-			fleet: s.Fleet, joins: s.Options.Joins,
+			fleet: s.Fleet, joins: s.Joins,
 			build: [2]string{s.Version, runtime.Version()},
 		},
 	)
