@@ -12,7 +12,7 @@
 //   - loop.go, clock.go, mailbox.go, thin.go: loops, their time, and commands for them
 //   - listen.go, inherit.go, reload.go: listening sockets, those of a predecessor, and new settings
 //   - kernel.go, kernel_keep.go: kernel offload
-//   - handover.go, precopy.go: the sessions go to a successor
+//   - handover.go, precopy.go, stacked.go: the sessions go to a successor, but for stacked ones
 //   - ask.go, upstreams.go: requests of operators
 //   - capture.go, recording.go, figures.go: what operators see
 //   - server_players.go, server_leave.go, server_spending.go: the other nodes of a fleet

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/coreos/go-systemd/v22/activation"
 
@@ -123,4 +124,32 @@ type traceKey struct{}
 // The step waits for the function.
 func TraceUpgrades(ctx context.Context, step func(string)) context.Context {
 	return context.WithValue(ctx, traceKey{}, trace(step))
+}
+
+// inheritChanges follows the predecessor in what operators have changed since its message before. In the fleet, it
+// shares these changes, and leaves the rest to the fleet.
+func (s *service) inheritChanges(inFleet bool) {
+	_ = s.bans.sync() // sync logs the error
+	p := s.from.predecessor
+	if p.late == nil {
+		return
+	}
+	s.bans.inheritChanges(p.Bans, p.late.Bans)
+	if !inFleet {
+		s.server.InheritDrains(p.late.Drained)
+	}
+	eachMissing(p.late.Drained, p.Drained, s.server.DrainServer)
+	eachMissing(p.Drained, p.late.Drained, s.server.UndrainServer)
+	p.belongings = *p.late
+}
+
+// eachMissing calls do for each server that other lacks.
+func eachMissing(of, other map[string][]netip.AddrPort, do func(string, netip.AddrPort) error) {
+	for upstream, servers := range of {
+		for _, server := range servers {
+			if !slices.Contains(other[upstream], server) {
+				_ = do(upstream, server) // it may be gone
+			}
+		}
+	}
 }

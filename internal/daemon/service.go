@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
 	"os"
 	"runtime"
 	"slices"
@@ -206,34 +205,6 @@ func (s *service) settleIn(drain func(), upgrades *upgrader) {
 	}
 	if len(s.earlier) > 0 || s.fresh.Text() != s.config.Text() {
 		_ = s.reloads.reload("upgrade") // reload logs the error
-	}
-}
-
-// inheritChanges follows the predecessor in what operators have changed since its message before. In the fleet, it
-// shares these changes, and leaves the rest to the fleet.
-func (s *service) inheritChanges(inFleet bool) {
-	_ = s.bans.sync() // sync logs the error
-	p := s.from.predecessor
-	if p.late == nil {
-		return
-	}
-	s.bans.inheritChanges(p.Bans, p.late.Bans)
-	if !inFleet {
-		s.server.InheritDrains(p.late.Drained)
-	}
-	eachMissing(p.late.Drained, p.Drained, s.server.DrainServer)
-	eachMissing(p.Drained, p.late.Drained, s.server.UndrainServer)
-	p.belongings = *p.late
-}
-
-// eachMissing calls do for each server that other lacks.
-func eachMissing(of, other map[string][]netip.AddrPort, do func(string, netip.AddrPort) error) {
-	for upstream, servers := range of {
-		for _, server := range servers {
-			if !slices.Contains(other[upstream], server) {
-				_ = do(upstream, server) // it may be gone
-			}
-		}
 	}
 }
 

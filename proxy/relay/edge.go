@@ -120,7 +120,7 @@ func (r *Relay) fromEdge(now time.Time, e *Entry, sock netio.Socket, from netip.
 	s := &e.Value
 	l, g := s.listener, s.edge
 	judge := r.guard.MayRelay
-	if s.isStacked() {
+	if s.edge.hasStack() {
 		judge = r.guard.MayPass
 	}
 	if !r.drops.passes(now, l, from, len(datagram), judge(now, &s.meter, len(datagram))) {
@@ -131,7 +131,7 @@ func (r *Relay) fromEdge(now time.Time, e *Entry, sock netio.Socket, from netip.
 	}
 	err := l.joins.admit(now, e, from, datagram)
 	if errors.Is(err, errOtherJoin) && now.Sub(s.heard) >= edgeQuiet {
-		if s.isStacked() { // its server gets a goodbye, and the client asks again meanwhile
+		if s.edge.hasStack() { // its server gets a goodbye, and the client asks again meanwhile
 			r.abandonClient(now, e)
 			return
 		}
@@ -152,7 +152,7 @@ func (r *Relay) fromEdge(now time.Time, e *Entry, sock netio.Socket, from netip.
 		g.closes = closes
 		r.table.Schedule(e, now, now.Add(edgeClose))
 	}
-	if s.isStacked() {
+	if s.edge.hasStack() {
 		r.takeStacked(now, e, sock, from, datagram)
 		return
 	}

@@ -100,7 +100,7 @@ var mutants = []mutant{
 		"case !j.integrity.Verify(b, t.ServerPassword):", "case false:"},
 	{"a successor believes a request that a stranger has recorded", "proxy/relay/joins.go",
 		"Asked: g.sources.Asked(nil),", ""},
-	{"a NetherNet session travels to its server's HTTP side", "proxy/relay/arrivals.go",
+	{"a NetherNet session travels to its server's HTTP side", "proxy/relay/travelling.go",
 		"to = v.Edge.Ticket.Target", "to = v.Server"},
 	{"a NetherNet session stays at the loop that it had elsewhere", "internal/joining/save.go",
 		"t.owner = uint16(loop)", "_ = loop"},

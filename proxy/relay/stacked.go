@@ -47,8 +47,8 @@ func (y *ready) take() []*edge {
 	return y.last
 }
 
-// isStacked reports whether the session's client has a stack. Such a session cannot be saved.
-func (s *session) isStacked() bool { return s.terminated != nil && s.edge != nil }
+// hasStack reports whether the session's client has a stack. Such a session cannot be saved.
+func (g *edge) hasStack() bool { return g != nil && g.conn != nil }
 
 // beginStacked makes the session of a join whose player has come.
 func (r *Relay) beginStacked(now time.Time, l *listener, entry *protocolEntry, s netio.Socket, from netip.AddrPort,
@@ -157,7 +157,7 @@ func (r *Relay) eachStacked(do func(e *Entry)) {
 			continue
 		}
 		for _, e := range l.joins.sessions {
-			if e.Value.isStacked() {
+			if e.Value.edge.hasStack() {
 				do(e)
 			}
 		}
