@@ -107,16 +107,14 @@ func (c *Conn) Poll() (codec.Event, bool) {
 		c.stack.Pause(false)
 		return codec.Event{Kind: codec.Connected}, true
 	}
-	for c.up {
-		payload, reliable, ok := c.in.Message()
-		if !ok {
-			break
+	if c.up {
+		if payload, reliable, ok := c.in.Message(); ok {
+			m := codec.Message{Payload: payload}
+			if reliable {
+				m.Mode = codec.ReliableOrdered
+			}
+			return codec.Event{Kind: codec.Received, Message: m}, true
 		}
-		m := codec.Message{Payload: payload}
-		if reliable {
-			m.Mode = codec.ReliableOrdered
-		}
-		return codec.Event{Kind: codec.Received, Message: m}, true
 	}
 	if c.in.End.Reason == codec.ReasonNone {
 		return codec.Event{}, false

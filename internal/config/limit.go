@@ -38,7 +38,7 @@ type Amount int64
 // UnmarshalText reads a number of bytes with its unit.
 func (a *Amount) UnmarshalText(text []byte) error { return (*Size)(a).UnmarshalText(text) }
 
-// Choices of a limit that are words of package ratelimit.
+// Quantity and Scope are words of package ratelimit.
 type (
 	Quantity = Word[ratelimit.Quantity]
 	Scope    = Word[ratelimit.Scope]

@@ -40,7 +40,7 @@ func (r *Route) setDefaults() {
 	}
 }
 
-// Choices of a route that are words of package policy.
+// Mode and the choices below are words of package policy.
 type (
 	Mode     = Word[policy.Mode]
 	Admit    = Word[policy.Admit]
