@@ -18,7 +18,7 @@ import (
 //  8. Throttler and Reflector, before each Transmit round of an established Conn.
 //  9. Redialer, after each input of a dialed Conn that is not connected yet.
 //  10. Leaver, when a client comes back from another port of its host.
-//  11. Relayer, before each Advance of an established, dialed Conn, for both sides.
+//  11. Relayer, for both sides, after each input of either.
 //  12. Holder, right before Close.
 //  13. Succeeder, when a client's Conn has ended.
 //  14. Paced, right before Admit.
@@ -127,8 +127,9 @@ type Echoer interface {
 // Relayer is a Conn that tells its peer how far away the far side's peer is. The peer decides by that figure.
 type Relayer interface {
 	Conn
-	// FarRTT says how long the round trip between the proxy and the far side's peer takes; zero: unknown.
-	FarRTT(d time.Duration)
+	// FarRTT says how long the round trip between the proxy and the far side's peer takes; zero: unknown. It reports
+	// whether that may have moved a deadline.
+	FarRTT(d time.Duration) (changed bool)
 	// ServerRTT returns how long a server takes to answer at most, as a rule. It answers in the ticks of its game.
 	ServerRTT() time.Duration
 }

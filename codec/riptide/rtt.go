@@ -107,8 +107,13 @@ func (r *rtt) milliseconds() int16 {
 
 var _ codec.Relayer = (*Conn)(nil)
 
-// FarRTT implements codec.Relayer. Heartbeats tell it to a server, and a client measures it.
-func (c *Conn) FarRTT(d time.Duration) { c.rtt.far = d }
+// FarRTT implements codec.Relayer. Heartbeats tell it to a server, in milliseconds, and a client measures it.
+func (c *Conn) FarRTT(d time.Duration) (changed bool) {
+	d = d.Truncate(time.Millisecond)
+	changed = d != c.rtt.far
+	c.rtt.far = d
+	return changed
+}
 
 // ServerRTT implements codec.Relayer. An answer waits for half a tick in the mean and for a whole one at most. A single
 // answer that took longer was late for another reason.

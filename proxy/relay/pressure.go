@@ -26,7 +26,7 @@ func (s *session) press(now time.Time, touched sides) (pressed sides) {
 	if s.client.up && touched != 0 && s.client.press(now, s.upstream.fill(limit)+s.client.waiting(limit), ends) {
 		pressed |= clientSide
 	}
-	return pressed | s.reflect(now)
+	return pressed | s.tellRoundTrips() | s.reflect(now)
 }
 
 // reflect shows each side the silence of the other one, where both protocols can. So the players and the servers decide
@@ -56,22 +56,28 @@ func (s *session) reflect(now time.Time) (released sides) {
 	return released
 }
 
-// tellRoundTrips tells each side how far the other one is, where peers decide by the whole round trip.
-func (s *session) tellRoundTrips() {
-	if !s.client.Live() {
-		return
-	}
-	server, isServer := s.upstream.Conn.(codec.Relayer)
+// tellRoundTrips tells each side how far the other one is, where peers decide by the whole round trip. It returns the
+// sides that were told another figure: their deadlines have moved.
+func (s *session) tellRoundTrips() (told sides) {
 	client, isClient := s.client.Conn.(codec.Relayer)
-	if isServer {
-		server.FarRTT(s.client.Conn.Stats().RTT)
+	server, isServer := s.upstream.Conn.(codec.Relayer)
+	if !isClient && !isServer || !s.client.Live() || !s.upstream.Live() {
+		return 0
 	}
+	if isServer && server.FarRTT(s.client.Conn.Stats().RTT) {
+		told |= serverSide
+	}
+	far := time.Duration(0)
 	switch {
 	case isClient && isServer:
-		client.FarRTT(server.ServerRTT())
+		far = server.ServerRTT()
 	case isClient:
-		client.FarRTT(s.upstream.Conn.Stats().RTT)
+		far = s.upstream.Conn.Stats().RTT
 	}
+	if isClient && client.FarRTT(far) {
+		told |= clientSide
+	}
+	return told
 }
 
 // mostWaiting is the largest share of a queue that messages without an earlier one count for. They must not refuse the

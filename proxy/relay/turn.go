@@ -41,7 +41,6 @@ func (r *Relay) Advance(now time.Time) {
 			s.client.Conn.Advance(now)
 		}
 		if due.has(serverSide) && s.upstream.Live() {
-			s.tellRoundTrips()
 			s.upstream.Conn.Advance(now)
 		}
 		r.settleSides(now, e, due)
