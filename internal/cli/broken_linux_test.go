@@ -34,7 +34,8 @@ func TestUpgradeToABrokenProgram(t *testing.T) {
 			"the other process has ended: signal: segmentation fault"},
 	} {
 		must(t, os.Remove(path)) // the running file itself cannot be written
-		must(t, os.WriteFile(path, broken.content, broken.mode))
+		writeProgram(t, path, broken.content)
+		must(t, os.Chmod(path, broken.mode))
 		code, _, stderr := separately(t, "upgrade", "-c", p.file)
 		t.Logf("%s: the operator sees %s", broken.name, stderr)
 		if code != 1 || !strings.Contains(stderr, "the proxy was not upgraded: ") ||

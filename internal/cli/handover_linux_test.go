@@ -48,7 +48,7 @@ func TestUpgradeWhoseSuccessorHangs(t *testing.T) {
 	for _, step := range []string{"successor received all", "successor imported all", "successor goes"} {
 		script := "#!/bin/sh\nexport " + hangsAt + "='" + step + "'\nexec " + self + " \"$@\"\n"
 		must(t, os.Rename(path, path+".before"))
-		must(t, os.WriteFile(path, []byte(script), 0o755))
+		writeProgram(t, path, []byte(script))
 		must(t, p.cmd.Process.Signal(syscall.SIGUSR2))
 		line := p.await(t, "upgrade failed; this process continues")
 		talk.goesOn(t)
@@ -73,7 +73,7 @@ func TestUpgradeWhoseSuccessorDies(t *testing.T) {
 	} {
 		script := "#!/bin/sh\nexport " + diesAt + "='" + step + "'\nexec " + self + " \"$@\"\n"
 		must(t, os.Rename(path, path+".before"))
-		must(t, os.WriteFile(path, []byte(script), 0o755))
+		writeProgram(t, path, []byte(script))
 		must(t, p.cmd.Process.Signal(syscall.SIGUSR2))
 		line := p.await(t, "upgrade failed; this process continues")
 		t.Logf("%s: the operator sees %v", step, line["error"])

@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -24,19 +22,24 @@ func release(t *testing.T, path string) {
 	self, err := os.Executable()
 	must(t, err)
 	script := "#!/bin/sh\n: > \"$0.ran\"\nexec " + self + " \"$@\"\n"
-	must(t, os.WriteFile(path, []byte(script), 0o755))
+	writeProgram(t, path, []byte(script))
+}
+
+// writeProgram writes a program, while no other test starts a process. The child would have the open file for a moment,
+// and the kernel does not run a program that is written.
+func writeProgram(t *testing.T, path string, content []byte) {
+	t.Helper()
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	must(t, os.WriteFile(path, content, 0o755))
 }
 
 // copyOfSelf copies this test's program.
 func copyOfSelf(t *testing.T, path string) {
 	t.Helper()
-	from, err := os.Open("/proc/self/exe")
+	content, err := os.ReadFile("/proc/self/exe")
 	must(t, err)
-	defer func() { _ = from.Close() }()
-	to, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o755)
-	must(t, err)
-	_, err = io.Copy(to, from)
-	must(t, errors.Join(err, to.Close()))
+	writeProgram(t, path, content)
 }
 
 // isUpgraded upgrades a process. The successor must be the program at a path.
