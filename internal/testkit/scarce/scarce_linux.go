@@ -43,7 +43,7 @@ func Descriptors(t *testing.T, setUp func() (tearDown func(), err error)) {
 		var again []int
 		await.Nil(t, func() error {
 			again = append(again, fill()...)
-			if len(again) != room {
+			if len(again) < room { // more are free once an earlier test's last descriptor is closed
 				return fmt.Errorf("set-up with room for %d descriptors (%v): %d stay open", room, err, room-len(again))
 			}
 			return nil
