@@ -38,11 +38,11 @@ type Amount int64
 // UnmarshalText reads a number of bytes with its unit.
 func (a *Amount) UnmarshalText(text []byte) error { return (*Size)(a).UnmarshalText(text) }
 
-// Quantity and Scope are words of package ratelimit.
-type (
-	Quantity = Word[ratelimit.Quantity]
-	Scope    = Word[ratelimit.Scope]
-)
+// Quantity is the word for what a limit counts.
+type Quantity = Word[ratelimit.Quantity]
+
+// Scope is the word for whose input a limit counts together.
+type Scope = Word[ratelimit.Scope]
 
 // LimitVerdict is the treatment of anything beyond a limit.
 type LimitVerdict string

@@ -40,14 +40,20 @@ func (r *Route) setDefaults() {
 	}
 }
 
-// Mode and the choices below are words of package policy.
-type (
-	Mode     = Word[policy.Mode]
-	Admit    = Word[policy.Admit]
-	Ordered  = Word[policy.Ordered]
-	Reliable = Word[policy.Reliable]
-	Envelope = Word[policy.Envelope]
-)
+// Mode is the word for a route's mode.
+type Mode = Word[policy.Mode]
+
+// Admit is the word for when the upstream is asked about a new client.
+type Admit = Word[policy.Admit]
+
+// Ordered is the word for how ordered messages cross to a protocol without order.
+type Ordered = Word[policy.Ordered]
+
+// Reliable is the word for how reliable messages cross.
+type Reliable = Word[policy.Reliable]
+
+// Envelope is the word for the form of IDs in a protocol without them.
+type Envelope = Word[policy.Envelope]
 
 // Failover is the treatment of players whose server is lost.
 type Failover string
