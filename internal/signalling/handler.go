@@ -199,22 +199,30 @@ func (s *Server) answer(w http.ResponseWriter, place *conn, t *joining.Ticket, t
 		return
 	}
 	out, err := s.finish(place, t, to, in.body)
+	if s.keep(w, now, t, err, http.StatusBadGateway, "the server's answer cannot be used") {
+		s.pass(w, in, out)
+	}
+}
+
+// keep notes that a ticket's answer is made, unless err says why there is none, and reports whether it may be passed
+// on. Otherwise the client gets the status and the text, or hears of a conflict.
+func (s *Server) keep(w http.ResponseWriter, now time.Time, t *joining.Ticket, err error, status int, text string,
+) bool {
 	if err == nil {
 		err = s.o.Tickets.Answer(now, t)
 	} else {
 		s.o.Tickets.Fail(now, t, err.Error())
 	}
 	switch {
-	case errors.Is(err, joining.ErrConflict):
-		s.counts.failed.Add(1)
-		s.reply(w, http.StatusConflict, err.Error())
-	case err != nil:
-		s.counts.failed.Add(1)
-		s.reply(w, http.StatusBadGateway, "the server's answer cannot be used")
-	default:
+	case err == nil:
 		s.counts.answered.Add(1)
-		s.pass(w, in, out)
+		return true
+	case errors.Is(err, joining.ErrConflict):
+		status, text = http.StatusConflict, err.Error()
 	}
+	s.counts.failed.Add(1)
+	s.reply(w, status, text)
+	return false
 }
 
 // finish sets the server's half of a ticket, and returns the answer as the client gets it.

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/netip"
@@ -88,20 +87,7 @@ func (s *Server) ownJoin(w http.ResponseWriter, r *http.Request, client netip.Ad
 	}
 	t.Target, t.ServerUfrag, t.ServerPassword = place.local, randomText(6), randomText(18)
 	answer, err := s.o.Own.answer(now, t, s.o.Candidates(place.local.Addr()))
-	if err != nil {
-		s.o.Tickets.Fail(now, t, err.Error())
-	} else {
-		err = s.o.Tickets.Answer(now, t)
-	}
-	switch {
-	case errors.Is(err, joining.ErrConflict):
-		s.counts.failed.Add(1)
-		s.reply(w, http.StatusConflict, err.Error())
-	case err != nil:
-		s.counts.failed.Add(1)
-		s.reply(w, http.StatusInternalServerError, "no answer could be made")
-	default:
-		s.counts.answered.Add(1)
+	if s.keep(w, now, t, err, http.StatusInternalServerError, "no answer could be made") {
 		w.Header().Set("Content-Type", "application/sdp")
 		s.pass(w, &response{status: http.StatusOK}, answer)
 	}

@@ -26,7 +26,10 @@ func (s *session) press(now time.Time, touched sides) (pressed sides) {
 	if s.client.up && touched != 0 && s.client.press(now, s.upstream.fill(limit)+s.client.waiting(limit), ends) {
 		pressed |= clientSide
 	}
-	return pressed | s.tellRoundTrips() | s.reflect(now)
+	if touched != 0 { // after each input, so that a restored session knows the same
+		pressed |= s.tellRoundTrips()
+	}
+	return pressed | s.reflect(now)
 }
 
 // reflect shows each side the silence of the other one, where both protocols can. So the players and the servers decide
