@@ -13,18 +13,33 @@ import (
 	"tidegate/internal/setup"
 )
 
+// Both hold for the process: other services' goroutines may log while a service starts.
+func init() {
+	zerolog.TimeFieldFormat = "2006-01-02T15:04:05.000Z07:00"
+	zerolog.ErrorHandler = func(error) {} // the default prints to standard error, which may block
+}
+
 // newLog returns a logger that writes to a queue. The format is text on a terminal and otherwise JSON, unless the
 // configuration chooses. The messages of Go's log package go there too.
 func newLog(c *config.Config, q *LogQueue, terminal bool) zerolog.Logger {
-	direct := logTo(c, q.w, terminal)
+	direct := logTo(c, pastQueue{q}, terminal)
 	report := func(lost uint64) { direct.Warn().Uint64("lines", lost).Msg("log lines lost") }
 	q.resumed.Store(&report)
 	logger := logTo(c, q, terminal)
-	zerolog.TimeFieldFormat = "2006-01-02T15:04:05.000Z07:00"
-	zerolog.ErrorHandler = func(error) { q.lost.Add(1) } // the default prints to standard error, which may block
 	log.SetFlags(0)
 	log.SetOutput(libraryLog{logger})
 	return logger
+}
+
+// pastQueue writes to a queue's log at once, and counts lines that cannot be written.
+type pastQueue struct{ q *LogQueue }
+
+func (p pastQueue) Write(line []byte) (int, error) {
+	n, err := p.q.w.Write(line)
+	if err != nil {
+		p.q.lost.Add(1)
+	}
+	return n, err
 }
 
 // libraryLog logs the messages of libraries that use Go's log package.
