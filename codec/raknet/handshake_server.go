@@ -58,7 +58,7 @@ func (c *Conn) answerOffline(now time.Time, id byte, b []byte) error {
 		return c.answerPing(now, b)
 	case idOpenConnectionRequest1:
 		round := c.round
-		if c.phase >= connected {
+		if c.phase >= asked {
 			round = nextRound(round)
 		}
 		reply, err := c.p.answer(now, c.peer, b, c.blank(), round)
@@ -85,11 +85,13 @@ func (c *Conn) answerRequest2(now time.Time, b []byte) error {
 	case request.challenged:
 		c.offline = c.p.appendPlainGrant(c.blank(), c.server, c.address(), request.mtu)
 	case request.guid == c.guid && c.phase == deferred: // Grant will answer it
+	case c.hasBegunAnew(now, request.cookie, o): // also before it is complete: its messages would be taken for repeats
+		c.finish(c.goodbyeReason())
 	case request.guid == c.guid && c.phase < connected:
 		c.grant(now.Sub(c.start))
 	case c.phase == deferred && !proven:
 		return errPhase
-	case proven && c.phase != connected, c.hasBegunAnew(now, request.cookie, o):
+	case proven && c.phase != connected:
 		c.finish(c.goodbyeReason())
 	case c.goodbye.heard: // a refusal would end the attempt; its place may be free when it repeats this
 		return errPhase

@@ -28,38 +28,46 @@ func requestWith(p *Protocol, cookie uint32, guid uint64) []byte {
 func TestConnectionOutcome(t *testing.T) {
 	const same, other, noAnswer = 77, 78, 0xff
 	for _, test := range []struct {
-		what      string
-		cookies   CookieMode
-		connected bool
-		anew      bool // its cookie is the connection's answer
-		left      bool // the connected client has said goodbye
-		guid      uint64
-		id        byte // ID of the answer; 0: none, and the connection is over; noAnswer: none, and it goes on
+		what    string
+		cookies CookieMode
+		reached phase
+		anew    bool // its cookie is the connection's answer
+		left    bool // the connected client has said goodbye
+		guid    uint64
+		id      byte // ID of the answer; 0: none, and the connection is over; noAnswer: none, and it goes on
 	}{
-		{"the same client, whose answer was lost", CookiesPrivate, false, false, false, same, idOpenConnectionReply2},
-		{"the same client, which asked twice", CookiesPrivate, false, true, false, same, idOpenConnectionReply2},
-		{"another client in the place of a half-open one", CookiesPrivate, false, true, false, other, 0},
-		{"a late copy of the request that opened it", CookiesPrivate, true, false, false, same, idAlreadyConnected},
-		{"a late request of a client before it", CookiesPrivate, true, false, false, other, idAlreadyConnected},
-		{"the same client, begun anew", CookiesPrivate, true, true, false, same, 0},
-		{"another client in its place", CookiesPrivate, true, true, false, other, 0},
-		{"published cookie, a late copy", CookiesActive, true, false, false, same, idAlreadyConnected},
-		{"published cookie, begun anew", CookiesActive, true, true, false, same, 0},
-		{"without proof, half open", CookiesNone, false, false, false, same, idOpenConnectionReply2},
-		{"without proof, another client on a half-open one", CookiesNone, false, false, false, other, idAlreadyConnected},
-		{"without proof, the same client", CookiesNone, true, true, false, same, idAlreadyConnected},
-		{"without proof, another client", CookiesNone, true, true, false, other, idAlreadyConnected},
-		{"after a goodbye, begun anew", CookiesPrivate, true, true, true, same, 0},
-		{"after a goodbye, a late copy", CookiesPrivate, true, false, true, same, noAnswer},
-		{"after a goodbye, in the same minute", CookiesOffloaded, true, false, true, same, 0},
-		{"after a goodbye, without proof", CookiesNone, true, true, true, same, noAnswer},
+		{"the same client, which asked twice", CookiesPrivate, halfOpen, true, false, same, idOpenConnectionReply2},
+		{"the same client, whose answer was lost", CookiesPrivate, asked, false, false, same, idOpenConnectionReply2},
+		{"the same client, whose connection never became complete", CookiesPrivate, asked, true, false, same, 0},
+		{"published cookie, never complete", CookiesActive, asked, true, false, same, 0},
+		{"another client in the place of a half-open one", CookiesPrivate, asked, true, false, other, 0},
+		{"a late copy of the request that opened it", CookiesPrivate, connected, false, false, same, idAlreadyConnected},
+		{"a late request of a client before it", CookiesPrivate, connected, false, false, other, idAlreadyConnected},
+		{"the same client, begun anew", CookiesPrivate, connected, true, false, same, 0},
+		{"another client in its place", CookiesPrivate, connected, true, false, other, 0},
+		{"published cookie, a late copy", CookiesActive, connected, false, false, same, idAlreadyConnected},
+		{"published cookie, begun anew", CookiesActive, connected, true, false, same, 0},
+		{"without proof, half open", CookiesNone, asked, false, false, same, idOpenConnectionReply2},
+		{"without proof, another client on a half-open one", CookiesNone, asked, false, false, other, idAlreadyConnected},
+		{"without proof, the same client", CookiesNone, connected, true, false, same, idAlreadyConnected},
+		{"without proof, another client", CookiesNone, connected, true, false, other, idAlreadyConnected},
+		{"after a goodbye, begun anew", CookiesPrivate, connected, true, true, same, 0},
+		{"after a goodbye, a late copy", CookiesPrivate, connected, false, true, same, noAnswer},
+		{"after a goodbye, in the same minute", CookiesOffloaded, connected, false, true, same, 0},
+		{"after a goodbye, without proof", CookiesNone, connected, true, true, same, noAnswer},
 	} {
 		l := newLink(t, Options{Cookies: test.cookies})
+		l.drop = func(toServer bool, datagram []byte) bool {
+			return test.reached == halfOpen && toServer && datagram[0]&bitValid != 0
+		}
 		l.exchange()
-		if test.connected {
+		if test.reached == connected {
 			l.server.Admit(l.now, 1)
 		}
 		l.wait(50 * ms) // all is acknowledged
+		if l.server.phase != test.reached {
+			t.Fatalf("%s: in phase %v", test.what, l.server.phase)
+		}
 		request := request2Of(l.p, l.now, test.guid)
 		if test.anew {
 			request = requestWith(l.p, askAgain(t, l).cookie, test.guid)

@@ -39,10 +39,11 @@ func (p *Protocol) checkCookie(now time.Time, from netip.AddrPort, cookie uint32
 }
 
 // hasBegunAnew reports whether a proven request comes from a client without knowledge of its connection: its cookie is
-// younger than the complete connection. An offloaded cookie tells only its minute. Then a goodbye decides.
+// younger than the connection request, after which a client repeats no earlier step. An offloaded cookie tells only its
+// minute. Then a goodbye decides.
 func (c *Conn) hasBegunAnew(now time.Time, cookie uint32, o origin) bool {
 	switch mode := c.p.o.Cookies; {
-	case mode == CookiesNone || c.phase < connected:
+	case mode == CookiesNone || c.phase < asked:
 		return false
 	case mode.offloaded():
 		return c.goodbye.heard || minuteOf(now)-cookieAge(now, cookie) > minuteOf(c.start.Add(c.upSince))
