@@ -62,6 +62,8 @@ func (s *stage) playerSays(now time.Time, p *player, e event) {
 	case "refused", "disconnected":
 		p.up, p.ended = false, true
 		s.told[fmt.Sprintf("%s %d", e.Event, e.Reason)] = true
+	case "figure":
+		s.figures["player's "+e.Name] = e.Figure
 	case "gone":
 		if !s.leaving.IsZero() {
 			s.times["others told"] = now.Sub(s.leaving)

@@ -70,6 +70,8 @@ func raknetRows() []situation {
 			rows[i].kit = stockRakNet
 		}
 	}
+	rows = append(rows, situation{name: "round trip at both ends", kit: stock11RakNet, path: farAway, mute: true,
+		ways: []string{playersLeg, serversLeg}, ci: true, steps: []step{in, pass(2 * sec), reportBoth}})
 	return append(rows, situation{name: "a message of 500,000 bytes, MTU 576 to the server", kit: stockRakNet,
 		steps: []step{weather(climate{holeUp: 548, holeDown: 548}), in, up(1, 500_000, "HIGH"), settle}})
 }

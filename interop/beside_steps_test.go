@@ -210,6 +210,14 @@ func report(s *stage) {
 	s.within(time.Second, func() bool { return len(s.figures) > 0 })
 }
 
+// reportBoth asks the server and the first player for their figures.
+func reportBoth(s *stage) {
+	report(s)
+	asked := len(s.figures)
+	_ = s.players[0].peer.do(order{Do: "report"})
+	s.within(time.Second, func() bool { return len(s.figures) > asked })
+}
+
 // pause has a player's program, or the server's, do nothing, as while it loads.
 func pause(server bool, d time.Duration) step {
 	return func(s *stage) {

@@ -277,14 +277,21 @@ func (c *Conn) address() address { return address{c.peer, c.family} }
 
 // Stats returns the figures so far.
 func (c *Conn) Stats() codec.Stats {
-	rtt := c.keepalive.rtt.smoothed
-	if rtt == 0 {
-		rtt = c.sender.rtt.smoothed
-	}
 	return codec.Stats{
-		RTT: rtt, Sent: c.sent, Received: c.received, Resent: c.sender.resent, Lost: c.sender.lost,
+		RTT: c.roundTrip(), Sent: c.sent, Received: c.received, Resent: c.sender.resent, Lost: c.sender.lost,
 		Dropped: c.receiver.dropped, Queued: c.sender.bytes, Held: c.held(), MTU: c.sender.narrowed,
 	}
+}
+
+// roundTrip returns the measured round trip, or the handshake's while there is none.
+func (c *Conn) roundTrip() time.Duration {
+	if rtt := c.keepalive.rtt.smoothed; rtt != 0 {
+		return rtt
+	}
+	if rtt := &c.sender.rtt; rtt.smoothed == 0 {
+		return rtt.deviation
+	}
+	return c.sender.rtt.smoothed
 }
 
 // report turns the outcomes of messages into events.

@@ -58,7 +58,7 @@ func (c *Conn) handleControl(now time.Duration, payload []byte, pad uint8) error
 		if err := m.parse(payload); err != nil {
 			return err
 		}
-		c.keepalive.pong, c.keepalive.pongTime = true, m.time
+		c.receivePing(now, &m)
 		return nil
 	case idConnectedPong:
 		var m connectedPong

@@ -1,6 +1,7 @@
 package raknet
 
 import (
+	"cmp"
 	"time"
 
 	"tidegate/codec"
@@ -15,6 +16,9 @@ const (
 	untimedPing = 250 * time.Millisecond
 	// mostUnanswered is the number of pings that are repeated sooner for lack of a pong.
 	mostUnanswered = 5
+	// A pong waits for the far peer's round trip, if that is at least leastFar and as far as it is at most mostFar.
+	leastFar = 5 * time.Millisecond
+	mostFar  = time.Second
 	// leastPing is the shortest interval of pings that look for a queue on the path.
 	leastPing = 50 * time.Millisecond
 )
@@ -27,12 +31,15 @@ type keepalive struct {
 	pingedAt   time.Duration
 	pingDue    bool
 	pingMode   codec.Mode // mode of the due ping
-	pong       bool       // the peer's last ping wants its pong; earlier ones get no answer
+	pong       bool       // a ping of the peer wants its pong, at pongAt
 	ponged     bool       // our last ping got its answer
 	untimed    bool       // quirks.untimed
 	unanswered uint8      // unanswered pings in a row
-	pongTime   uint64     // time for the pong
-	sentTime   uint64     // time in our last ping
+	pongTime   uint64     // time of that ping
+	pongClock  uint64     // our own time for the pong
+	pongAt     time.Duration
+	far        time.Duration // round trip to the far peer, which the pong waits for
+	sentTime   uint64        // time in our last ping
 	sentAt     time.Duration
 	rtt        rtt // round trips of pings, which the peer answers sooner than it acknowledges
 }
@@ -57,6 +64,9 @@ func (k *keepalive) next(s *sender, timeout time.Duration) time.Duration {
 	}
 	if at, ok := k.ownPingAt(); ok {
 		next = min(next, at)
+	}
+	if k.pong {
+		next = min(next, k.pongAt)
 	}
 	return next
 }
@@ -113,9 +123,9 @@ func (k *keepalive) ask(now time.Duration, mode codec.Mode) {
 // fillControl queues the due pings and pongs. Both wait for Transmit, so there is at most one of each.
 func (c *Conn) fillControl(now time.Duration) {
 	k := &c.keepalive
-	if k.pong {
+	if k.pong && now >= k.pongAt {
 		k.pong = false
-		m := connectedPong{pingTime: k.pongTime, pongTime: c.milliseconds(now)}
+		m := connectedPong{pingTime: k.pongTime, pongTime: cmp.Or(k.pongClock, c.milliseconds(now))} // 0: 0.1.0 saved it
 		var b [connectedPongSize]byte
 		c.sender.enqueueControl(now, codec.Unreliable, m.append(b[:0]), 0)
 	}
@@ -149,6 +159,32 @@ func (c *Conn) wantsProbe(now time.Duration) bool {
 	return (s.congestion.queue.lagging || s.congestion.queue.late) && s.congestion.limiting && c.phase == connected &&
 		now >= c.keepalive.pingedAt+max(leastPing, s.rtt.smoothed) && s.congestion.hasRoom() && s.hasWork(true)
 }
+
+// receivePing notes when to answer a ping. The peer shows its game the time that the pong takes. So that is the time to
+// the far peer and back. A waiting pong answers its own ping, and later ones must not put it off. Our own time is that
+// of the middle, from which the peer computes the difference of the clocks.
+func (c *Conn) receivePing(now time.Duration, m *connectedPing) {
+	k := &c.keepalive
+	if k.pong && k.far > 0 {
+		return
+	}
+	k.pong, k.pongTime, k.pongAt = true, m.time, now+k.far
+	k.pongClock = c.milliseconds(now + k.far/2)
+}
+
+var _ codec.Relayer = (*Conn)(nil)
+
+// FarRTT implements codec.Relayer. The answers to the peer's pings tell it.
+func (c *Conn) FarRTT(d time.Duration) (changed bool) {
+	if d < leastFar {
+		d = 0 // not worth a wake-up
+	}
+	c.keepalive.far = min(d, mostFar)
+	return false // a pong that waits already keeps its time
+}
+
+// ServerRTT implements codec.Relayer. A RakNet server answers pings outside the ticks of its game.
+func (c *Conn) ServerRTT() time.Duration { return c.roundTrip() }
 
 // receivePong takes the answer to our last ping as a sample of the round trip.
 func (k *keepalive) receivePong(now time.Duration, m *connectedPong) (rtt time.Duration, ok bool) {

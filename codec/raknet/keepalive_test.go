@@ -1,6 +1,7 @@
 package raknet
 
 import (
+	"bytes"
 	"testing"
 	"time"
 
@@ -105,5 +106,43 @@ func TestUntimedPeerIsPingedSooner(t *testing.T) {
 	count(20 * time.Second)
 	if len(pings) != 1+mostUnanswered || k.unanswered != mostUnanswered {
 		t.Errorf("pings after %v, %d not answered, want %d more than the first", pings, k.unanswered, mostUnanswered)
+	}
+}
+
+// TestPongWaitsForTheFarPeer: the client measures the whole round trip, 20 ms to the server and 80 ms from there to the
+// far peer. Neither the difference of the clocks nor the timeout of data contains the wait. Further pings do not put a
+// pong off.
+func TestPongWaitsForTheFarPeer(t *testing.T) {
+	l := newConnected(t, Options{})
+	l.delay = 10 * ms
+	l.server.FarRTT(80 * ms)
+	for range 200 {
+		l.send(l.client, codec.Unreliable, 20, 0)
+		l.wait(50 * ms)
+	}
+	if got := l.client.Stats().RTT; got < 98*ms || got > 104*ms {
+		t.Errorf("round trip of %v, want 100 ms", got)
+	}
+	if got := l.client.sender.rtt.smoothed; got > 60*ms {
+		t.Errorf("round trip of data of %v, want no wait in it", got)
+	}
+	for _, s := range l.client.clock.samples {
+		if int64(s.ahead) < -1 || int64(s.ahead) > 1 {
+			t.Errorf("clock ahead by %d ms after a round trip of %v, want 0", int64(s.ahead), s.roundTrip)
+		}
+	}
+	ping, pongs := connectedPing{time: 1}, 0
+	l.drop = func(toServer bool, datagram []byte) bool {
+		if !toServer && bytes.Contains(datagram, []byte{idConnectedPong, 0, 0, 0, 0, 0, 0, 0, 1}) {
+			pongs++
+		}
+		return false
+	}
+	for range 100 {
+		l.client.sender.enqueueControl(l.now.Sub(l.client.start), codec.Unreliable, ping.append(nil), 0)
+		l.wait(10 * ms)
+	}
+	if pongs < 10 {
+		t.Errorf("%d pongs in a second of pings each 10 ms, want some 12", pongs)
 	}
 }

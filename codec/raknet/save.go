@@ -106,6 +106,9 @@ type savedKeepalive struct {
 	SentTime   uint64        `cbor:"11,keyasint,omitempty"`
 	SentAt     time.Duration `cbor:"12,keyasint,omitempty"`
 	RTT        savedRTT      `cbor:"13,keyasint,omitempty"`
+	PongClock  uint64        `cbor:"14,keyasint,omitempty"`
+	PongAt     time.Duration `cbor:"15,keyasint,omitempty"`
+	Far        time.Duration `cbor:"16,keyasint,omitempty"`
 }
 
 type savedRTT struct {
@@ -170,6 +173,7 @@ func (k *keepalive) save() savedKeepalive {
 		HeardAt: k.heardAt, ActiveAt: k.activeAt, PingedAt: k.pingedAt, PingDue: k.pingDue, PingMode: k.pingMode,
 		Pong: k.pong, Ponged: k.ponged, Untimed: k.untimed, Unanswered: k.unanswered,
 		PongTime: k.pongTime, SentTime: k.sentTime, SentAt: k.sentAt, RTT: k.rtt.save(),
+		PongClock: k.pongClock, PongAt: k.pongAt, Far: k.far,
 	}
 }
 
@@ -262,6 +266,7 @@ func (v *savedKeepalive) restore() keepalive {
 		heardAt: v.HeardAt, activeAt: v.ActiveAt, pingedAt: v.PingedAt, pingDue: v.PingDue, pingMode: v.PingMode,
 		pong: v.Pong, ponged: v.Ponged, untimed: v.Untimed, unanswered: v.Unanswered,
 		pongTime: v.PongTime, sentTime: v.SentTime, sentAt: v.SentAt, rtt: v.RTT.restore(),
+		pongClock: v.PongClock, pongAt: v.PongAt, far: v.Far,
 	}
 }
 
@@ -322,8 +327,8 @@ func (v *savedConn) checkTimes() error {
 	k, s, r := &v.Keepalive, &v.Sender, &v.Receiver
 	times := []time.Duration{
 		v.UpSince, v.PongDue, v.Shutdown.ByeAt, v.Shutdown.EndAt, v.Goodbye.At, v.Goodbye.Patience, v.Goodbye.PingAt,
-		v.Goodbye.EndAt, v.ReportAt, k.HeardAt, k.ActiveAt, k.PingedAt, k.SentAt, s.AckedAt, s.AckedSent, s.ReliableAt,
-		s.PacerAt, s.WakeAt, s.Queue.Least, s.Queue.Before, s.Queue.Since, s.Queue.Round,
+		v.Goodbye.EndAt, v.ReportAt, k.HeardAt, k.ActiveAt, k.PingedAt, k.SentAt, k.PongAt, k.Far,
+		s.AckedAt, s.AckedSent, s.ReliableAt, s.WakeAt, s.Queue.Least, s.Queue.Before, s.Queue.Since, s.Queue.Round,
 		r.HeardAt, r.StrayAt, r.GiantSince, r.Patience, r.AcksSince, r.AcksAt, r.AcksWithDataAt, r.RecentAt, r.HolesAt,
 	}
 	if a := v.Attempt; a != nil {

@@ -57,9 +57,15 @@ def close(command):
         peer.close(other)
 
 
+def report(command):
+    """Tells the round trip that the library shows to the game, in ms."""
+    tell("figure", name="round trip", figure=peer.round_trip(others[0]))
+
+
 run(update, {
     "burst": burst,
     "close": close,
     "leave": lambda command: peer.shutdown(),
+    "report": report,
     "pause": lambda command: time.sleep(command["pause"] / 1000),
 })

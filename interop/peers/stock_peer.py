@@ -97,6 +97,10 @@ class Peer:
         age = self.clock() - int.from_bytes(data[1:STAMPED], "big")
         return (age + (1 << 63)) % (1 << 64) - (1 << 63), data[STAMPED:]  # the clocks wrap
 
+    def round_trip(self, other):
+        """Returns the last ping in milliseconds. 0.3.0 does not tell it."""
+        return self._peer.get_last_ping(raw.AddressOrGUID(other)) if raw else -1
+
     def external(self, other):
         """Returns our own address as the other side has told it, as HOST|PORT."""
         return self._peer.get_external_id(other).to_string() if raw else ""
