@@ -124,11 +124,14 @@ func TestMissingRoute(t *testing.T) {
 	servers.Address("lo", "10.9.0.2/32")
 	mustPlay("after the address was away")
 	host.Unroute("10.9.0.2/32")
+	unrouted := time.Now()
 	for range 10 {
 		for i := range interruptedRows {
 			join(i)
 		}
-		play(100*time.Millisecond, nil)
+		if play(100*time.Millisecond, nil); time.Since(unrouted) > 2*time.Second {
+			break // a busy machine: Riptide's client gives up after 5 s, as it does without a proxy
+		}
 	}
 	host.Route("10.9.0.2/32", "10.1.0.2")
 	mustPlay("after joins without a route")

@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/netip"
-	"sync/atomic"
+	"sync"
 )
 
 // The ports of Find. The kernel takes the ports of sockets that name none from above 32767, or from above 49151, so no
@@ -16,21 +16,46 @@ const (
 	numPorts  = 32768 - firstPort
 )
 
-// next counts the ports that were tried, from a random one on: other programs may do the same now.
-var next atomic.Uint32
+// blockPorts is the size of a block. A process takes its ports from blocks that no other process has.
+const (
+	blockPorts = 228
+	numBlocks  = numPorts / blockPorts
+)
 
-func init() { next.Store(rand.Uint32N(numPorts)) }
+// ports are those of this process that were not tried yet.
+var ports struct {
+	sync.Mutex
+	block, used int // of the block, which is claimed if used is not 0
+}
 
 // Find returns an address whose port is free for UDP and for TCP, and that no earlier call has returned.
 func Find(at netip.Addr) (netip.AddrPort, error) {
+	ports.Lock()
+	defer ports.Unlock()
 	var err error
 	for range numPorts {
-		a := netip.AddrPortFrom(at, uint16(firstPort+next.Add(1)%numPorts))
+		a := netip.AddrPortFrom(at, next())
 		if err = try(a); err == nil {
 			return a, nil
 		}
 	}
 	return netip.AddrPort{}, fmt.Errorf("no free port at %v: %w", at, err)
+}
+
+// next returns the next port of the block, or the first one of another block. If all blocks are claimed, that may be
+// another process's.
+func next() uint16 {
+	if ports.used == 0 || ports.used == blockPorts {
+		from := rand.IntN(numBlocks)
+		for i := range numBlocks {
+			ports.block, ports.used = (from+i)%numBlocks, 0
+			if claim(ports.block) {
+				break
+			}
+		}
+	}
+	ports.used++
+	return uint16(firstPort + ports.block*blockPorts + ports.used - 1)
 }
 
 // try binds an address for a moment.
