@@ -14,7 +14,7 @@ import (
 
 // TestChurn has players come from one port with one GUID, one after the other, over a path that loses one datagram in
 // fifty. Most of them vanish without a word, some of them before their own connection was complete. Each of them gets
-// in, and those that stay get all their echoes in order.
+// in, and players that stay get all their echoes in order.
 func TestChurn(t *testing.T) {
 	worlds := []struct {
 		seed    uint64
