@@ -264,6 +264,7 @@ func (s *stack) play(ctx context.Context, opened func()) error {
 	if err := secure.HandshakeContext(ctx); err != nil {
 		return err
 	}
+	s.wire.seal()
 	association, err := sctp.ClientContext(ctx,
 		sctp.WithNetConn(secure), sctp.WithLoggerFactory(quiet), sctp.WithMTU(sctpMTU),
 		sctp.WithMaxMessageSize(s.mostMessage()), sctp.WithMaxReceiveBufferSize(receiveWindow),

@@ -315,7 +315,7 @@ func TestBounds(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 * maxWaiting { // no peer answers, so they wait, up to the bound
-		all[0].Datagram([]byte{22, 1, 2, 3})
+		all[0].Datagram(record(22, 0))
 	}
 	for _, s := range all {
 		s.Abandon()

@@ -1,6 +1,7 @@
 package webrtc
 
 import (
+	"encoding/binary"
 	"net"
 	"os"
 	"sync"
@@ -9,6 +10,9 @@ import (
 
 // maxWaiting bounds the datagrams that wait for DTLS. SCTP's window lets more come only if its datagrams are small.
 const maxWaiting = 512
+
+// maxPlain bounds the bytes of a peer's datagrams until the handshake is over. DTLS keeps what it cannot complete.
+const maxPlain = 64 << 10
 
 // maxLeaving bounds the bytes of datagrams that wait for the loop.
 const maxLeaving = 512 << 10
@@ -21,6 +25,8 @@ type wire struct {
 	arrived sync.Cond
 	waiting [][]byte
 	expired bool // the deadline of reads has passed
+	plain   int  // bytes of datagrams until the handshake was over
+	sealed  bool // the handshake is over
 	closed  bool
 }
 
@@ -40,9 +46,49 @@ func (w *wire) put(datagram []byte) {
 	if w.closed || len(w.waiting) >= maxWaiting {
 		return
 	}
+	if !w.sealed {
+		if w.plain += len(datagram); w.plain > maxPlain {
+			return
+		}
+	}
 	slot := slots.Get().(*[maxDatagram]byte)
-	w.waiting = append(w.waiting, slot[:copy(slot[:], datagram)])
+	records := w.appendRecords(slot[:0], datagram)
+	if len(records) == 0 {
+		slots.Put(slot)
+		return
+	}
+	w.waiting = append(w.waiting, records)
 	w.arrived.Signal()
+}
+
+// Facts of records: a type, 2 bytes of version, 2 of epoch, 6 of number, 2 of length.
+const (
+	recordHeader  = 13
+	handshakeType = 22 // that of application data is larger
+)
+
+// appendRecords appends the records of a datagram that its sender cannot have forged, or that belong to a handshake.
+// Others would end the connection.
+func (w *wire) appendRecords(b, datagram []byte) []byte {
+	for len(datagram) >= recordHeader {
+		size := recordHeader + int(binary.BigEndian.Uint16(datagram[11:]))
+		if size > len(datagram) {
+			break
+		}
+		isPlain := binary.BigEndian.Uint16(datagram[3:]) == 0
+		if !isPlain || !w.sealed && datagram[0] <= handshakeType {
+			b = append(b, datagram[:size]...)
+		}
+		datagram = datagram[size:]
+	}
+	return b
+}
+
+// seal ends the time of plain records.
+func (w *wire) seal() {
+	w.mu.Lock()
+	w.sealed = true
+	w.mu.Unlock()
 }
 
 // ReadFrom implements net.PacketConn.
