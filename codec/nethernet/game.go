@@ -208,8 +208,8 @@ func (g *Game) login(body []byte) error {
 	if len(keys) == 0 {
 		return errors.New("no key")
 	}
-	for _, text := range keys {
-		key, err := ParseKey(text)
+	for _, raw := range keys {
+		key, err := parseKey(raw)
 		if err != nil {
 			return err
 		}
@@ -222,7 +222,7 @@ func (g *Game) login(body []byte) error {
 
 // loginKeys returns the keys that a login names. Old ones have a chain of tokens, the last of which names the key.
 // New ones have a token of its own, and a chain in a text.
-func loginKeys(text []byte) (keys []string, err error) {
+func loginKeys(text []byte) (keys []json.RawMessage, err error) {
 	outer, err := strictObject(text)
 	if err != nil {
 		return nil, err
@@ -270,8 +270,8 @@ func optional(from map[string]json.RawMessage, name string, to any) error {
 	return nil
 }
 
-// appendClaim appends a text of a token.
-func appendClaim(keys []string, token, name string) ([]string, error) {
+// appendClaim appends a claim of a token.
+func appendClaim(keys []json.RawMessage, token, name string) ([]json.RawMessage, error) {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {
 		return nil, errors.New("no token")
@@ -284,12 +284,14 @@ func appendClaim(keys []string, token, name string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	var key string
-	if claims[name] == nil {
+	key, simple := claims[name], ""
+	if key == nil {
 		return nil, fmt.Errorf("no %s", name)
 	}
-	if err := json.Unmarshal(claims[name], &key); err != nil {
-		return nil, err
+	if json.Unmarshal(key, &simple) != nil { // a JWK
+		if _, err := strictObject(key); err != nil {
+			return nil, err
+		}
 	}
 	return append(keys, key), nil
 }

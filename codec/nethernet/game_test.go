@@ -33,6 +33,16 @@ func tokenWith(t testing.TB, name string, key *ecdsa.PrivateKey) string {
 	return encode64([]byte(`{"alg":"ES384"}`)) + "." + encode64(mustMarshal(map[string]string{name: text})) + ".c2ln"
 }
 
+// webKeyOf returns a public key as a JWK.
+func webKeyOf(t testing.TB, key *ecdsa.PrivateKey) string {
+	t.Helper()
+	point, err := key.PublicKey.Bytes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(mustMarshal(jwk{"EC", "P-384", encode64(point[1 : 1+half]), encode64(point[1+half:])}))
+}
+
 func batchOf(packets ...[]byte) (b []byte) {
 	for _, p := range packets {
 		b = append(binary.AppendUvarint(b, uint64(len(p))), p...)
@@ -96,6 +106,13 @@ func TestLogin(t *testing.T) {
 			"AuthenticationType": 0, "Certificate": certificate, "Token": tokenWith(t, "cpk", key),
 		}))
 	}
+	webKey := func(more string) string { // a login with a JWK, as tokens have it since 26.40
+		key := webKeyOf(t, own)
+		claims := `{"cpk":` + key[:len(key)-1] + more + `}}`
+		return string(mustMarshal(map[string]string{
+			"Token": encode64([]byte(`{"alg":"RS256"}`)) + "." + encode64([]byte(claims)) + ".c2ln",
+		}))
+	}
 	twice := func(name string) string { // two chains, of which programs may take either
 		first := chainOf(t, own)
 		return first[:len(first)-1] + `,"` + name + `":["` + tokenWith(t, "identityPublicKey", other) + `"]}`
@@ -107,6 +124,8 @@ func TestLogin(t *testing.T) {
 		"a chain":                  {chainOf(t, other, other, own), true},
 		"a lone token":             {chainOf(t, own), true},
 		"a new login":              {token(own, ""), true},
+		"a new login with a JWK":   {webKey(""), true},
+		"a part of a JWK twice":    {webKey(`,"X":""`), false},
 		"both, new":                {token(own, chainOf(t, own)), true},
 		"a chain in a text":        {string(mustMarshal(map[string]string{"Certificate": chainOf(t, own)})), true},
 		"another's chain":          {chainOf(t, own, other), false},
