@@ -139,6 +139,7 @@ func (c *Conn) NextTimeout() time.Time { return time.Time{} }
 // Stats implements codec.Conn.
 func (c *Conn) Stats() codec.Stats {
 	c.stats.Queued, c.stats.Held = c.stack.Load()
+	c.stats.RTT = c.stack.RTT()
 	return c.stats
 }
 

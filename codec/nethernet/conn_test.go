@@ -31,6 +31,7 @@ func (s *fakeStack) Send(b []byte, reliable bool) error {
 func (s *fakeStack) Take(to *Delivery)        { s.out.MoveTo(to) }
 func (s *fakeStack) Pause(on bool)            { s.paused = on }
 func (s *fakeStack) Load() (queued, held int) { return len(s.sent), 7 }
+func (s *fakeStack) RTT() time.Duration       { return time.Minute }
 func (s *fakeStack) Close(text string)        { s.closed = text }
 func (s *fakeStack) Abandon()                 {}
 
@@ -94,7 +95,8 @@ func TestConn(t *testing.T) {
 		t.Error(err, s.sent)
 	}
 	c.Throttle(now, codec.Refuse)
-	if !s.paused || c.Stats().Held != 7 || c.Stats().Queued != 1 || c.Stats().Received != 1 || c.Stats().Dropped != 1 {
+	if !s.paused || c.Stats().Held != 7 || c.Stats().Queued != 1 || c.Stats().Received != 1 || c.Stats().Dropped != 1 ||
+		c.Stats().RTT != time.Minute {
 		t.Errorf("%+v", c.Stats())
 	}
 	c.Close(now, codec.Goodbye{Reason: codec.ServerStopped})

@@ -123,16 +123,6 @@ func responds(datagram []byte) bool {
 	return IsSTUN(datagram) && be.Uint16(datagram)&responseBit != 0
 }
 
-// LastHeard returns when any source was heard last. Without a source it is the zero time.
-func (s *Sources) LastHeard() (last time.Time) {
-	for _, source := range s.sources {
-		if source.heard.After(last) {
-			last = source.heard
-		}
-	}
-	return last
-}
-
 // Append appends all sources, the active one first.
 func (s *Sources) Append(to []netip.AddrPort) []netip.AddrPort {
 	for i := range s.sources {

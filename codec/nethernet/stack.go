@@ -2,6 +2,7 @@ package nethernet
 
 import (
 	"crypto/ecdsa"
+	"time"
 
 	"tidegate/codec"
 )
@@ -32,6 +33,8 @@ type Stack interface {
 	Pause(on bool)
 	// Load returns the bytes that wait for the peer, and the bytes of the peer's unfinished messages.
 	Load() (queued, held int)
+	// RTT returns the smoothed round-trip time; zero until measured.
+	RTT() time.Duration
 	// Close sends the queued messages and a last text for the player, within a second. Then it says goodbye.
 	Close(text string)
 	// Abandon ends the Stack at once. It does not call its owner any more.

@@ -91,6 +91,16 @@ func (s *stack) Load() (queued, held int) {
 	return s.outgoing.size(), s.held
 }
 
+// RTT implements nethernet.Stack.
+func (s *stack) RTT() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.association == nil {
+		return 0
+	}
+	return time.Duration(s.association.SRTT() * float64(time.Millisecond))
+}
+
 // Close implements nethernet.Stack.
 func (s *stack) Close(text string) {
 	s.mu.Lock()

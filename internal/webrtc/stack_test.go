@@ -194,6 +194,9 @@ func TestMessages(t *testing.T) {
 						t.Errorf("%d bytes, want %d", len(got), size+6)
 					}
 				}
+				if rtt := way[0].conn.Stats().RTT; rtt <= 0 || rtt > await.Patience {
+					t.Errorf("the round trip takes %v", rtt)
+				}
 			}
 		})
 	}

@@ -35,6 +35,7 @@ func (s *fakeStack) Send(b []byte, _ bool) error {
 func (s *fakeStack) Take(to *nethernet.Delivery) { s.out.MoveTo(to) }
 func (s *fakeStack) Pause(on bool)               { s.paused = on }
 func (s *fakeStack) Load() (queued, held int)    { return 0, 0 }
+func (s *fakeStack) RTT() time.Duration          { return 0 }
 func (s *fakeStack) Close(text string)           { s.closed = text }
 func (s *fakeStack) Abandon()                    { s.abandoned = true }
 
