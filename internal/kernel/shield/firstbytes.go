@@ -7,7 +7,8 @@ type FirstBytes struct {
 	openings byteSet
 }
 
-// FirstBytesOf returns the set with the given bytes: byte b is bit b%64 of word b/64.
+// FirstBytesOf returns the set with the given bytes: byte b is bit b%64 of word b/64. Only datagrams outside of a session
+// start with one of openings: they count as a stranger's, for any source.
 func FirstBytesOf(possible, openings [4]uint64) FirstBytes {
 	return FirstBytes{possible: possible, openings: openings}
 }
@@ -24,10 +25,6 @@ func (f *FirstBytes) Add(first, last byte) {
 		f.possible.add(byte(b))
 	}
 }
-
-// AddOpening adds a byte with which only datagrams outside of a session start. A datagram with this first byte counts
-// as a stranger's, for any source.
-func (f *FirstBytes) AddOpening(b byte) { f.openings.add(b) }
 
 // Has reports whether a datagram may start with b.
 func (f *FirstBytes) Has(b byte) bool { return f.any() || f.possible.has(b) }

@@ -9,14 +9,14 @@ import (
 
 // opening is a set in which 'o' only opens a session, and every first byte is possible.
 func opening() (f FirstBytes) {
-	f.AddOpening('o')
+	f.openings.add('o')
 	return f
 }
 
 // openingLetters is opening for a listener of letters.
 func openingLetters() FirstBytes {
 	f := letters()
-	f.AddOpening('o')
+	f.openings.add('o')
 	return f
 }
 
