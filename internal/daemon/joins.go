@@ -70,7 +70,8 @@ type joinTerms struct {
 	upstream string
 	public   []netip.Addr
 	port     uint16 // of the datagrams
-	behind   bool   // the servers are behind NAT or in containers
+	pong     *relay.Pong
+	behind   bool // the servers are behind NAT or in containers
 }
 
 func newJoinServers(log zerolog.Logger) *joinServers {
@@ -172,7 +173,7 @@ func filesOf(l *relay.Listener, c *config.Config) joinFiles {
 }
 
 func termsOf(l *relay.Listener, at netip.AddrPort, c *config.Config) *joinTerms {
-	t := &joinTerms{upstream: l.Route.Upstream.Name, port: at.Port()}
+	t := &joinTerms{upstream: l.Route.Upstream.Name, port: at.Port(), pong: l.Pong}
 	for _, public := range set(l, c).PublicAddresses {
 		t.public = append(t.public, public.Addr())
 	}
@@ -204,7 +205,7 @@ func (s *joinServers) start(l *relay.Listener, at netip.AddrPort, c *config.Conf
 	one.stop = stop
 	if one.files.own {
 		var err error
-		if o.Own, err = s.own(l, c); err != nil {
+		if o.Own, err = s.own(one, l, c); err != nil {
 			stop()
 			return nil, err
 		}
@@ -227,8 +228,12 @@ func (s *joinServers) start(l *relay.Listener, at netip.AddrPort, c *config.Conf
 		stop()
 		return nil, fmt.Errorf("listen for joins: %w", err)
 	}
+	server := signalling.New(o)
+	if one.files.own {
+		s.all.Go(func() { s.watchIdentity(ctx, server, *o.Own, set(l, c), c) })
+	}
 	s.all.Go(func() {
-		if err := signalling.New(o).Serve(ctx, raw); err != nil {
+		if err := server.Serve(ctx, raw); err != nil {
 			s.log.Error().Str("listener", l.Name).Err(err).Msg("joins are no longer served")
 		}
 	})

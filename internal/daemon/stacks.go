@@ -1,9 +1,11 @@
 package daemon
 
 import (
+	"context"
 	"errors"
 
 	"tidegate/internal/config"
+	"tidegate/internal/filewatch"
 	"tidegate/internal/setup"
 	"tidegate/internal/signalling"
 	"tidegate/internal/webrtc"
@@ -29,7 +31,7 @@ func (s *joinServers) stacks(settings *relay.Settings) relay.Stacks {
 var errNoHost = errors.New("there is no certificate")
 
 // own returns how a listener answers joins itself.
-func (s *joinServers) own(l *relay.Listener, c *config.Config) (*signalling.Own, error) {
+func (s *joinServers) own(one *joinServer, l *relay.Listener, c *config.Config) (*signalling.Own, error) {
 	if s.host == nil {
 		return nil, errNoHost
 	}
@@ -39,12 +41,44 @@ func (s *joinServers) own(l *relay.Listener, c *config.Config) (*signalling.Own,
 	}
 	own.Fingerprint = s.host.Fingerprint()
 	own.Status = func() []byte {
-		if l.Pong == nil {
-			return nil
+		if pong := one.terms.Load().pong; pong != nil {
+			return pong.Text()
 		}
-		return l.Pong.Text()
+		return nil
 	}
 	return own, nil
+}
+
+// watchIdentity reads the files of a listener's identity again when they change, until ctx is done. After an error the
+// identity stays as it was.
+func (s *joinServers) watchIdentity(ctx context.Context, server *signalling.Server,
+	own signalling.Own, l *config.Listener, c *config.Config) {
+	var files []string
+	for _, name := range []string{l.IdentityKey, l.IdentityIssuer} {
+		if name != "" {
+			files = append(files, c.Path(name))
+		}
+	}
+	if len(files) == 0 {
+		return
+	}
+	w, err := filewatch.New(files...)
+	if err != nil {
+		s.log.Warn().Err(err).Msg("changes of the identity will not be noticed")
+		return
+	}
+	w.Run(ctx, func(file string) {
+		now, err := setup.Identity(c, l)
+		if err == nil {
+			next := own
+			next.Issuer = now.Issuer
+			if l.IdentityKey != "" { // otherwise the key is new each time
+				next.Key = now.Key
+			}
+			server.Renew(&next)
+		}
+		s.log.Info().AnErr("error", err).Str("file", file).Msg("identity read again")
+	})
 }
 
 // dismiss ends the sessions that no successor can have, and refuses further joins of such sessions. It returns their

@@ -58,12 +58,10 @@ func (s *Server) greet(ctx context.Context, place *door.Conn) {
 func (s *Server) open(c *conn) net.Conn {
 	if s.trusts(c.client.Addr()) {
 		if err := c.readHeader(); err != nil {
-			s.counts.malformed.Add(1)
 			return nil
 		}
 	}
 	if !s.allows(c.client.Addr()) {
-		s.counts.limited.Add(1)
 		return nil
 	}
 	first, err := c.reader.Peek(1)

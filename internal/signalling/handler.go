@@ -42,7 +42,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, http.StatusUpgradeRequired, "want TLS")
 	case !ok:
 		s.refuse(w, http.StatusNotFound, "not found")
-	case r.Method == http.MethodGet && s.o.Own != nil:
+	case r.Method == http.MethodGet && s.own.Load() != nil:
 		s.ownList(w)
 	case r.Method == http.MethodGet:
 		s.list(w, r, client)
@@ -51,7 +51,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, http.StatusMethodNotAllowed, "method not allowed")
 	case s.o.Draining != nil && s.o.Draining():
 		s.limit(w, http.StatusServiceUnavailable, "draining")
-	case s.o.Own != nil:
+	case s.own.Load() != nil:
 		s.ownJoin(w, r, client, id)
 	default:
 		s.join(w, r, client, id)
@@ -97,13 +97,11 @@ func (s *Server) expectWithin(w http.ResponseWriter) {
 }
 
 func (s *Server) limit(w http.ResponseWriter, status int, text string) {
-	s.counts.limited.Add(1)
 	s.o.Tickets.Count(joining.Limited)
 	http.Error(w, text, status)
 }
 
 func (s *Server) refuse(w http.ResponseWriter, status int, text string) {
-	s.counts.malformed.Add(1)
 	s.o.Tickets.Count(joining.Malformed)
 	http.Error(w, text, status)
 }
@@ -120,7 +118,6 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, client netip.Addr)
 		s.fail(w, err)
 		return
 	}
-	s.counts.lists.Add(1)
 	s.pass(w, in, in.body)
 }
 
@@ -145,10 +142,8 @@ func (s *Server) join(w http.ResponseWriter, r *http.Request, client netip.Addr,
 	place := connOf(r.Context())
 	place.Keep() // others must not take its place while the server thinks
 	defer place.Yield()
-	s.counts.asked.Add(1)
 	in, err := s.backends.ask(r.Context(), to, r, offer)
 	if err != nil {
-		s.counts.failed.Add(1)
 		s.o.Tickets.Fail(s.o.Now(), ticket, err.Error())
 		s.fail(w, err)
 		return
@@ -193,7 +188,6 @@ func (s *Server) answer(w http.ResponseWriter, place *conn, t *joining.Ticket, t
 	now := s.o.Now()
 	isAnswer := in.status < http.StatusMultipleChoices && bytes.HasPrefix(in.body, []byte("v="))
 	if !isAnswer { // Bedrock's server refuses with 200 and a number
-		s.counts.refused.Add(1)
 		s.o.Tickets.Refuse(now, t, refusal(in))
 		s.pass(w, in, in.body)
 		return
@@ -215,12 +209,10 @@ func (s *Server) keep(w http.ResponseWriter, now time.Time, t *joining.Ticket, e
 	}
 	switch {
 	case err == nil:
-		s.counts.answered.Add(1)
 		return true
 	case errors.Is(err, joining.ErrConflict):
 		status, text = http.StatusConflict, err.Error()
 	}
-	s.counts.failed.Add(1)
 	s.reply(w, status, text)
 	return false
 }

@@ -52,18 +52,17 @@ const identityRefused = "37"
 
 // ownList answers a question for the server's state.
 func (s *Server) ownList(w http.ResponseWriter) {
-	status, err := nethernet.ParsePong(s.o.Own.Status())
+	status, err := nethernet.ParsePong(s.own.Load().Status())
 	if err != nil { // the servers have not answered yet
 		status = nethernet.Status{Name: "Minecraft"}
 	}
-	s.counts.lists.Add(1)
 	w.Header().Set("Content-Type", "application/json")
 	s.pass(w, &response{status: http.StatusOK}, status.JSON())
 }
 
 // ownJoin answers an offer.
 func (s *Server) ownJoin(w http.ResponseWriter, r *http.Request, client netip.Addr, id string) {
-	now, place := s.o.Now(), connOf(r.Context())
+	own, now, place := s.own.Load(), s.o.Now(), connOf(r.Context())
 	t, err := s.o.Tickets.Ask(now, id[:min(len(id), maxID)], s.o.Route, client, place.local)
 	if err != nil {
 		s.refuseTicket(w, err)
@@ -78,15 +77,13 @@ func (s *Server) ownJoin(w http.ResponseWriter, r *http.Request, client netip.Ad
 		s.refuse(w, status, http.StatusText(status))
 		return
 	}
-	s.counts.asked.Add(1)
-	if t.Peer, err = s.o.Own.peer(now, offer); err != nil {
-		s.counts.refused.Add(1)
+	if t.Peer, err = own.peer(now, offer); err != nil {
 		s.o.Tickets.Refuse(now, t, err.Error())
 		s.pass(w, &response{status: http.StatusOK}, []byte(identityRefused))
 		return
 	}
 	t.Target, t.ServerUfrag, t.ServerPassword = place.local, randomText(6), randomText(18)
-	answer, err := s.o.Own.answer(now, t, s.o.Candidates(place.local.Addr()))
+	answer, err := own.answer(now, t, s.o.Candidates(place.local.Addr()))
 	if s.keep(w, now, t, err, http.StatusInternalServerError, "no answer could be made") {
 		w.Header().Set("Content-Type", "application/sdp")
 		s.pass(w, &response{status: http.StatusOK}, answer)

@@ -87,7 +87,7 @@ const maxHeader = 8 << 10
 // Server serves the joins of one listener.
 type Server struct {
 	o        Options
-	counts   counts
+	own      atomic.Pointer[Own] // nil: servers answer joins
 	backends backends
 	http     http.Server
 	secure   *tls.Config
@@ -110,6 +110,7 @@ func New(o Options) *Server {
 		o.Now = time.Now
 	}
 	s := &Server{o: o, backends: newBackends(o.Times), ready: make(chan net.Conn)}
+	s.own.Store(o.Own)
 	s.budget = ratelimit.NewBudget(o.Rates, o.Seed)
 	s.http = http.Server{
 		Handler: s, ReadHeaderTimeout: o.Times.Header, IdleTimeout: o.Times.Idle, MaxHeaderBytes: maxHeader,
@@ -121,6 +122,9 @@ func New(o Options) *Server {
 	}
 	return s
 }
+
+// Renew sets how joins are answered from now on, for a Server whose Options have Own.
+func (s *Server) Renew(own *Own) { s.own.Store(own) }
 
 // Serve serves the connections of a TCP listener until ctx is done. Joins that have begun then have some seconds more.
 // Serve closes the listener, and returns its error if that is why it ends.
@@ -155,7 +159,6 @@ func (s *Server) Serve(ctx context.Context, raw net.Listener) error {
 			case <-time.After(acceptPause):
 			}
 		default:
-			s.counts.connections.Add(1)
 			all.Go(func() { s.greet(ctx, c.(*door.Conn)) })
 		}
 	}
@@ -207,29 +210,3 @@ func (h *handed) Accept() (net.Conn, error) {
 
 func (h *handed) Close() error   { return nil }
 func (h *handed) Addr() net.Addr { return h.addr }
-
-// Counts are totals since the start.
-type Counts struct {
-	Connections uint64 // accepted
-	Limited     uint64 // requests that a limit, a ban or a drain refused
-	Lists       uint64 // questions that a server has answered
-	Asked       uint64 // joins that a server heard of
-	Answered    uint64 // of them, with an answer
-	Refused     uint64 // of them, refused by the server
-	Failed      uint64 // of them, without an answer that could be used
-	Malformed   uint64 // requests that no client of NetherNet sends
-}
-
-// counts are Counts that several goroutines write.
-type counts struct {
-	connections, limited, lists, asked, answered, refused, failed, malformed atomic.Uint64
-}
-
-// Counts returns the totals.
-func (s *Server) Counts() Counts {
-	c := &s.counts
-	return Counts{
-		Connections: c.connections.Load(), Limited: c.limited.Load(), Lists: c.lists.Load(), Asked: c.asked.Load(),
-		Answered: c.answered.Load(), Refused: c.refused.Load(), Failed: c.failed.Load(), Malformed: c.malformed.Load(),
-	}
-}

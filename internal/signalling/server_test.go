@@ -52,8 +52,8 @@ func TestJoin(t *testing.T) {
 		ticket.Client.String() != "127.0.0.1" || ticket.Route != "arena" {
 		t.Errorf("%+v", ticket)
 	}
-	if n := w.server.Counts(); n != (Counts{Connections: 1, Lists: 1, Asked: 1, Answered: 1}) {
-		t.Errorf("%+v", n)
+	if n := w.tickets.Counts(); n != (joining.Counts{joining.Asked: 1, joining.Answered: 1}) {
+		t.Error(n)
 	}
 }
 
@@ -137,8 +137,8 @@ func TestServersThatRefuse(t *testing.T) {
 	if u, s := w.tickets.Sizes(); u+s != 0 {
 		t.Errorf("%d joins, %d sessions are left", u, s)
 	}
-	if n := w.server.Counts(); n.Asked != 11 || n.Refused != 6 || n.Failed != 5 {
-		t.Errorf("%+v", n)
+	if n := w.tickets.Counts(); n[joining.Asked] != 11 || n[joining.Refused] != 6 || n[joining.Failed] != 5 {
+		t.Error(n)
 	}
 }
 
