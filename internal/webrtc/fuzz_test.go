@@ -172,8 +172,8 @@ func playHostile(ctx context.Context, s *stack, packets []byte, messages script)
 	<-ctx.Done()
 }
 
-// FuzzPeer joins with a peer that has a valid certificate, and then sends any packets of SCTP, and any messages. Nothing
-// breaks, what the stack holds is bounded, and it ends.
+// FuzzPeer joins with a peer that has a valid certificate, and then sends any packets of SCTP, and any messages.
+// Nothing breaks, what the stack holds is bounded, and it ends.
 func FuzzPeer(f *testing.F) {
 	open := []byte{0, 53, 3, 0, 5, 0, 'l', 'o', 'g', 'i', 'n'}
 	f.Add([]byte(nil), []byte(nil), open)

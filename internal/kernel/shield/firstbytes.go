@@ -7,8 +7,8 @@ type FirstBytes struct {
 	openings byteSet
 }
 
-// FirstBytesOf returns the set with the given bytes: byte b is bit b%64 of word b/64. Only datagrams outside of a session
-// start with one of openings: they count as a stranger's, for any source.
+// FirstBytesOf returns the set with the given bytes: byte b is bit b%64 of word b/64. Only datagrams outside of a
+// session start with one of openings: they count as a stranger's, for any source.
 func FirstBytesOf(possible, openings [4]uint64) FirstBytes {
 	return FirstBytes{possible: possible, openings: openings}
 }
