@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"tidegate/internal/admin"
+	"tidegate/internal/fleet/view"
 	"tidegate/internal/testkit/await"
 )
 
@@ -198,7 +199,7 @@ func (p *pod) inside(args []string) []string {
 func (p *pod) awaitFleet(t *testing.T, nodes int) {
 	t.Helper()
 	await.Nil(t, func() error {
-		var f admin.Fleet
+		var f view.Fleet
 		err := p.client.Get(t.Context(), "/api/v1/fleet", &f)
 		if err == nil && (f.Node != p.name || !f.Current || f.Nodes != nodes-1 || !f.Players.On || !f.Limits.On) {
 			err = fmt.Errorf("%s: %+v", p.name, f)

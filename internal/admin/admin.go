@@ -20,6 +20,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"tidegate/internal/door"
+	"tidegate/internal/fleet/view"
 	"tidegate/proxy"
 	"tidegate/proxy/relay"
 	"tidegate/proxy/relay/recording"
@@ -60,7 +61,7 @@ type Options struct {
 	Limits func() map[string]int
 	// Fleet, FleetServers, FleetSessions and FleetBans return this node's part in a fleet, the fleet's game servers, its
 	// nodes' counts of sessions, and its bans; nil: none.
-	Fleet         func() Fleet
+	Fleet         func() view.Fleet
 	FleetServers  func() []FleetServer
 	FleetSessions func() []FleetNode
 	FleetBans     func(ctx context.Context) ([]FleetBan, error)

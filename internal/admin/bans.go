@@ -36,7 +36,7 @@ func (s *Server) listBans(r *http.Request) (Bans, error) {
 	for b := range s.Bans.Active(now) {
 		text := strings.ToLower(b.Prefix.String() + " " + b.Reason + " " + b.Author)
 		if strings.Contains(text, search) {
-			list.Bans = append(list.Bans, WhyBan{b.Prefix.String(), b.Reason, b.Author, b.Since, b.Until})
+			list.Bans = append(list.Bans, WhyBanOf(b))
 		}
 	}
 	slices.SortFunc(list.Bans, func(a, b WhyBan) int {
@@ -95,7 +95,7 @@ func (s *Server) addBan(r *http.Request, b Ban) (WhyBan, error) {
 	s.Bans.Add(ban)
 	s.action(r).Stringer("prefix", network).Str("author", ban.Author).Str("reason", ban.Reason).
 		Time("until", ban.Until).Msg("banned by an operator")
-	return WhyBan{network.String(), ban.Reason, ban.Author, ban.Since, ban.Until}, nil
+	return WhyBanOf(&ban), nil
 }
 
 // Unban is the request body of the end of a ban.

@@ -15,6 +15,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/internal/filter"
+	"tidegate/internal/fleet/view"
 	"tidegate/internal/upstream"
 	"tidegate/proxy"
 	"tidegate/proxy/relay"
@@ -227,12 +228,12 @@ func newFake(token string) *fake {
 			return []FleetNode{{Node: "ams1", Age: 0.1, Sessions: 4, Protocols: []FleetProtocol{{"bedrock", 3, 1}}}}
 		},
 		FleetBans: func(context.Context) ([]FleetBan, error) {
-			return []FleetBan{{Prefix: "192.0.2.0/24", Since: time.Now(), Node: "ams1"}}, nil
+			return []FleetBan{{WhyBan{Prefix: "192.0.2.0/24", Since: time.Now()}, "ams1"}}, nil
 		},
-		Fleet: func() Fleet {
-			return Fleet{
-				On: true, Name: "eu", Node: "ams1", Connected: true, Lag: 0.5, Players: FleetPlayers{On: true},
-				Limits: FleetLimits{On: true},
+		Fleet: func() view.Fleet {
+			return view.Fleet{
+				On: true, Name: "eu", Node: "ams1", Connected: true, Lag: 0.5, Players: view.Players{On: true},
+				Limits: view.Limits{On: true},
 			}
 		},
 		StartUpgrade: func() error { return nil }, Upgrades: func() Upgrade { return Upgrade{Error: "no such file"} },

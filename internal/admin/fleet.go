@@ -10,46 +10,9 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"tidegate/internal/fleet/view"
 )
-
-// Fleet is the JSON of this node's part in a fleet.
-type Fleet struct {
-	On        bool    `json:"on"` // false: the configuration has no fleet, and the rest has no meaning
-	Name      string  `json:"name,omitempty"`
-	Node      string  `json:"node,omitempty"`
-	Server    string  `json:"server,omitempty"` // NATS server of the connection
-	Connected bool    `json:"connected"`
-	Current   bool    `json:"current"`         // the bans and drains in force are those of the fleet
-	Error     string  `json:"error,omitempty"` // of the last attempt to share
-	Bans      int     `json:"bans"`            // networks that the fleet knows, banned or just freed
-	Drained   int     `json:"drained"`         // game servers that the fleet drains
-	Waiting   int     `json:"waiting"`         // changes of this node that the fleet does not have yet
-	Beyond    int     `json:"beyond"`          // bans and drains of this node for which the fleet has no room
-	Received  uint64  `json:"received"`        // records of other nodes
-	Sent      uint64  `json:"sent"`            // records of this node
-	Invalid   uint64  `json:"invalid"`         // records that were ignored because they are not valid
-	Conflicts uint64  `json:"conflicts"`       // changes of this node that met another node's change
-	Lag       float64 `json:"lag"`             // seconds from the last change at another node until it was in force here
-
-	Nodes    int           `json:"nodes"` // other nodes whose counts are known
-	Reports  FleetReports  `json:"reports"`
-	Players  FleetPlayers  `json:"players"`
-	Limits   FleetLimits   `json:"limits"`
-	Messages FleetMessages `json:"messages"`
-}
-
-// Unshared returns why the fleet does not have this node's bans and drains, or "" if it has them, or there is none.
-func (f *Fleet) Unshared() string {
-	switch {
-	case !f.On || f.Current && f.Waiting == 0:
-		return ""
-	case f.Error != "":
-		return f.Error
-	case !f.Current:
-		return "the fleet does not answer: it has no majority, or is still starting"
-	}
-	return fmt.Sprintf("%d changes wait", f.Waiting)
-}
 
 // checkFleet never fails: a node that is cut off still serves its players.
 func (s *Server) checkFleet() []Check {
@@ -62,52 +25,6 @@ func (s *Server) checkFleet() []Check {
 		check.Detail, check.Warning = "", "bans and drains are not shared: "+why
 	}
 	return []Check{check}
-}
-
-// FleetReports is the JSON of a node's reports of its sessions.
-type FleetReports struct {
-	Received uint64  `json:"received"`
-	Sent     uint64  `json:"sent"`
-	Invalid  uint64  `json:"invalid"` // ignored because they are not valid
-	NoRoom   uint64  `json:"no_room"` // ignored because there are too many nodes or servers
-	Beyond   int     `json:"beyond"`  // servers of this node for which its reports have no room
-	Lag      float64 `json:"lag"`     // seconds from the last change of counts at another node until it was known here
-}
-
-// FleetPlayers is the JSON of the players that the fleet follows.
-type FleetPlayers struct {
-	On      bool   `json:"on"`       // false: fleet.follow is off, and the rest has no meaning
-	Known   int    `json:"known"`    // players of other nodes
-	Nodes   int    `json:"nodes"`    // other nodes that have told their players
-	Passed  uint64 `json:"passed"`   // datagrams that were passed on to the nodes with the players' sessions
-	Taken   uint64 `json:"taken"`    // datagrams of this node's players that other nodes have passed on
-	Answers uint64 `json:"answers"`  // other nodes' answers that were sent to their players
-	Late    uint64 `json:"late"`     // datagrams that were dropped because too many waited, or NATS was away
-	TooMany uint64 `json:"too_many"` // datagrams that were dropped because of the bounds of passing on
-	Invalid uint64 `json:"invalid"`  // messages that were ignored because they are not valid
-	NoRoom  uint64 `json:"no_room"`  // messages that were ignored, whole or in part, because there are too many players
-	Beyond  uint64 `json:"beyond"`   // players of this node for which its messages have no room
-	Left    uint64 `json:"left"`     // sessions that have moved to other nodes
-	Came    uint64 `json:"came"`     // sessions that other nodes have moved here
-}
-
-// FleetLimits is the JSON of the limits per address and per network that a node shares.
-type FleetLimits struct {
-	On       bool   `json:"on"`       // false: fleet.limits is off, and the rest has no meaning
-	Sent     uint64 `json:"sent"`     // reports of this node
-	Received uint64 `json:"received"` // reports of other nodes
-	Invalid  uint64 `json:"invalid"`  // reports that were ignored because they are not valid
-	NoRoom   uint64 `json:"no_room"`  // reports that were ignored, whole or in part, because there are too many
-	Told     uint64 `json:"told"`     // amounts of addresses and networks in this node's reports
-	Charged  uint64 `json:"charged"`  // amounts of addresses and networks that were charged for other nodes
-}
-
-// FleetMessages is the JSON of all messages between this node and NATS.
-type FleetMessages struct {
-	In       uint64 `json:"in"`
-	Out      uint64 `json:"out"`
-	BytesIn  uint64 `json:"bytes_in"`
-	BytesOut uint64 `json:"bytes_out"`
 }
 
 // FleetServers is the JSON of the game servers of all nodes.
@@ -162,12 +79,8 @@ type FleetBans struct {
 
 // FleetBan is the JSON of a ban of the fleet.
 type FleetBan struct {
-	Prefix string    `json:"prefix"`
-	Reason string    `json:"reason"`
-	Author string    `json:"author"`
-	Since  time.Time `json:"since"`
-	Until  time.Time `json:"until,omitzero"` // absent: permanent
-	Node   string    `json:"node"`           // where it was imposed
+	WhyBan
+	Node string `json:"node"` // where it was imposed
 }
 
 func (s *Server) listFleetServers(r *http.Request) (FleetServers, error) {
@@ -243,7 +156,7 @@ var ErrNoFleet = errors.New("the configuration has no fleet.follow = true, so se
 // withoutFleet sets the functions of Options that a proxy without a fleet leaves out.
 func (o *Options) withoutFleet() {
 	if o.Fleet == nil {
-		o.Fleet = func() Fleet { return Fleet{} }
+		o.Fleet = func() view.Fleet { return view.Fleet{} }
 	}
 	if o.FleetServers == nil {
 		o.FleetServers = func() []FleetServer { return nil }
@@ -280,7 +193,7 @@ func (s *Server) drainToFleet(r *http.Request, d FleetDrain) (nothing, error) {
 	return nothing{}, err
 }
 
-func (s *Server) fleet(*http.Request) (Fleet, error) { return s.Fleet(), nil }
+func (s *Server) fleet(*http.Request) (view.Fleet, error) { return s.Fleet(), nil }
 
 // Metrics of a fleet. A proxy without one does not have them.
 var (
@@ -308,7 +221,7 @@ var (
 	fleetBytes     = counter("fleet_bytes_total", "Bytes in messages of NATS.", "direction")
 )
 
-func (out metricsOf) fleet(f Fleet) {
+func (out metricsOf) fleet(f view.Fleet) {
 	if !f.On {
 		return
 	}
@@ -338,7 +251,7 @@ func (out metricsOf) fleet(f Fleet) {
 	out.count(fleetBytes, f.Messages.BytesOut, "out")
 }
 
-func (out metricsOf) fleetPlayers(p *FleetPlayers) {
+func (out metricsOf) fleetPlayers(p *view.Players) {
 	if !p.On {
 		return
 	}
@@ -355,7 +268,7 @@ func (out metricsOf) fleetPlayers(p *FleetPlayers) {
 	out.count(fleetLost, p.NoRoom, "no_room")
 }
 
-func (out metricsOf) fleetLimits(l *FleetLimits) {
+func (out metricsOf) fleetLimits(l *view.Limits) {
 	if !l.On {
 		return
 	}

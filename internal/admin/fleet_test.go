@@ -46,8 +46,8 @@ func TestFleetBansAreSearched(t *testing.T) {
 	since := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
 	f.FleetBans = func(context.Context) ([]FleetBan, error) {
 		return []FleetBan{
-			{Prefix: "192.0.2.0/24", Reason: "Cheats", Author: "ann", Since: since, Node: "ams1"},
-			{Prefix: "198.51.100.0/24", Author: "bob", Since: since.Add(time.Hour), Node: "ams2"},
+			{WhyBan{Prefix: "192.0.2.0/24", Reason: "Cheats", Author: "ann", Since: since}, "ams1"},
+			{WhyBan{Prefix: "198.51.100.0/24", Author: "bob", Since: since.Add(time.Hour)}, "ams2"},
 		}, nil
 	}
 	want(t, f.ask(http.MethodGet, "/api/v1/fleet/bans", ""), 200, `{"bans":[{"prefix":"198.51.100.0/24"`, `"total":2}`)

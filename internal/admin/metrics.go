@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"tidegate/codec"
+	"tidegate/internal/fleet/view"
 	"tidegate/proxy/relay"
 	"tidegate/proxy/relay/admission"
 	"tidegate/proxy/stats"
@@ -76,7 +77,7 @@ type collector struct {
 	proxy     Proxy
 	reloads   func() Reloads
 	linesLost func() uint64
-	fleet     func() Fleet
+	fleet     func() view.Fleet
 	limits    func() map[string]int
 	joins     func() map[string]Joins
 	build     [2]string

@@ -105,12 +105,15 @@ func schemaOf(t reflect.Type) schema {
 
 func objectOf(t reflect.Type) schema {
 	s := schema{Type: "object"}
-	for i := range t.NumField() {
-		name, option, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+	for _, field := range reflect.VisibleFields(t) {
+		if field.Anonymous {
+			continue
+		}
+		name, option, _ := strings.Cut(field.Tag.Get("json"), ",")
 		if s.Properties == nil {
 			s.Properties = make(map[string]schema)
 		}
-		s.Properties[name] = schemaOf(t.Field(i).Type)
+		s.Properties[name] = schemaOf(field.Type)
 		if option == "" {
 			s.Required = append(s.Required, name)
 		}

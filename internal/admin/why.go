@@ -39,6 +39,11 @@ type WhyBan struct {
 	Until  time.Time `json:"until,omitzero"` // absent: permanent
 }
 
+// WhyBanOf returns the JSON of a ban.
+func WhyBanOf(b *ratelimit.Ban) WhyBan {
+	return WhyBan{b.Prefix.String(), b.Reason, b.Author, b.Since, b.Until}
+}
+
 // WhyRule is the JSON of the source rules' result at a listener.
 type WhyRule struct {
 	Listener string   `json:"listener"`
@@ -92,7 +97,7 @@ func Explain(of *relay.Why) Why {
 	}
 	w.Decision, w.Because = decide(of)
 	if b := of.Ban; b != nil {
-		w.Bans = append(w.Bans, WhyBan{b.Prefix.String(), b.Reason, b.Author, b.Since, b.Until})
+		w.Bans = append(w.Bans, WhyBanOf(b))
 	}
 	for _, s := range of.Sources {
 		w.Rules = append(w.Rules, WhyRule{s.Listener, s.Rule, s.Verdict.String(), s.Observed})

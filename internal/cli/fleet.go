@@ -11,6 +11,7 @@ import (
 
 	"tidegate/internal/admin"
 	"tidegate/internal/config"
+	"tidegate/internal/fleet/view"
 	"tidegate/internal/table"
 	"tidegate/ratelimit"
 )
@@ -50,7 +51,7 @@ func fleetCommand() *cli.Command {
 }
 
 func fleetStatus(c *cli.Context, client *admin.Client) error {
-	var f admin.Fleet
+	var f view.Fleet
 	if err := client.Get(c.Context, "/api/v1/fleet", &f); err != nil {
 		return err
 	}
@@ -163,7 +164,7 @@ func printEach[T any](c *cli.Context, items []T) error {
 	return nil
 }
 
-func printFleet(c *cli.Context, f *admin.Fleet) {
+func printFleet(c *cli.Context, f *view.Fleet) {
 	line := func(name, format string, v ...any) {
 		fmt.Fprintf(c.App.Writer, "%-10s %s\n", name, printable(fmt.Sprintf(format, v...)))
 	}

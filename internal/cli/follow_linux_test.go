@@ -9,8 +9,8 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 
-	"tidegate/internal/admin"
 	"tidegate/internal/demo"
+	"tidegate/internal/fleet/view"
 	"tidegate/internal/testkit/await"
 	"tidegate/internal/testkit/udppath"
 )
@@ -64,10 +64,10 @@ func fleetOfTwo(t *testing.T, embedded bool) (tables [2]string) {
 }
 
 // fleetPlayers returns what a node knows of the players of its fleet.
-func (p *process) fleetPlayers(t *testing.T) (admin.FleetPlayers, error) {
+func (p *process) fleetPlayers(t *testing.T) (view.Players, error) {
 	t.Helper()
 	_, stdout, stderr := separately(t, "fleet", "status", "--json", "-c", p.file)
-	var f admin.Fleet
+	var f view.Fleet
 	if err := json.Unmarshal([]byte(stdout), &f); err != nil {
 		return f.Players, fmt.Errorf("%w: %s", err, stderr) // no admin server answers for a moment
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"tidegate/internal/admin"
+	"tidegate/internal/fleet/view"
 )
 
 // shareTime is how long a command waits for the fleet to have its change.
@@ -18,9 +19,9 @@ const shareTime = time.Second
 func tellUnshared(c *cli.Context, client *admin.Client) {
 	ctx, cancel := context.WithTimeout(c.Context, shareTime)
 	defer cancel()
-	var last admin.Fleet
+	var last view.Fleet
 	_ = poll(ctx, func() (bool, error) {
-		var state admin.Fleet
+		var state view.Fleet
 		err := client.Get(ctx, "/api/v1/fleet", &state)
 		if err == nil {
 			last = state

@@ -7,20 +7,20 @@ import (
 	"strings"
 	"testing"
 
-	"tidegate/internal/admin"
+	"tidegate/internal/fleet/view"
 )
 
 // TestCutOffNodeSaysSo bans and drains at a node. A node that is cut off from its fleet must say so, and obey.
 func TestCutOffNodeSaysSo(t *testing.T) {
 	for name, test := range map[string]struct {
-		state admin.Fleet
+		state view.Fleet
 		want  string
 	}{
-		"no fleet": {admin.Fleet{}, ""},
-		"in order": {admin.Fleet{On: true, Current: true}, ""},
-		"a fault":  {admin.Fleet{On: true, Error: "no majority"}, "not shared yet: no majority"},
-		"cut off":  {admin.Fleet{On: true}, "not shared yet: the fleet does not answer"},
-		"it waits": {admin.Fleet{On: true, Current: true, Waiting: 3}, "not shared yet: 3 changes wait"},
+		"no fleet": {view.Fleet{}, ""},
+		"in order": {view.Fleet{On: true, Current: true}, ""},
+		"a fault":  {view.Fleet{On: true, Error: "no majority"}, "not shared yet: no majority"},
+		"cut off":  {view.Fleet{On: true}, "not shared yet: the fleet does not answer"},
+		"it waits": {view.Fleet{On: true, Current: true, Waiting: 3}, "not shared yet: 3 changes wait"},
 	} {
 		web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path == "/api/v1/fleet" {

@@ -14,6 +14,7 @@ import (
 	"tidegate/internal/admin"
 	"tidegate/internal/config"
 	"tidegate/internal/fleet"
+	"tidegate/internal/fleet/view"
 	"tidegate/proxy"
 	"tidegate/proxy/relay"
 	"tidegate/ratelimit"
@@ -147,9 +148,7 @@ func (s *service) fleetBans(context.Context) ([]admin.FleetBan, error) {
 	bans, err := joined.BansInForce()
 	list := make([]admin.FleetBan, len(bans))
 	for i, b := range bans {
-		list[i] = admin.FleetBan{
-			Prefix: b.Prefix.String(), Reason: b.Reason, Author: b.Author, Since: b.Since, Until: b.Until, Node: b.Node,
-		}
+		list[i] = admin.FleetBan{WhyBan: admin.WhyBanOf(&b.Ban), Node: b.Node}
 	}
 	return list, err
 }
@@ -214,33 +213,12 @@ func (s *service) fleetSessions() []admin.FleetNode {
 }
 
 // fleetState returns the state of the fleet for operators.
-func (s *service) fleetState() admin.Fleet {
+func (s *service) fleetState() view.Fleet {
 	joined := s.fleet.Load()
 	if joined == nil {
-		return admin.Fleet{}
+		return view.Fleet{}
 	}
-	state := joined.Status()
-	return admin.Fleet{
-		On: true, Name: joined.Name, Node: joined.Node, Server: state.Server, Connected: state.Connected,
-		Current: state.Current, Error: state.Error, Bans: state.Records, Drained: state.Drained,
-		Waiting: state.Waiting, Beyond: state.Beyond,
-		Received: state.Received, Sent: state.Sent, Invalid: state.Invalid, Conflicts: state.Conflicts,
-		Lag: max(0, state.Lag).Round(time.Microsecond).Seconds(), Nodes: state.Nodes,
-		Reports: admin.FleetReports{
-			Received: state.Reports.Received, Sent: state.Reports.Sent, Invalid: state.Reports.Invalid,
-			NoRoom: state.Reports.NoRoom, Beyond: state.Reports.Beyond,
-			Lag: state.Reports.Lag.Round(time.Microsecond).Seconds(),
-		},
-		Players: admin.FleetPlayers(state.Players),
-		Limits: admin.FleetLimits{
-			On: state.Budgets.On, Sent: state.Budgets.Sent, Received: state.Budgets.Received,
-			Invalid: state.Budgets.Invalid, NoRoom: state.Budgets.NoRoom,
-			Told: state.Budgets.Told, Charged: state.Budgets.Charged,
-		},
-		Messages: admin.FleetMessages{
-			In: state.MessagesIn, Out: state.MessagesOut, BytesIn: state.BytesIn, BytesOut: state.BytesOut,
-		},
-	}
+	return joined.Status()
 }
 
 // drainToFleet moves all sessions to other nodes, and then drains the proxy, at the latest after a time. It returns

@@ -89,12 +89,12 @@ func TestFleetLimits(t *testing.T) {
 					}
 					return false
 				})
-				heard := nodes[1].fleet.Status().Budgets.Received
+				heard := nodes[1].fleet.Status().Limits.Received
 				a.until("told", func() bool { // the last datagrams are in the second report, at the latest
-					return !shared || i > 0 || nodes[1].fleet.Status().Budgets.Received >= heard+2
+					return !shared || i > 0 || nodes[1].fleet.Status().Limits.Received >= heard+2
 				})
 			}
-			if s := nodes[1].fleet.Status().Budgets; s.On != shared || shared != (s.Charged > 0) || s.Invalid+s.NoRoom > 0 {
+			if s := nodes[1].fleet.Status().Limits; s.On != shared || shared != (s.Charged > 0) || s.Invalid+s.NoRoom > 0 {
 				t.Errorf("%+v", s)
 			}
 			times := float64(passed) / burst

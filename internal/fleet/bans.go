@@ -8,6 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"tidegate/internal/fleet/view"
 	"tidegate/ratelimit"
 )
 
@@ -100,9 +101,9 @@ func (b *bans) inForce(now time.Time) (all []Ban) {
 	return all
 }
 
-func (b *bans) addTo(s *Status) {
+func (b *bans) addTo(s *view.Fleet) {
 	b.do(func() {
 		b.bucketSync.addTo(s)
-		s.Records, s.Lag = len(b.ledger.entries), b.status.lag
+		s.Bans, s.Lag = len(b.ledger.entries), b.status.lag.Round(time.Microsecond).Seconds()
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"time"
 
+	"tidegate/internal/fleet/view"
 	"tidegate/ratelimit"
 )
 
@@ -125,8 +126,8 @@ func (b *budgets) tell(ctx context.Context, _ time.Time) ([]byte, error) {
 	return formatSpending(all), nil
 }
 
-func (b *budgets) addTo(s *Status) {
+func (b *budgets) addTo(s *view.Fleet) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	s.Budgets = BudgetStatus{b.status, true, b.told, b.charged}
+	s.Limits = view.Limits{On: true, Exchange: b.status, Told: b.told, Charged: b.charged}
 }

@@ -92,7 +92,7 @@ func TestSharedLimits(t *testing.T) {
 		t.Errorf("the peers are %+v", p)
 	}
 	own[0].mu.Unlock()
-	if s := nodes[0].Status().Budgets; !s.On || s.Sent != 1 || s.Told != 1 || s.Received != 2 || s.Charged != 2 {
+	if s := nodes[0].Status().Limits; !s.On || s.Sent != 1 || s.Told != 1 || s.Received != 2 || s.Charged != 2 {
 		t.Errorf("the state is %+v", s)
 	}
 

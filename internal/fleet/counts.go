@@ -7,6 +7,8 @@ import (
 	"errors"
 	"slices"
 	"time"
+
+	"tidegate/internal/fleet/view"
 )
 
 // Times of reports.
@@ -179,10 +181,11 @@ func shareable(all []ServerCount) (shared []ServerCount, beyond int) {
 	return shared, len(all) - len(shared)
 }
 
-func (c *counts) addTo(s *Status) {
+func (c *counts) addTo(s *view.Fleet) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s.Nodes, s.Reports = len(c.account.nodes), Reports{c.status, c.beyond, c.lag}
+	s.Nodes = len(c.account.nodes)
+	s.Reports = view.Reports{Exchange: c.status, Beyond: c.beyond, Lag: c.lag.Round(time.Microsecond).Seconds()}
 }
 
 // nodes returns the number of nodes whose counts are known, with this one.

@@ -57,7 +57,7 @@ func TestCounts(t *testing.T) {
 	own[1].set(2, 25)
 	own[0].awaitElsewhere(t, nodes[0], 6, 25, 0)
 	own[2].awaitElsewhere(t, nodes[2], 3, 35, 0)
-	if s := nodes[0].Status(); s.Nodes != 2 || s.Reports.Sent == 0 || s.Reports.Lag <= 0 || s.MessagesIn == 0 {
+	if s := nodes[0].Status(); s.Nodes != 2 || s.Reports.Sent == 0 || s.Reports.Lag <= 0 || s.Messages.In == 0 {
 		t.Errorf("the state is %+v", s)
 	}
 	await.Nil(t, func() error {

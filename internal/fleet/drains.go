@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"slices"
 	"time"
+
+	"tidegate/internal/fleet/view"
 )
 
 // maxDrains bounds the game servers of which a node shares drains. Drains beyond it hold only at their node. A test
@@ -124,7 +126,7 @@ func (d *drains) list() (all []Drain) {
 	return all
 }
 
-func (d *drains) addTo(s *Status) {
+func (d *drains) addTo(s *view.Fleet) {
 	s.Drained = len(d.list())
 	d.do(func() { d.bucketSync.addTo(s) })
 }

@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"tidegate/internal/fleet/view"
 )
 
 // Fleet is a node's part in a fleet. Its methods are safe for concurrent use.
@@ -40,7 +42,7 @@ type Fleet struct {
 type part interface {
 	// start shares until ctx is done. The function that it returns waits for the end.
 	start(ctx context.Context, connection *nats.Conn) (wait func())
-	addTo(s *Status)
+	addTo(s *view.Fleet)
 }
 
 // Start joins the fleet. It does not wait for NATS. The function stop leaves the fleet, and waits until the last
@@ -120,13 +122,13 @@ func (f *Fleet) run(ctx context.Context, options []nats.Option) {
 }
 
 // Status returns the present state.
-func (f *Fleet) Status() Status {
+func (f *Fleet) Status() view.Fleet {
 	f.mu.Lock()
-	c, s := f.connection, Status{Current: true, Error: f.fault}
+	c, s := f.connection, view.Fleet{On: true, Name: f.Name, Node: f.Node, Current: true, Error: f.fault}
 	f.mu.Unlock()
 	if c != nil {
 		all := c.Stats()
-		s.MessagesIn, s.MessagesOut, s.BytesIn, s.BytesOut = all.InMsgs, all.OutMsgs, all.InBytes, all.OutBytes
+		s.Messages = view.Messages{In: all.InMsgs, Out: all.OutMsgs, BytesIn: all.InBytes, BytesOut: all.OutBytes}
 		s.Connected, s.Server = c.IsConnected(), c.ConnectedServerName()
 	}
 	for _, p := range f.parts {

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"tidegate/internal/fleet/view"
 )
 
 // Bounds of reports that are not read yet.
@@ -32,7 +34,7 @@ type gossip struct {
 	wake chan struct{} // a report has arrived
 
 	mu     sync.Mutex // never held across I/O
-	status Exchange
+	status view.Exchange
 }
 
 // start exchanges reports until ctx is done. The function that it returns waits for the end.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"tidegate/internal/fleet/view"
 	"tidegate/internal/stray"
 )
 
@@ -306,10 +307,10 @@ func (p *players) takeStrays(m *nats.Msg) {
 	p.proxy.SendAnswers(node, answers)
 }
 
-func (p *players) addTo(s *Status) {
+func (p *players) addTo(s *view.Fleet) {
 	nodes, known := p.where.len()
 	passed, late, tooMany := p.out.counts()
-	s.Players = PlayerStatus{
+	s.Players = view.Players{
 		On: true, Known: known, Nodes: nodes, Passed: passed, Taken: p.status.taken.Load(),
 		Answers: p.status.answered.Load(), Late: late, TooMany: tooMany, Invalid: p.status.invalid.Load(),
 		NoRoom: p.status.noRoom.Load(), Beyond: p.status.beyond.Load(),

@@ -90,7 +90,7 @@ func TestManyNodes(t *testing.T) {
 	t.Logf("time until all nodes have a ban: median %v, longest of %d %v", times[bansOfMany/2], bansOfMany,
 		times[bansOfMany-1])
 	for _, m := range nodes { // a ban is in force before the status counts it
-		await.Until(t, "status of "+m.Node+" has all bans", func() bool { return m.Status().Records == bansOfMany })
+		await.Until(t, "status of "+m.Node+" has all bans", func() bool { return m.Status().Bans == bansOfMany })
 		if s := m.Status(); s.Nodes != *manyNodes-1 || s.Reports.Invalid+s.Reports.NoRoom != 0 {
 			t.Errorf("%s: %+v", m.Node, s)
 		}
@@ -105,7 +105,7 @@ func TestManyNodes(t *testing.T) {
 func traffic(nodes []*member) (messages, bytes uint64) {
 	for _, m := range nodes {
 		s := m.Status()
-		messages, bytes = messages+s.MessagesIn, bytes+s.BytesIn
+		messages, bytes = messages+s.Messages.In, bytes+s.Messages.BytesIn
 	}
 	return messages, bytes
 }

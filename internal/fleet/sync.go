@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"tidegate/internal/fleet/view"
 )
 
 var (
@@ -57,7 +59,7 @@ func (s *bucketSync[K, R]) do(with func()) {
 }
 
 // addTo adds the state of the bucket to that of others.
-func (s *bucketSync[K, R]) addTo(to *Status) {
+func (s *bucketSync[K, R]) addTo(to *view.Fleet) {
 	of := &s.status
 	to.Current = to.Current && of.current
 	to.Error = cmp.Or(to.Error, of.err)
