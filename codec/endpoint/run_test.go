@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"net"
 	"net/netip"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -191,7 +193,7 @@ func TestDo(t *testing.T) {
 	e.until(t, "the message", func() bool { return c.Value.received == 1 })
 }
 
-// TestPing asks for a server's text. A protocol without pings, and a silent server, are errors.
+// TestPing asks for a server's text. A protocol without pings, a closed port and a silent server are errors.
 func TestPing(t *testing.T) {
 	p := raknet.New(raknet.Options{Pong: []byte("hello")})
 	_, at := serve(t, p, Options[int]{Event: func(*Conn[int], *codec.Event) {}})
@@ -199,9 +201,18 @@ func TestPing(t *testing.T) {
 	if string(text) != "hello" || rtt <= 0 || err != nil {
 		t.Errorf("Ping returns %q, %v, %v", text, rtt, err)
 	}
+	if _, _, err := Ping(t.Context(), p, netip.MustParseAddrPort("127.0.0.1:9")); !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Errorf("Ping of a closed port: %v", err)
+	}
+	silent, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.MustParseAddrPort("127.0.0.1:0")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = silent.Close() }()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	if _, _, err := Ping(ctx, p, netip.MustParseAddrPort("127.0.0.1:9")); !errors.Is(err, context.DeadlineExceeded) {
+	_, _, err = Ping(ctx, p, silent.LocalAddr().(*net.UDPAddr).AddrPort())
+	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Ping of a silent server: %v", err)
 	}
 	if _, _, err := Ping(t.Context(), riptide.New(riptide.Options{}), at); !errors.Is(err, errors.ErrUnsupported) {
