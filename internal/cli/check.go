@@ -49,7 +49,7 @@ type checked struct {
 	Valid    bool        `json:"valid"`
 	Warnings []faultJSON `json:"warnings"`
 	Machine  []string    `json:"machine"` // shortfalls of this machine
-	Servers  []probed    `json:"servers,omitempty"`
+	Servers  []*probed   `json:"servers,omitempty"`
 	Text     string      `json:"text"` // how messages cross
 }
 
@@ -79,7 +79,7 @@ func check(c *cli.Context) error {
 		out.Text += explainKernel(settled, ruled)
 	}
 	if c.Bool("probe") {
-		out.Servers = probeServers(c.Context, settled)
+		out.Servers = probeServers(c.Context, settled, probeTime)
 	}
 	if c.Bool("json") {
 		return errors.Join(printJSON(c, out), silent(out.Servers))
@@ -94,8 +94,8 @@ func check(c *cli.Context) error {
 	if !c.Bool("quiet") {
 		fmt.Fprintln(c.App.Writer, "configuration is valid")
 	}
-	for i := range out.Servers {
-		if s := &out.Servers[i]; !c.Bool("quiet") || s.Asked && !s.Answered {
+	for _, s := range out.Servers {
+		if !c.Bool("quiet") || s.Asked && !s.Answered {
 			fmt.Fprintln(c.App.Writer, s)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	probeTime    = 3 * time.Second // for one server to answer
+	probeTime    = 3 * time.Second // for one server to answer check
 	probesAtTime = 64              // servers that are asked at the same time
 )
 
@@ -39,24 +39,18 @@ func (p *probed) String() string {
 }
 
 // probeServers asks every server of a configuration in its own protocol, from this machine.
-func probeServers(ctx context.Context, settled *config.Config) []probed {
-	var all []probed
-	for i := range settled.Upstreams {
-		for j := range settled.Upstreams[i].Servers {
-			all = append(all, probed{Upstream: settled.Upstreams[i].Name, Server: settled.Upstreams[i].Servers[j].String()})
-		}
-	}
+func probeServers(ctx context.Context, settled *config.Config, wait time.Duration) (all []*probed) {
 	places := make(chan struct{}, probesAtTime)
 	var asking sync.WaitGroup
-	k := 0
 	for i := range settled.Upstreams {
-		for _, server := range settled.Upstreams[i].Servers {
-			one, upstream := &all[k], &settled.Upstreams[i]
-			k++
+		u := &settled.Upstreams[i]
+		for _, server := range u.Servers {
+			one := &probed{Upstream: u.Name, Server: server.String()}
+			all = append(all, one)
 			asking.Go(func() {
 				places <- struct{}{}
 				defer func() { <-places }()
-				one.ask(ctx, upstream, netip.AddrPortFrom(server.Address.Addr(), server.Address.Port()))
+				one.ask(ctx, u, server.Address.AddrPort, wait)
 			})
 		}
 	}
@@ -65,7 +59,7 @@ func probeServers(ctx context.Context, settled *config.Config) []probed {
 }
 
 // ask asks the server at its first port, if its upstream allows it.
-func (p *probed) ask(ctx context.Context, u *config.Upstream, at netip.AddrPort) {
+func (p *probed) ask(ctx context.Context, u *config.Upstream, at netip.AddrPort, wait time.Duration) {
 	d := protocols.Find(u.Protocol)
 	var by probe
 	if d != nil {
@@ -83,7 +77,7 @@ func (p *probed) ask(ctx context.Context, u *config.Upstream, at netip.AddrPort)
 		return
 	}
 	p.Asked = true
-	found, err := pingFor(ctx, at.String(), []probe{by}, 1, probeTime)
+	found, err := pingFor(ctx, at.String(), []probe{by}, 1, wait)
 	if err != nil {
 		p.Text = strings.TrimPrefix(err.Error(), "ping "+at.String()+": ")
 		return
@@ -95,13 +89,13 @@ func (p *probed) ask(ctx context.Context, u *config.Upstream, at netip.AddrPort)
 }
 
 // silent returns an error if a server was asked, and did not answer or refuses clients.
-func silent(all []probed) error {
+func silent(all []*probed) error {
 	asked, answered := 0, 0
-	for i := range all {
-		if all[i].Asked {
+	for _, p := range all {
+		if p.Asked {
 			asked++
 		}
-		if all[i].Answered && !all[i].Refuses {
+		if p.Answered && !p.Refuses {
 			answered++
 		}
 	}

@@ -2,10 +2,7 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/netip"
-	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -47,8 +44,15 @@ func examine(c *cli.Context) error {
 		return k.NoShield, k.NoFlows
 	}
 	m.Running = func(ctx context.Context) (string, error) { return liveConfig(ctx, settled, wait) }
-	m.Ask = func(ctx context.Context, protocol string, addr netip.AddrPort) (string, bool, error) {
-		return askServer(ctx, protocol, addr, wait)
+	m.Ask = func(ctx context.Context) (all []doctor.Answer) {
+		for _, p := range probeServers(ctx, settled, wait) {
+			a := doctor.Answer{Upstream: p.Upstream, Server: p.Server, Asked: p.Asked}
+			if p.Asked && (!p.Answered || p.Refuses) {
+				a.Fault = p.Text
+			}
+			all = append(all, a)
+		}
+		return all
 	}
 	m.Cluster = func(ctx context.Context, u *config.Upstream) error { return askClusters(ctx, settled, u, wait) }
 	ctx, cancel := context.WithTimeout(c.Context, 4*wait+10*time.Second)
@@ -103,24 +107,6 @@ func liveConfig(ctx context.Context, settled *config.Config, wait time.Duration)
 		return "", nil
 	}
 	return running.TOML, err
-}
-
-// askServer pings a server in its protocol. ok is false for protocols without a question.
-func askServer(
-	ctx context.Context, protocol string, addr netip.AddrPort, wait time.Duration,
-) (text string, ok bool, err error) {
-	pings, _ := probesOf(protocol, false)
-	if len(pings) == 0 || protocol == "any" {
-		return "", false, nil
-	}
-	found, err := ping(ctx, addr.String(), pings, wait)
-	if err != nil {
-		return "", true, errors.New(strings.TrimPrefix(err.Error(), "ping "+addr.String()+": "))
-	}
-	if found[0].Refuses {
-		return "", true, errors.New("online, " + found[0].Text)
-	}
-	return found[0].Text, true, nil
 }
 
 // askClusters asks the API servers of Kubernetes for an upstream's servers.

@@ -75,12 +75,19 @@ type Machine struct {
 	Cluster func(ctx context.Context, u *config.Upstream) error
 	// PathMTU returns the largest IP packet on the way to an address, as far as this machine knows.
 	PathMTU func(addr netip.AddrPort) (int, error)
-	// Ask asks a game server whether it answers. ok is false if the protocol has no question.
-	Ask func(ctx context.Context, protocol string, addr netip.AddrPort) (answer string, ok bool, err error)
+	// Ask asks the game servers of the configuration whether they answer.
+	Ask func(ctx context.Context) []Answer
 	// Running returns the configuration of the proxy at the admin address. It returns "" without a proxy.
 	Running func(ctx context.Context) (toml string, err error)
 	// ClockOff reports whether the system's clock follows no time server.
 	ClockOff func() (off, known bool)
+}
+
+// Answer is a game server's answer.
+type Answer struct {
+	Upstream, Server string
+	Asked            bool
+	Fault            string // it has not answered, or refuses players; empty: none
 }
 
 // examination is one run of all checks.

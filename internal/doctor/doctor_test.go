@@ -69,8 +69,10 @@ func healthy() (Machine, files) {
 		Lookup: func(context.Context, netip.AddrPort, config.Discover) ([]string, error) {
 			return []string{"10.0.0.8"}, nil
 		},
-		PathMTU:  func(netip.AddrPort) (int, error) { return 1500, nil },
-		Ask:      func(context.Context, string, netip.AddrPort) (string, bool, error) { return "pong", true, nil },
+		PathMTU: func(netip.AddrPort) (int, error) { return 1500, nil },
+		Ask: func(context.Context) []Answer {
+			return []Answer{{Upstream: "arena", Server: "10.0.0.5:19132", Asked: true}}
+		},
 		Running:  func(context.Context) (string, error) { return "", nil },
 		ClockOff: func() (off, known bool) { return false, true },
 	}, f
@@ -152,11 +154,8 @@ var faults = []struct {
 		}
 	}, "10.0.0.6:19132 carries packets of 1420 bytes, and raknet.max_mtu allows 1492", "raknet.max_mtu = 1420"},
 	{"servers", Problem, func(m *Machine, _ files) {
-		m.Ask = func(_ context.Context, _ string, a netip.AddrPort) (string, bool, error) {
-			if a.Addr() == netip.MustParseAddr("10.0.0.5") {
-				return "", true, errors.New("no answer in 3s")
-			}
-			return "pong", true, nil
+		m.Ask = func(context.Context) []Answer {
+			return []Answer{{"arena", "10.0.0.5:19132", true, "no answer in 3s"}, {"arena", "10.0.0.6:19132", true, ""}}
 		}
 	}, "10.0.0.5:19132: no answer in 3s", "start the game server"},
 	{"drops", Advice, func(_ *Machine, f files) { f["/proc/net/udp"] = udpTable("1E61", "17") },

@@ -9,7 +9,6 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 
 	"tidegate/codec/enet"
@@ -154,39 +153,19 @@ func (e *examination) option(key string, packet int) int {
 	return packet
 }
 
-// servers asks each server for an answer in its protocol, all at once.
+// servers asks the servers of the file, each in its own protocol.
 func (e *examination) servers() string {
-	type reply struct {
-		upstream *config.Upstream
-		addr     netip.AddrPort
-		ok       bool
-		err      error
-	}
-	var replies []*reply
-	e.eachServer(func(u *config.Upstream, addr netip.AddrPort) {
-		replies = append(replies, &reply{upstream: u, addr: addr})
-	})
-	var asking sync.WaitGroup
-	turns := make(chan struct{}, 32)
-	for _, r := range replies {
-		asking.Go(func() {
-			turns <- struct{}{}
-			defer func() { <-turns }()
-			_, r.ok, r.err = e.machine.Ask(e.ctx, r.upstream.Protocol, r.addr)
-		})
-	}
-	asking.Wait()
-	asked := 0
-	for _, r := range replies {
-		if r.ok {
+	all, asked := e.machine.Ask(e.ctx), 0
+	for _, a := range all {
+		if a.Asked {
 			asked++
 		}
-		if r.err != nil {
-			e.problem(fmt.Sprintf("upstream %s: %s: %v", r.upstream.Name, r.addr, r.err),
+		if a.Fault != "" {
+			e.problem(fmt.Sprintf("upstream %s: %s: %s", a.Upstream, a.Server, a.Fault),
 				"start the game server, or correct its address; a firewall between may drop UDP")
 		}
 	}
-	if silent := len(replies) - asked; silent > 0 {
+	if silent := len(all) - asked; silent > 0 {
 		return fmt.Sprintf("%d asked; %d not, since their protocol has no question", asked, silent)
 	}
 	return fmt.Sprintf("%d asked", asked)
