@@ -3,7 +3,6 @@ package proxy
 import (
 	"context"
 	"fmt"
-	"net"
 	"net/netip"
 	"slices"
 	"syscall"
@@ -143,7 +142,7 @@ func (s *Server) leaveInterfaces() {
 // targetsOf returns the addresses where datagrams reach listeners. A listener at all addresses of the host gets each
 // of them.
 func targetsOf(settings *relay.Settings, addrs []netip.AddrPort) (targets []shield.Listener, err error) {
-	local, err := localAddrs()
+	local, err := netio.OwnAddresses()
 	if err != nil {
 		return nil, err
 	}
@@ -164,22 +163,6 @@ func targetsOf(settings *relay.Settings, addrs []netip.AddrPort) (targets []shie
 		}
 	}
 	return targets, nil
-}
-
-// localAddrs returns the addresses of this host.
-func localAddrs() (all []netip.Addr, err error) {
-	known, err := net.InterfaceAddrs()
-	if err != nil {
-		return nil, fmt.Errorf("addresses of this host: %w", err)
-	}
-	for _, a := range known {
-		if network, ok := a.(*net.IPNet); ok {
-			if ip, ok := netip.AddrFromSlice(network.IP); ok {
-				all = append(all, ip.Unmap())
-			}
-		}
-	}
-	return all, nil
 }
 
 // startKernel installs the filters. It logs one line with the kernel features in use, and the reasons for the others.

@@ -18,6 +18,7 @@ import (
 	"tidegate/codec/riptide"
 	"tidegate/internal/admin"
 	"tidegate/internal/config"
+	"tidegate/internal/netio"
 	"tidegate/internal/protocols"
 	"tidegate/internal/registry"
 	"tidegate/internal/setup"
@@ -217,11 +218,8 @@ func hasPort(l *config.Listener, to netip.AddrPort) bool {
 
 // isOwn reports whether an address is one of this machine.
 func isOwn(a netip.Addr) bool {
-	addrs, _ := net.InterfaceAddrs() // without a list only loopback is known
-	return a.IsLoopback() || slices.ContainsFunc(addrs, func(own net.Addr) bool {
-		network, ok := own.(*net.IPNet)
-		return ok && network.IP.Equal(a.AsSlice())
-	})
+	own, _ := netio.OwnAddresses() // without a list only loopback is known
+	return a.IsLoopback() || slices.Contains(own, a)
 }
 
 // silence is the time after which a server that did not answer the first probe gets the second one. A listener logs a
@@ -241,11 +239,6 @@ func ifSilent(p probe) probe {
 
 // together is the time to wait for further answers after the first one: a port may speak several protocols.
 const together = decisionTime + 100*time.Millisecond
-
-// ping runs several probes at once and waits for the answers of all.
-func ping(ctx context.Context, address string, pings []probe, timeout time.Duration) ([]answer, error) {
-	return pingFor(ctx, address, pings, len(pings), timeout)
-}
 
 // pingFor runs several probes at once until a number of answers has come. It sorts them by the protocols' names.
 func pingFor(ctx context.Context, address string, pings []probe, want int, timeout time.Duration) ([]answer, error) {
@@ -302,14 +295,6 @@ func resolve(ctx context.Context, address string) (netip.AddrPort, error) {
 	}
 	to := conn.RemoteAddr().(*net.UDPAddr).AddrPort()
 	return netip.AddrPortFrom(to.Addr().Unmap(), to.Port()), conn.Close()
-}
-
-// pingInterval is the time between two pings of one probe: a datagram may be lost.
-const pingInterval = 500 * time.Millisecond
-
-func isTimeout(err error) bool {
-	var failed net.Error
-	return errors.As(err, &failed) && failed.Timeout()
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

@@ -11,7 +11,7 @@ import (
 
 	"tidegate/internal/config"
 	"tidegate/internal/discovery"
-	"tidegate/internal/setup"
+	"tidegate/internal/netio"
 	"tidegate/internal/upstream"
 	"tidegate/proxy"
 )
@@ -75,7 +75,7 @@ func (d *discoverer) follow(c *config.Config) {
 func (d *discoverer) usable(u *config.Upstream, found []upstream.Target) []upstream.Target {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	own := setup.OwnAddresses()
+	own, _ := netio.OwnAddresses() // none where the system does not list them
 	var skipped []string
 	found = slices.DeleteFunc(slices.Clone(found), func(t upstream.Target) bool {
 		may := d.config.MayServe(u, t.Addr, own)

@@ -2,11 +2,29 @@ package netio
 
 import (
 	"errors"
+	"fmt"
+	"net"
 	"net/netip"
 )
 
 // ErrNoSource says that every address of SocketOptions.Sources is in use for the dialed server.
 var ErrNoSource = errors.New("no free source address")
+
+// OwnAddresses returns the addresses of this machine's interfaces.
+func OwnAddresses() (all []netip.Addr, err error) {
+	known, err := net.InterfaceAddrs()
+	if err != nil {
+		return nil, fmt.Errorf("addresses of this host: %w", err)
+	}
+	for _, a := range known {
+		if network, ok := a.(*net.IPNet); ok {
+			if ip, ok := netip.AddrFromSlice(network.IP); ok {
+				all = append(all, ip.Unmap())
+			}
+		}
+	}
+	return all, nil
+}
 
 // maxHostBits bounds the bits of an address that distinguish sources. It is plenty for an IPv6 prefix.
 const maxHostBits = 32

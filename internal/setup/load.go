@@ -6,10 +6,8 @@
 package setup
 
 import (
-	"net"
-	"net/netip"
-
 	"tidegate/internal/config"
+	"tidegate/internal/netio"
 )
 
 // Load reads a configuration file and checks it for this machine.
@@ -27,26 +25,9 @@ func checkHere(c *config.Config, warnings []config.Fault, err error) (*config.Co
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := c.CheckSelfForwarding(OwnAddresses()); err != nil {
+	own, _ := netio.OwnAddresses() // none where the system does not list them
+	if err := c.CheckSelfForwarding(own); err != nil {
 		return nil, nil, err
 	}
 	return c, warnings, nil
-}
-
-// OwnAddresses returns the addresses of the machine's interfaces. It returns none where the system does not list
-// them.
-func OwnAddresses() []netip.Addr {
-	networks, err := net.InterfaceAddrs()
-	if err != nil {
-		return nil
-	}
-	var own []netip.Addr
-	for _, network := range networks {
-		if ip, ok := network.(*net.IPNet); ok {
-			if addr, ok := netip.AddrFromSlice(ip.IP); ok {
-				own = append(own, addr.Unmap())
-			}
-		}
-	}
-	return own
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"tidegate/internal/config"
+	"tidegate/internal/netio"
 )
 
 // loaded returns the configuration of a file without warnings.
@@ -25,7 +26,7 @@ func loaded(t *testing.T, path string) *config.Config {
 // TestServerAtOwnAddress checks that a server at one of the machine's addresses is refused if a wildcard listener
 // takes its datagrams.
 func TestServerAtOwnAddress(t *testing.T) {
-	own := OwnAddresses()
+	own, _ := netio.OwnAddresses()
 	if !slices.Contains(own, netip.MustParseAddr("127.0.0.1")) {
 		t.Errorf("own addresses are %v, want 127.0.0.1 among them", own)
 	}
