@@ -14,7 +14,7 @@ import (
 // the kernel features, or questions to servers.
 func ThisMachine(c *config.Config) Machine {
 	return Machine{
-		ReadFile: os.ReadFile, Descriptors: descriptorLimit, Listen: tryListen, Lookup: Lookup, PathMTU: pathMTU,
+		ReadFile: os.ReadFile, Descriptors: setup.FileLimit, Listen: tryListen, Lookup: Lookup, PathMTU: pathMTU,
 		ClockOff: clockOff,
 		Sources:  func() error { return setup.CheckMachine(c) },
 		Shortfalls: func() (all []Finding) {

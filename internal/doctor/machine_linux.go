@@ -6,16 +6,6 @@ import (
 	"syscall"
 )
 
-// descriptorLimit returns the number of descriptors that this process may have. A Go program raises its soft limit to
-// the hard one when it starts.
-func descriptorLimit() uint64 {
-	var limit syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
-		return 0
-	}
-	return limit.Cur
-}
-
 // ipv6MTU is IPV6_MTU of Linux, which the package syscall lacks.
 const ipv6MTU = 24
 

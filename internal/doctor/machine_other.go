@@ -9,8 +9,6 @@ import (
 
 // Without Linux, these checks have no answer.
 
-func descriptorLimit() uint64 { return 0 }
-
 func pathMTU(netip.AddrPort) (int, error) { return 0, errors.New("not supported on this system") }
 
 func clockOff() (off, known bool) { return false, false }

@@ -2,5 +2,5 @@
 
 package setup
 
-// fileLimit returns 0: this system has no limit of descriptors.
-func fileLimit() uint64 { return 0 }
+// FileLimit returns 0: this system has no limit of descriptors.
+func FileLimit() uint64 { return 0 }

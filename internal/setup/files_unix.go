@@ -4,9 +4,9 @@ package setup
 
 import "syscall"
 
-// fileLimit returns the number of descriptors that this process may open; 0 means that it is unknown. Go has raised
+// FileLimit returns the number of descriptors that this process may open; 0 means that it is unknown. Go has raised
 // the soft limit to the hard one already.
-func fileLimit() uint64 {
+func FileLimit() uint64 {
 	var limit syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) != nil {
 		return 0

@@ -43,7 +43,7 @@ func Certificate(c *config.Config, l *config.Listener) (*signalling.Certificate,
 const spareFiles = 64
 
 // CheckFiles returns an error if this process may not open a descriptor for each session.
-func CheckFiles(c *config.Config) error { return filesFor(c, fileLimit()) }
+func CheckFiles(c *config.Config) error { return filesFor(c, FileLimit()) }
 
 func filesFor(c *config.Config, limit uint64) error {
 	need := uint64(c.Limits.Sessions) + spareFiles
