@@ -285,7 +285,7 @@ func (p *epollPoller) send(s Socket, to netip.AddrPort, datagram []byte, lent bo
 			p.queue(s.shared.epollSocket, s.peer, s.source(), datagram, lent)
 		}
 	case *localSocket:
-		p.queue(s.listener, to, s.source, datagram, lent)
+		p.queue(s.of.listener.(*epollSocket), to, s.source, datagram, lent)
 	case *epollStream:
 		s.send(datagram)
 	}

@@ -208,8 +208,9 @@ func (p *portable) Send(s Socket, to netip.AddrPort, datagram []byte) {
 	}
 	socket, ok := s.(*portableSocket)
 	var source []byte
-	if local, is := s.(*portableLocal); is {
-		socket, ok, source = local.listener, true, local.source
+	if local, is := s.(*localSocket); is {
+		socket, ok = local.of.listener.(*portableSocket)
+		source = local.source
 	}
 	if !ok || socket.closed { // otherwise: a listener for streams, which sends nothing
 		return

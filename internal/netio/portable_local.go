@@ -5,47 +5,20 @@ import (
 	"net/netip"
 )
 
-// portableLocal is a wildcard listener at one of the machine's addresses, as localSocket is for epoll.
-type portableLocal struct {
-	endpoint
-	listener *portableSocket
-	source   []byte // control message
-}
-
-func (f *portableLocal) Owner() any         { return f.listener.owner }
-func (f *portableLocal) SetOwner(owner any) { f.listener.owner = owner }
-func (f *portableLocal) Close()             {}
-
-// Listener implements LocalSocket.
-func (f *portableLocal) Listener() Socket { return f.listener }
-
-// maxPortableLocals bounds the local sockets of a listener: strangers choose addresses of the machine. For addresses
-// beyond the bound, the system chooses the source of answers.
-const maxPortableLocals = 1024
-
 // answerFromUsedAddress makes a wildcard listener answer from the address that the peer used, where the system tells
 // it.
 func (s *portableSocket) answerFromUsedAddress() {
 	if s.addr.Addr().IsUnspecified() && askLocal(s.conn) == nil {
-		s.locals = make(map[netip.Addr]*portableLocal)
+		s.locals = newLocalSockets(s, &s.endpoint)
 	}
 }
 
 // LocalSocket implements LocalSockets.
 func (s *portableSocket) LocalSocket(at netip.Addr) Socket {
-	known := s.locals[at]
-	switch {
-	case s.locals == nil || !at.IsValid():
+	if s.locals == nil {
 		return s
-	case known == nil && len(s.locals) >= maxPortableLocals:
-		return s
-	case known == nil:
-		known = &portableLocal{
-			endpoint: endpoint{addr: netip.AddrPortFrom(at, s.addr.Port())}, listener: s, source: appendSource(nil, at),
-		}
-		s.locals[at] = known
 	}
-	return known
+	return s.locals.socketOf(s.addr, at)
 }
 
 // receive reads a datagram into d. control is room for its control messages.

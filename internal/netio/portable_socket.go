@@ -30,8 +30,8 @@ type portableSocket struct {
 	poller *portable
 	conn   *net.UDPConn
 	free   chan *inDatagram
-	done   chan struct{}                 // closed by Close
-	locals map[netip.Addr]*portableLocal // of a wildcard listener; at most maxPortableLocals. nil: none
+	done   chan struct{} // closed by Close
+	locals *localSockets // of a wildcard listener; nil: none
 }
 
 func newPortableSocket(p *portable, conn *net.UDPConn, quota int) *portableSocket {

@@ -282,7 +282,7 @@ func sumOf(m map[netip.AddrPort]int) (n int) {
 func TestFacesAreBounded(t *testing.T) {
 	p := newEpollPoller(t)
 	s := listen(t, p, SocketOptions{}).(*epollSocket)
-	f := newLocalSockets(s)
+	f := newLocalSockets(s, &s.endpoint)
 	for i := range uint64(2 * maxLocalSockets) {
 		f.socketOf(netip.AddrPort{}, nthSource(loopbackSources, i))
 	}
@@ -352,10 +352,10 @@ func TestPortableLocalsAreBounded(t *testing.T) {
 	}
 	at := s.(LocalSockets)
 	all := make(map[Socket]bool)
-	for i := range uint64(2 * maxPortableLocals) {
+	for i := range uint64(2 * maxLocalSockets) {
 		all[at.LocalSocket(nthSource(loopbackSources, i))] = true
 	}
-	if len(all) != maxPortableLocals+1 || !all[s] {
-		t.Errorf("%d sockets, want %d and the listener", len(all), maxPortableLocals)
+	if len(all) != maxLocalSockets+1 || !all[s] {
+		t.Errorf("%d sockets, want %d and the listener", len(all), maxLocalSockets)
 	}
 }
