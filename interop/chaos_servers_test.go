@@ -31,7 +31,8 @@ func riptideToBedrock(port string) plan {
 func lossyJoins(t *testing.T) string {
 	const wave, waves = 12, 5
 	server := startGoServer(t)
-	link, err := lossylink.Start(netipAt(server.port), 10*wave*waves, 0.1) // each join has a socket of its own
+	link, err := lossylink.StartAt(netipAt("0"), netipAt(server.port), 10*wave*waves,
+		lossylink.Loss{ToServer: 0.1, ToClients: 0.1}) // each join has a socket of its own
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -91,19 +91,6 @@ func Protocols() []string {
 	return names
 }
 
-// Pairs returns all pairs, ordered by the clients' protocol, then by the server's.
-func Pairs() []Pair {
-	var all []Pair
-	for _, from := range available {
-		for _, to := range available {
-			if p, err := NewPair(from.Spec().Name, to.Spec().Name); err == nil {
-				all = append(all, p)
-			}
-		}
-	}
-	return all
-}
-
 // From returns the name of the clients' protocol.
 func (p Pair) From() string { return p.from.Spec().Name }
 

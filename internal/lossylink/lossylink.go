@@ -17,8 +17,6 @@ import (
 // seed is fixed, so that every run drops the same datagrams of a sequence.
 const seed = 1
 
-var loopback = netip.MustParseAddrPort("127.0.0.1:0")
-
 // Link carries datagrams between clients and a server, and drops some. Each client has a socket of its own towards the
 // server, so that the server sees one address per client.
 type Link struct {
@@ -68,12 +66,7 @@ type delayed struct {
 	content []byte
 }
 
-// Start opens a link to a server for at most the given number of clients, on a free loopback port.
-func Start(server netip.AddrPort, clients int, loss float64) (*Link, error) {
-	return StartAt(loopback, server, clients, Loss{ToServer: loss, ToClients: loss})
-}
-
-// StartAt is Start at a given address, with a loss for each direction.
+// StartAt opens a link at an address, to a server for at most the given number of clients.
 func StartAt(at, server netip.AddrPort, clients int, loss Loss) (*Link, error) {
 	poller, err := netio.New(netio.Options{})
 	if err != nil {

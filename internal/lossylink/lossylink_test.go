@@ -11,6 +11,8 @@ import (
 	"tidegate/internal/testkit/await"
 )
 
+var loopback = netip.MustParseAddrPort("127.0.0.1:0")
+
 func TestWeatherLosesItsShare(t *testing.T) {
 	const n = 100_000
 	for _, loss := range []float64{0, 0.05, 0.5} {

@@ -78,13 +78,6 @@ func (p *Pool) Pace() uint8 { return uint8(p.pace.Load()) }
 // SetPace remembers a server's pace.
 func (p *Pool) SetPace(pace uint8) { p.pace.Store(uint32(pace)) }
 
-// New returns a pool of the given servers.
-func New(servers []Target, o Options) *Pool {
-	p := new(Pool)
-	p.Update(servers, o)
-	return p
-}
-
 // Update replaces the configured servers and the options. A server that stays listed keeps its sessions and its
 // health. A removed server gets no new sessions, and its sessions still need their Release. Update does nothing if
 // nothing has changed.

@@ -432,3 +432,10 @@ func TestTroubled(t *testing.T) {
 		}
 	}
 }
+
+// New returns a pool of the given servers.
+func New(servers []Target, o Options) *Pool {
+	p := new(Pool)
+	p.Update(servers, o)
+	return p
+}

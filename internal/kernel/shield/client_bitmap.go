@@ -61,12 +61,6 @@ func (s *ClientBitmap) Know(client netip.AddrPort) {
 	s.words[s.word(h)] |= 1 << (h % 32)
 }
 
-// knows reports whether a client's datagrams always pass.
-func (s *ClientBitmap) knows(client netip.AddrPort) bool {
-	h := s.hash(client)
-	return s.words[s.word(h)]>>(h%32)&1 == 1
-}
-
 // word returns the index of a hash's word: its highest bits.
 func (s *ClientBitmap) word(hash uint32) int { return int(uint64(hash) >> s.wordShift()) }
 

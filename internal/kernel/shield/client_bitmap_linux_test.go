@@ -130,3 +130,9 @@ func testClientBitmapKnows(t *testing.T, s *ClientBitmap, clients, most int) {
 		t.Errorf("%d clients: %d of 10000 strangers are taken for known", clients, strangers)
 	}
 }
+
+// knows reports whether a client's datagrams always pass.
+func (s *ClientBitmap) knows(client netip.AddrPort) bool {
+	h := s.hash(client)
+	return s.words[s.word(h)]>>(h%32)&1 == 1
+}
