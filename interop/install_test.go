@@ -143,7 +143,7 @@ func copyPeerFiles(dir string, names ...string) error {
 		if err != nil {
 			return err
 		}
-		if err := os.WriteFile(filepath.Join(dir, name), content, 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, filepath.Base(name)), content, 0o644); err != nil {
 			return err
 		}
 	}

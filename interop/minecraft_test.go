@@ -3,8 +3,11 @@
 package interop_test
 
 import (
+	"bytes"
 	"encoding/hex"
 	"fmt"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -25,10 +28,59 @@ var minecraft = newRuntime(runtime{
 })
 
 // minecraftFiles lists the files under peers/ of the game, beside its checksums.
-var minecraftFiles = []string{"minecraft/go.mod", "minecraft/main.go", "minecraft/server.go", "minecraft/client.go"}
+var minecraftFiles = []string{
+	"minecraft/go.mod", "minecraft/main.go", "minecraft/server.go", "minecraft/client.go", "minecraft/nethernet.go",
+}
 
+// gophertunnelChanges lets this gophertunnel, which is older than NetherNet, do two things. A server with PLAIN in its
+// environment does not encrypt, as other servers can be told. A network gets the key of the login.
+var gophertunnelChanges = map[string][]string{
+	"minecraft/conn.go": {
+		"import (\n", "import (\n\t\"os\"\n",
+		"\tif err := conn.enableEncryption(authResult.PublicKey); err != nil {\n",
+		"\tif os.Getenv(\"PLAIN\") != \"\" {\n\t\treturn conn.handleClientToServerHandshake()\n\t}\n" +
+			"\tif err := conn.enableEncryption(authResult.PublicKey); err != nil {\n",
+	},
+	"minecraft/dial.go": {"\tvar pong []byte\n", "\tctx = context.WithValue(ctx, \"key\", key)\n\tvar pong []byte\n"},
+}
+
+// buildMinecraft builds the game with a changed copy of gophertunnel.
 func buildMinecraft(dir string) error {
-	return command(filepath.Join("peers", "minecraft"), "go", "build", "-o", filepath.Join(dir, "minecraft"), ".")
+	const module = "github.com/sandertv/gophertunnel"
+	find := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", module)
+	find.Dir = filepath.Join("peers", "minecraft")
+	out, err := find.Output()
+	if err != nil {
+		return fmt.Errorf("find gophertunnel: %w", err)
+	}
+	changed := filepath.Join(dir, "gophertunnel")
+	if err := os.CopyFS(changed, os.DirFS(strings.TrimSpace(string(out)))); err != nil {
+		return err
+	}
+	for name, changes := range gophertunnelChanges {
+		path := filepath.Join(changed, name)
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		for i := 0; i < len(changes); i += 2 {
+			if bytes.Count(text, []byte(changes[i])) != 1 {
+				return fmt.Errorf("%s has not one place like %q", name, changes[i])
+			}
+		}
+		text = []byte(strings.NewReplacer(changes...).Replace(string(text)))
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			return err
+		}
+	}
+	if err := copyPeerFiles(dir, "minecraft/go.mod", "minecraft/go.sum"); err != nil {
+		return err
+	}
+	if err := command(dir, "go", "mod", "edit", "-replace", module+"="+changed); err != nil {
+		return err
+	}
+	return command(find.Dir, "go", "build", "-modfile", filepath.Join(dir, "go.mod"),
+		"-o", filepath.Join(dir, "minecraft"), ".")
 }
 
 const (
@@ -62,18 +114,53 @@ func playMinecraft(t *testing.T, mode string, loss float64) {
 	weather.Spared = 2
 	host, port = lossy(t, "127.0.0.2:"+between.ports[udp], between.ports[udp], weather)
 	start := time.Now()
-	client := startScript(t, minecraft, "gophertunnel", host+":"+port, "client")
+	client := startScript(t, minecraft, "gophertunnel", host+":"+port, "raknet")
 	if got := client.awaitWithin(t, "connected", 3*patience).Payload; got != host+":"+port {
 		t.Errorf("the client has joined at %s, want %s", got, host+":"+port)
 	}
 	server.await(t, "joined")
 	t.Logf("joined after %v", time.Since(start))
+	wantGame(t, client, server, start)
+}
+
+// wantGame lets a player get all chunks, chat and leave.
+func wantGame(t *testing.T, client, server *peer, start time.Time) {
+	t.Helper()
 	wantChunks(t, client, server)
 	t.Logf("%d chunks after %v", minecraftChunks, time.Since(start))
 	wantChat(t, client, server)
 	t.Logf("%d lines each way after %v", minecraftLines, time.Since(start))
 	client.order(t, order{Do: "leave"})
 	server.awaitWithin(t, "left", 2*patience) // a goodbye that is lost shows after 30 s, also without a proxy
+}
+
+// TestMinecraftBridge: a player joins by NetherNet, and plays on a server of RakNet. Its login has the key of its join.
+// A thief with another's login is refused. A server that encrypts can have no such player, which the player reads.
+func TestMinecraftBridge(t *testing.T) {
+	for _, c := range []struct{ player, server, refusal string }{
+		{"nethernet", "plain", ""},
+		{"thief", "plain", "Your login is not that of the player who has joined."},
+		{"nethernet", "server", "This server asks for encryption"},
+	} {
+		t.Run(c.player+" at "+c.server, func(t *testing.T) {
+			t.Parallel()
+			server := startServer(t, minecraft, "Dragonfly", c.server)
+			route := minecraftRoute("terminate", "127.0.0.1:"+server.port)
+			both := strings.Replace(route, `["bedrock"]`, `["bedrock", "nethernet"]`, 1)
+			between := runTidegate(t, both, 1)
+			start := time.Now()
+			client := startScript(t, minecraft, "gophertunnel", "127.0.0.1:"+between.ports[udp], c.player)
+			if c.refusal != "" {
+				if got := client.awaitWithin(t, "refused", 3*patience).Payload; !strings.Contains(got, c.refusal) {
+					t.Errorf("the player reads %q, want %q", got, c.refusal)
+				}
+				return
+			}
+			client.awaitWithin(t, "connected", 3*patience)
+			server.await(t, "joined")
+			wantGame(t, client, server, start)
+		})
+	}
 }
 
 // awaitList waits until Tidegate answers server lists with the server's text.

@@ -32,14 +32,15 @@ type client struct {
 }
 
 // play joins a server and follows orders.
-func play(address string) error {
-	conn, err := join(address)
+func play(network, address string) error {
+	conn, err := join(network, address)
 	for range attempts - 1 {
 		if err == nil {
 			break
 		}
 		fmt.Fprintln(os.Stderr, err)
-		conn, err = join(address)
+		tell("refused", err.Error())
+		conn, err = join(network, address)
 	}
 	if err != nil {
 		return err
@@ -61,13 +62,13 @@ func play(address string) error {
 }
 
 // join makes one attempt.
-func join(address string) (*minecraft.Conn, error) {
+func join(network, address string) (*minecraft.Conn, error) {
 	dialer := minecraft.Dialer{
 		IdentityData: login.IdentityData{DisplayName: "Steve"},
 		ErrorLog:     slog.New(slog.NewTextHandler(os.Stderr, nil)), // names the fault that ends a connection
 		PacketFunc:   hear,
 	}
-	conn, err := dialer.DialTimeout("raknet", address, patience)
+	conn, err := dialer.DialTimeout(network, address, patience)
 	if err != nil {
 		return nil, fmt.Errorf("join: %w", err)
 	}

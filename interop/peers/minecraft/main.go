@@ -1,5 +1,6 @@
 // Command minecraft is a Minecraft Bedrock server on Dragonfly, or a player on gophertunnel. It reads orders from stdin
-// and writes events to stdout, as lines of JSON. Usage: minecraft PORT|HOST:PORT server|client
+// and writes events to stdout, as lines of JSON. Usage: minecraft PORT|HOST:PORT ROLE. The role is server, plain (a
+// server that does not encrypt), or the network of a player: raknet, nethernet, or thief (it has another's login).
 package main
 
 import (
@@ -20,17 +21,21 @@ import (
 func main() {
 	slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, nil)))
 	if len(os.Args) != 3 {
-		fail("usage: minecraft PORT|HOST:PORT server|client")
+		fail("usage: minecraft PORT|HOST:PORT ROLE")
 	}
 	address := os.Args[1]
 	if !strings.Contains(address, ":") {
 		address = "127.0.0.1:" + address
 	}
 	var err error
-	if os.Args[2] == "server" {
+	switch os.Args[2] {
+	case "plain":
+		_ = os.Setenv("PLAIN", "1") // minecraft_test.go lets gophertunnel read it
 		err = serve(address)
-	} else {
-		err = play(address)
+	case "server":
+		err = serve(address)
+	default:
+		err = play(os.Args[2], address)
 	}
 	if err != nil {
 		fail(err)

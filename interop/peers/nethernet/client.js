@@ -1,6 +1,6 @@
 // A NetherNet client on libwebrtc (@roamhq/wrtc), libdatachannel (node-datachannel) or werift: node client.js STACK URL.
-// It joins, verifies the server's identity, and obeys lines on standard input: "echo N" and "close". It writes a line
-// for each step.
+// It joins, verifies the server's identity, and obeys lines on standard input: "echo N", "large BYTES" and "close". It
+// writes a line for each step.
 'use strict';
 const readline = require('readline');
 
@@ -22,23 +22,43 @@ async function join(offer) {
   return withoutIdentity(answer);
 }
 
-let expected = 0;
-let awaited = 0;
+// fragments are the parts of a message, each with the number of those that follow before it.
+function fragments(message) {
+  const room = 9999;
+  const all = [];
+  for (let at = 0; at < message.length; at += room) all.push(message.subarray(at, at + room));
+  return all.map((part, i) => Buffer.concat([Buffer.from([all.length - 1 - i]), part]));
+}
+
+const awaited = []; // messages that must come back, in order
+let parts = [];
 
 function received(data) {
-  const text = Buffer.from(data).subarray(1).toString();
-  if (data[0] !== 0 || text !== `message ${expected}`) throw new Error(`got ${data[0]} ${text}, want ${expected}`);
-  if (++expected === awaited) say('echoed');
+  const part = Buffer.from(data);
+  parts.push(part.subarray(1));
+  if (part[0] > 0) return;
+  const got = Buffer.concat(parts);
+  parts = [];
+  const want = awaited.shift();
+  if (!want || !got.equals(want)) {
+    throw new Error(`got ${got.length} bytes: ${got.subarray(0, 40)}, want ${want && want.subarray(0, 40)}`);
+  }
+  if (awaited.length === 0) say('echoed');
 }
 
 function obey(send, close) {
   say('open');
   let sent = 0;
+  const play = (message) => {
+    awaited.push(message);
+    fragments(message).forEach(send);
+  };
   readline.createInterface({ input: process.stdin }).on('line', (line) => {
     const [order, n] = line.split(' ');
     if (order === 'echo') {
-      awaited += Number(n);
-      for (; sent < awaited; sent++) send(Buffer.concat([Buffer.from([0]), Buffer.from(`message ${sent}`)]));
+      for (const end = sent + Number(n); sent < end; sent++) play(Buffer.from(`message ${sent}`));
+    } else if (order === 'large') {
+      play(Buffer.alloc(Number(n), 'tide'));
     } else {
       close();
       setTimeout(() => process.exit(0), 500);
@@ -53,7 +73,7 @@ async function libwebrtc() {
   const unreliable = pc.createDataChannel('UnreliableDataChannel', { ordered: false, maxRetransmits: 0 });
   reliable.binaryType = 'arraybuffer';
   const open = Promise.all([reliable, unreliable].map((channel) => new Promise((done) => { channel.onopen = done; })));
-  reliable.onmessage = ({ data }) => received(Buffer.from(data));
+  reliable.onmessage = ({ data }) => received(data);
   const gathered = new Promise((done) => {
     pc.onicegatheringstatechange = () => pc.iceGatheringState === 'complete' && done();
   });

@@ -1,8 +1,9 @@
 """A NetherNet client on aiortc, or on wrtc (libwebrtc) by its module webrtc.aiortc: client.py MODULE URL. It joins,
-verifies the server's identity, and obeys lines on standard input: "echo N" and "close". It writes a line for each
-step."""
+verifies the server's identity, and obeys lines on standard input: "echo N", "large BYTES" and "close". It writes a
+line for each step."""
 import asyncio
 import base64
+import collections
 import importlib
 import json
 import re
@@ -77,13 +78,20 @@ def join(url, offer):
         return without_identity(response.read().decode())
 
 
+def fragments(message):
+    """The parts of a message, each with the number of those that follow before it."""
+    parts = [message[at : at + 9999] for at in range(0, len(message), 9999)]
+    return [bytes([len(parts) - 1 - i]) + part for i, part in enumerate(parts)]
+
+
 async def main(url):
     pc = rtc.RTCPeerConnection(rtc.RTCConfiguration(iceServers=[]))
     channels = [
         pc.createDataChannel("ReliableDataChannel"),
         pc.createDataChannel("UnreliableDataChannel", ordered=False, maxRetransmits=0),
     ]
-    reliable, opened, counts = channels[0], [], {"sent": 0, "got": 0}
+    reliable, opened = channels[0], []
+    awaited, parts, sent = collections.deque(), [], 0  # messages that must come back, in order
     for channel in channels:
         event = asyncio.Event()
         opened.append(event.wait())
@@ -93,11 +101,21 @@ async def main(url):
 
     @reliable.on("message")
     def received(data):
-        if data != b"\0message %d" % counts["got"]:
-            sys.exit("got %r, want %d" % (data, counts["got"]))
-        counts["got"] += 1
-        if counts["got"] == counts["sent"]:
+        parts.append(data[1:])
+        if data[0] > 0:
+            return
+        got = b"".join(parts)
+        parts.clear()
+        want = awaited.popleft()
+        if got != want:
+            sys.exit("got %d bytes: %r, want %r" % (len(got), got[:40], want[:40]))
+        if not awaited:
             print("echoed", flush=True)
+
+    def play(message):
+        awaited.append(message)
+        for fragment in fragments(message):
+            reliable.send(fragment)
 
     await pc.setLocalDescription(await pc.createOffer())
     answer = await asyncio.to_thread(join, url, pc.localDescription.sdp)
@@ -106,12 +124,14 @@ async def main(url):
     print("open", flush=True)
     while line := await asyncio.to_thread(sys.stdin.readline):
         order, *n = line.split()
-        if order != "echo":
+        if order == "large":
+            play(b"tide" * (int(n[0]) // 4))
+        elif order == "echo":
+            for i in range(sent, sent + int(n[0])):
+                play(b"message %d" % i)
+            sent += int(n[0])
+        else:
             break
-        first = counts["sent"]
-        counts["sent"] += int(n[0])
-        for i in range(first, counts["sent"]):
-            reliable.send(b"\0message %d" % i)
     await pc.close()
 
 

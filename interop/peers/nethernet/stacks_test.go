@@ -100,7 +100,7 @@ func (s *stack) prepare(t *testing.T) string {
 	for _, name := range s.pins {
 		text, err := os.ReadFile(name)
 		if err == nil {
-			err = os.WriteFile(filepath.Join(dir, name), text, 0o644)
+			err = os.WriteFile(filepath.Join(dir, filepath.Base(name)), text, 0o644)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -124,6 +124,7 @@ type process struct {
 	t     *testing.T
 	in    io.Writer
 	lines chan string // closed at the end
+	kill  func() error
 }
 
 func (s *stack) start(t *testing.T, arguments ...string) *process {
@@ -144,10 +145,11 @@ func (s *stack) start(t *testing.T, arguments ...string) *process {
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}
-	p := &process{t: t, in: in, lines: make(chan string, 100)}
+	p := &process{t: t, in: in, lines: make(chan string, 100), kill: command.Process.Kill}
 	go func() {
 		defer close(p.lines)
-		for all := bufio.NewScanner(out); all.Scan(); {
+		all := bufio.NewScanner(out)
+		for all.Buffer(nil, 4<<20); all.Scan(); {
 			p.lines <- all.Text()
 		}
 	}()
