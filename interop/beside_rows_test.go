@@ -162,9 +162,9 @@ func enetRows() []situation {
 			steps: []step{in, up(10, 100, ""), settle}, known: "compression is not spoken"},
 		{name: "messages of 5 MB, both ways", ci: true,
 			steps: []step{in, up(1, 5_000_000, ""), down(1, 5_000_000, ""), settle}},
-		{name: "a message of 10 MB from the server, max_message and held_bytes_per_session raised", limit: 15 * sec,
+		{name: "a message of 10 MB from the server, max_message raised", limit: 15 * sec,
 			slack: 3 * sec, // a message goes on when it is whole
-			more:  "[enet]\nmax_message = \"12MiB\"\n[limits]\nheld_bytes_per_session = \"32MiB\"",
+			more:  "[enet]\nmax_message = \"12MiB\"",
 			steps: []step{in, down(1, 10_000_000, ""), settle}},
 	}
 	for i := range rows {

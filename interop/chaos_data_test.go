@@ -225,7 +225,7 @@ func listPings(t *testing.T) string {
 	port := portOf(t, listener.Addr().String())
 	listener.PongData([]byte("MCPE;the arena;844;1.21.111;0;100;1;x;Survival;1;" + port + ";" + port + ";"))
 	p := plan{players: "bedrock", server: "bedrock", servers: []string{port},
-		route: "mode = \"relay\"\npong = \"upstream\"", more: "[limits]\nping_answers_per_network = 1000"}
+		route: "mode = \"relay\"\npong = \"upstream\"", more: "[limits]\nping_answers = 100000"}
 	g := p.open(t)
 	ours := ";" + g.plan.port + ";"
 	await.Until(t, "answered with the text of the server", func() bool {

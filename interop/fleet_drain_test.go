@@ -44,9 +44,7 @@ rate = 1000
 burst = 5000
 [limits]
 sessions_per_address = 1000
-sessions_per_network = 5000
-half_open_per_address = 1000
-half_open_per_network = 1000`).Replace
+half_open_per_address = 1000`).Replace
 
 // TestFleetDrainInNamespaces drains a node with 2,020 players of all protocols. Their sessions move to the two other
 // nodes. Then their address moves to one of these, and the node ends. No session ends, and no reliable message is lost.

@@ -98,7 +98,6 @@ var operations = []operation{
 				Of: ratelimit.Packets, Per: ratelimit.PerAddress, Rate: ratelimit.Rate{PerSecond: 100, Burst: 100},
 				Verdict: ratelimit.Drop,
 			}}
-			again.Networks = ratelimit.Networks{V4: 24, V6: 64}
 			r.Reload(now, &again, make([]netio.Socket, 1))
 		})
 	}},

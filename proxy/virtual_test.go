@@ -130,8 +130,7 @@ func newVirtual(t testing.TB, protocol codec.Protocol, mode policy.Mode, change 
 		IdleTimeout: 30 * time.Second, DrainTimeout: 3 * time.Second,
 	}
 	change(c.settings)
-	bans := ratelimit.NewBans(ratelimit.Terms{First: time.Minute, Longest: time.Hour, Memory: time.Hour,
-		Networks: ratelimit.Networks{V4: 32, V6: 64}})
+	bans := ratelimit.NewBans(ratelimit.Terms{First: time.Minute, Longest: time.Hour, Memory: time.Hour})
 	c.server = &Server{settings: c.settings, options: Options{Bans: bans}, shared: relay.NewShared(c.now, 1)}
 	c.relay = relay.New(c.settings, relay.Options{
 		Seed: 1, Log: zerolog.Nop(), Bans: bans, Shared: c.server.shared, Deserted: func() {}, // the Server sweeps later

@@ -32,10 +32,9 @@ func plain(t time.Time) time.Time { return t.Truncate(time.Second).UTC() }
 
 // Terms are the parameters of automatic bans.
 type Terms struct {
-	First    time.Duration // duration of a network's first ban; each further ban lasts twice as long
-	Longest  time.Duration
-	Memory   time.Duration // time after its end for which a ban counts towards the next one's length
-	Networks Networks      // the network that is banned for one address
+	First   time.Duration // duration of a network's first ban; each further ban lasts twice as long
+	Longest time.Duration
+	Memory  time.Duration // time after its end for which a ban counts towards the next one's length
 }
 
 // length is the duration of the n-th ban in a row, n from 1.
@@ -45,25 +44,6 @@ func (t *Terms) length(n int) time.Duration {
 		d *= 2
 	}
 	return min(d, t.Longest)
-}
-
-// Networks are prefix lengths, in bits. Clients of one such network count as one.
-type Networks struct {
-	V4, V6 int
-}
-
-// Of returns the network of an address. The result is masked and never IPv4-mapped IPv6.
-func (n Networks) Of(a netip.Addr) netip.Prefix {
-	a = a.Unmap().WithZone("")
-	bits := n.V6
-	if a.Is4() {
-		bits = n.V4
-	}
-	p, err := a.Prefix(bits)
-	if err != nil {
-		return netip.PrefixFrom(a, a.BitLen())
-	}
-	return p
 }
 
 // Masked returns a prefix in the form that Bans use: host bits zero, and IPv4-mapped IPv6 turned into IPv4.

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/gaissmai/bart"
+
+	"tidegate/internal/source"
 )
 
 // maxAutomatic bounds the automatic bans that are kept, active or expired. Beyond it, the ban that ends first makes
@@ -95,7 +97,7 @@ func (b *Bans) Remove(p netip.Prefix) bool {
 func (b *Bans) Offend(now time.Time, a netip.Addr, reason string) Ban {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	p := b.terms.Networks.Of(a)
+	p := source.Of(a).Address()
 	old, ok := b.table.Load().Get(p)
 	times := 1
 	switch {

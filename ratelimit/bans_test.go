@@ -13,7 +13,7 @@ import (
 )
 
 var terms = Terms{
-	First: 10 * time.Minute, Longest: time.Hour, Memory: 24 * time.Hour, Networks: Networks{V4: 32, V6: 64},
+	First: 10 * time.Minute, Longest: time.Hour, Memory: 24 * time.Hour,
 }
 
 func prefix(s string) netip.Prefix { return netip.MustParsePrefix(s) }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"tidegate/internal/source"
 	"tidegate/internal/testkit/allocs"
 )
 
@@ -127,7 +128,7 @@ func TestTakeDoesNotAllocate(t *testing.T) {
 	if n := allocs.PerRun(1000, func() {
 		i++
 		ip := forged(i)
-		c.Of(Networks{24, 64}.Of(ip)).Take(time.Duration(i), Rate{1, 1}, 1)
+		c.Of(source.Of(ip).Network()).Take(time.Duration(i), Rate{1, 1}, 1)
 		a.Seen(time.Duration(i), netip.AddrPortFrom(ip, 1))
 	}); n != 0 {
 		t.Errorf("%v allocations", n)

@@ -3,6 +3,8 @@ package ratelimit
 import (
 	"net/netip"
 	"time"
+
+	"tidegate/internal/source"
 )
 
 // Rates are the events per second that a Budget passes. As many may pass at once after a second of rest. Both are at
@@ -11,9 +13,6 @@ type Rates struct {
 	Overall int
 	Network int // of each source network: IPv4 /24, IPv6 /48
 }
-
-// budgetNetworks are the sizes of a Budget's source networks.
-var budgetNetworks = Networks{V4: 24, V6: 48}
 
 // Budget bounds events overall and per source network, in 64 KiB from the first event on. Networks share HashedBuckets.
 // It is not safe for concurrent use.
@@ -44,6 +43,6 @@ func (b *Budget) Allow(now time.Time, from netip.Addr) bool {
 		b.start, b.networks = now, NewHashedBuckets(b.seed)
 	}
 	at := now.Sub(b.start)
-	network := b.networks.Of(budgetNetworks.Of(from))
+	network := b.networks.Of(source.Of(from).Network())
 	return network.take(at, b.networkEvery, b.networkDepth) && b.overall.take(at, b.overallEvery, b.overallDepth)
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"tidegate/internal/source"
 	"tidegate/internal/testkit/allocs"
 )
 
@@ -54,7 +55,7 @@ func TestBudgetHoldsAgainstForgedSources(t *testing.T) {
 	passed, used := 0, make(map[*Bucket]bool)
 	for i := range 200_000 {
 		from := forged(i)
-		used[b.networks.Of(budgetNetworks.Of(from))] = true
+		used[b.networks.Of(source.Of(from).Network())] = true
 		if b.Allow(start, from) {
 			passed++
 		}

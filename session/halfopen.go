@@ -3,6 +3,8 @@ package session
 import (
 	"net/netip"
 	"slices"
+
+	"tidegate/internal/source"
 )
 
 // waiting is the state that a Table keeps for a half-open session.
@@ -18,12 +20,12 @@ type waiting[T any] struct {
 type halfOpen[T any] struct {
 	count            int
 	unproved, proved queue[T]
-	addresses        map[netip.Addr]*source[T] // of the unproved ones; at most one key per session
-	networks         map[netip.Prefix]int      // unproved sessions
+	addresses        map[netip.Prefix]*household[T] // of the unproved ones; at most one key per session
+	networks         map[netip.Prefix]int           // unproved sessions
 }
 
-// source has the unproved half-open sessions of an address.
-type source[T any] struct {
+// household has the unproved half-open sessions of an address.
+type household[T any] struct {
 	count int
 	// spare are sessions that may make room for others of the address, oldest first. At most count of them have not
 	// left, and at most as many have.
@@ -32,7 +34,7 @@ type source[T any] struct {
 
 // countOf returns the number of an address's sessions.
 func (h *halfOpen[T]) countOf(client netip.Addr) int {
-	if s := h.addresses[client]; s != nil {
+	if s := h.addresses[source.Of(client).Address()]; s != nil {
 		return s.count
 	}
 	return 0
@@ -40,11 +42,10 @@ func (h *halfOpen[T]) countOf(client netip.Addr) int {
 
 // room returns the reason why no further session may be half-open, or nil.
 func (h *halfOpen[T]) room(l *Limits, client netip.Addr) error {
-	client = client.Unmap()
 	switch {
 	case l.HalfOpenAddress > 0 && h.countOf(client) >= l.HalfOpenAddress:
 		return ErrAddress
-	case l.HalfOpenNetwork > 0 && h.networks[l.network(client)] >= l.HalfOpenNetwork:
+	case l.HalfOpenNetwork > 0 && h.networks[source.Of(client).Network()] >= l.HalfOpenNetwork:
 		return ErrNetwork
 	case h.count >= l.HalfOpen:
 		return ErrHalfOpen
@@ -52,15 +53,15 @@ func (h *halfOpen[T]) room(l *Limits, client netip.Addr) error {
 	return nil
 }
 
-func (h *halfOpen[T]) add(e *Entry[T], l *Limits) {
-	w := &waiting[T]{entry: e, network: l.network(e.Key.Client.Addr().Unmap())}
+func (h *halfOpen[T]) add(e *Entry[T]) {
+	at := placeOf(e.Key.Client.Addr())
+	w := &waiting[T]{entry: e, network: at.network}
 	e.waiting = w
 	h.unproved.push(w)
-	client := e.Key.Client.Addr().Unmap()
-	s := h.addresses[client]
+	s := h.addresses[at.address]
 	if s == nil {
-		s = new(source[T])
-		h.addresses[client] = s
+		s = new(household[T])
+		h.addresses[at.address] = s
 	}
 	s.count++
 	h.networks[w.network]++
@@ -69,21 +70,23 @@ func (h *halfOpen[T]) add(e *Entry[T], l *Limits) {
 
 // leave stops counting a session at its source.
 func (h *halfOpen[T]) leave(w *waiting[T]) {
-	client := w.entry.Key.Client.Addr().Unmap()
-	if s := h.addresses[client]; s.count > 1 {
+	address := w.entry.address()
+	if s := h.addresses[address]; s.count > 1 {
 		s.count--
 	} else {
-		delete(h.addresses, client)
+		delete(h.addresses, address)
 	}
 	less(h.networks, w.network)
 }
+
+func (e *Entry[T]) address() netip.Prefix { return source.Of(e.Key.Client.Addr()).Address() }
 
 // isHere reports whether a session still counts at its source.
 func (w *waiting[T]) isHere() bool { return w.entry.waiting == w && !w.proved }
 
 // offer marks a session as one that may make room.
 func (h *halfOpen[T]) offer(w *waiting[T]) {
-	s := h.addresses[w.entry.Key.Client.Addr().Unmap()]
+	s := h.addresses[w.entry.address()]
 	if w.proved || s == nil {
 		return
 	}
@@ -95,7 +98,7 @@ func (h *halfOpen[T]) offer(w *waiting[T]) {
 
 // spareOf returns the oldest session of an address that may make room, or nil.
 func (h *halfOpen[T]) spareOf(client netip.Addr) *Entry[T] {
-	s := h.addresses[client.Unmap()]
+	s := h.addresses[source.Of(client).Address()]
 	for s != nil && len(s.spare) > 0 {
 		if s.spare[0].isHere() {
 			return s.spare[0].entry

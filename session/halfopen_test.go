@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"testing"
 	"time"
+
+	"tidegate/internal/source"
 )
 
 func from(address string, port uint16) Key {
@@ -14,7 +16,7 @@ func from(address string, port uint16) Key {
 
 func TestHalfOpenOfOneSource(t *testing.T) {
 	table := NewTable[int](Limits{
-		Sessions: 100, HalfOpen: 7, HalfOpenAddress: 2, HalfOpenNetwork: 3, NetworkV4: 24, NetworkV6: 64,
+		Sessions: 100, HalfOpen: 7, HalfOpenAddress: 2, HalfOpenNetwork: 3,
 	}, epoch)
 	for i, c := range []struct {
 		client string
@@ -28,9 +30,10 @@ func TestHalfOpenOfOneSource(t *testing.T) {
 		{"198.51.100.1", nil},
 		{"2001:db8::1", nil},
 		{"2001:db8::1:1", nil},
-		{"2001:db8::2:1", nil},
-		{"2001:db8::ffff:ffff:ffff:ffff", ErrNetwork},
-		{"2001:db8:0:1::1", ErrHalfOpen},
+		{"2001:db8::2:1", ErrAddress},
+		{"2001:db8:0:1::1", nil},
+		{"2001:db8:0:ffff::1", ErrNetwork},
+		{"2001:db8:1::1", ErrHalfOpen},
 	} {
 		if _, err := table.Add(from(c.client, uint16(1+i)), i); !errors.Is(err, c.want) {
 			t.Fatalf("%d, %s: %v, want %v", i, c.client, err, c.want)
@@ -79,7 +82,7 @@ func TestEldest(t *testing.T) {
 
 // TestHalfOpenForgets checks that no count is left behind after many random changes.
 func TestHalfOpenForgets(t *testing.T) {
-	table := NewTable[int](Limits{Sessions: 50, HalfOpen: 50, HalfOpenAddress: 5, NetworkV4: 24, NetworkV6: 64}, epoch)
+	table := NewTable[int](Limits{Sessions: 50, HalfOpen: 50, HalfOpenAddress: 5}, epoch)
 	rng := rand.New(rand.NewPCG(3, 4))
 	for range 20_000 {
 		k := from("192.0.2.1", 1)
@@ -132,7 +135,7 @@ func TestSpareSessions(t *testing.T) {
 		}
 		table.Remove(open[0])
 		open = open[1:]
-		if n := len(table.halfOpen.addresses[client].spare); n > 12 {
+		if n := len(table.halfOpen.addresses[source.Of(client).Address()].spare); n > 12 {
 			t.Fatalf("%d entries for 3 sessions", n)
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"hash/maphash"
 	"net/netip"
 	"sync"
+
+	"tidegate/internal/source"
 )
 
 // Places counts the sessions of each address and of each network. The Tables of all loops share it, because the kernel
@@ -33,17 +35,9 @@ func NewPlaces() *Places {
 // place is a client as Places count it.
 type place struct{ address, network netip.Prefix }
 
-// placeOf returns the place of a client. An IPv6 /64 is one address: a host has all of its 2^64 addresses. A provider
-// gives a customer up to a /48.
-func placeOf(client netip.Addr) (p place) {
-	client = client.Unmap()
-	address, network := 32, 24
-	if client.Is6() {
-		address, network = 64, 48
-	}
-	p.address, _ = client.Prefix(address)
-	p.network, _ = client.Prefix(network)
-	return p
+func placeOf(client netip.Addr) place {
+	of := source.Of(client)
+	return place{of.Address(), of.Network()}
 }
 
 func (p *Places) shardOf(at place) *placeShard {

@@ -26,20 +26,8 @@ type Limits struct {
 	// Half-open sessions from one address and from one network; 0 means no limit.
 	// Those with proof of their address do not count.
 	HalfOpenAddress, HalfOpenNetwork int
-	NetworkV4, NetworkV6             int // prefix lengths of a network, in bits
-	// Sessions of one address (IPv6: of one /64) and of one network (IPv4 /24, IPv6 /48) in all Tables that share Places;
-	// 0 means no limit.
+	// Sessions of one address and of one network (package source) in all Tables that share Places; 0 means no limit.
 	Address, Network int
-}
-
-// network returns the network of an address. The address must not be IPv4-mapped IPv6.
-func (l *Limits) network(a netip.Addr) netip.Prefix {
-	bits := l.NetworkV6
-	if a.Is4() {
-		bits = l.NetworkV4
-	}
-	p, _ := a.Prefix(bits) // the zero prefix if there are too few bits: one network for all
-	return p
 }
 
 // Key names a session: its listener and the client's address.
@@ -77,7 +65,7 @@ type Entry[T any] struct {
 func NewTable[T any](limits Limits, now time.Time) *Table[T] {
 	return &Table[T]{
 		limits: limits, places: NewPlaces(), byKey: make(map[Key]*Entry[T]), wheel: wheel[T]{start: now},
-		halfOpen: halfOpen[T]{addresses: make(map[netip.Addr]*source[T]), networks: make(map[netip.Prefix]int)},
+		halfOpen: halfOpen[T]{addresses: make(map[netip.Prefix]*household[T]), networks: make(map[netip.Prefix]int)},
 	}
 }
 
@@ -148,7 +136,7 @@ func (t *Table[T]) Add(k Key, value T) (*Entry[T], error) {
 	}
 	e := &Entry[T]{Value: value}
 	t.insert(e, k)
-	t.halfOpen.add(e, &t.limits)
+	t.halfOpen.add(e)
 	return e, nil
 }
 
@@ -158,7 +146,7 @@ func (t *Table[T]) Enter(e *Entry[T], k Key, established bool) {
 	_ = t.places.take(&Limits{}, k.Client.Addr()) // without limits there is room
 	t.insert(e, k)
 	if !established {
-		t.halfOpen.add(e, &t.limits)
+		t.halfOpen.add(e)
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 var (
 	now   = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	terms = ratelimit.Terms{
-		First: time.Minute, Longest: time.Hour, Memory: time.Hour, Networks: ratelimit.Networks{V4: 32, V6: 64},
+		First: time.Minute, Longest: time.Hour, Memory: time.Hour,
 	}
 )
 

@@ -164,8 +164,8 @@ func starterFor(pair demo.Pair) config.Starter {
 
 // liftAddressLimits lifts the limits for one address: all clients of a demo come from one address at the same moment.
 func liftAddressLimits(c *config.Config) {
-	c.Limits.SessionsPerAddress, c.Limits.SessionsPerNetwork = c.Limits.Sessions, c.Limits.Sessions
-	c.Limits.HalfOpenPerAddress, c.Limits.HalfOpenPerNetwork = c.Limits.HalfOpen, c.Limits.HalfOpen
+	c.Limits.SessionsPerAddress = c.Limits.Sessions
+	c.Limits.HalfOpenPerAddress = c.Limits.HalfOpen
 	for _, per := range []ratelimit.Scope{ratelimit.PerAddress, ratelimit.PerNetwork} {
 		c.Rates = append(c.Rates, config.Limit{
 			Of: config.WordOf(ratelimit.Handshakes), Per: config.WordOf(per), Verdict: config.LimitOff,

@@ -23,7 +23,6 @@ const visitTime = 50 * time.Millisecond
 const manyFromOneAddress = `
 [limits]
 sessions_per_address = 5000
-sessions_per_network = 5000
 [[limit]]
 of = "handshakes"
 per = "address"

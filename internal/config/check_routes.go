@@ -51,9 +51,6 @@ func (v *validator) pong(path string, r Route) {
 	if len(r.PongName) > maxPongName || strings.Contains(r.PongName, ";") {
 		v.fault(child(path, "pong_name"), r.PongName, fmt.Sprintf("at most %d bytes of text without semicolons", maxPongName))
 	}
-	if r.PongKeep <= r.PongRefresh {
-		v.fault(child(path, "pong_keep"), r.PongKeep, fmt.Sprintf("longer than pong_refresh, which is %s", r.PongRefresh))
-	}
 	if r.Pong == PongUpstream {
 		v.pongServers(child(path, "pong"), r)
 	}

@@ -184,10 +184,3 @@ func (v *validator) rate(path string, l Limit) {
 		within(v.report, child(path, "burst"), l.Burst, 0, maxAmount)
 	}
 }
-
-// limits checks the bounds on held memory: each scope contains the narrower ones.
-func (v *validator) limits() {
-	l := &v.Limits
-	within(v.report, "limits.held_bytes_per_address", l.HeldBytesPerAddress, l.HeldBytesPerSession, 1024*GiB)
-	within(v.report, "limits.held_bytes", l.HeldBytes, l.HeldBytesPerAddress, 1024*GiB)
-}

@@ -44,10 +44,6 @@ func (v *validator) health(path string, u Upstream) {
 	case u.Health == HealthConnect && (t.Closed || t.Opaque):
 		v.fault(key, u.Health, `"off": `+u.Protocol+" has no disconnect message, so each check would remain in the game")
 	}
-	if u.HealthTimeout < milliseconds(10) || u.HealthTimeout > u.HealthInterval {
-		v.fault(child(path, "health_timeout"), u.HealthTimeout,
-			`"10ms" to health_interval, which is `+u.HealthInterval.String())
-	}
 }
 
 // isEdged reports whether NetherNet's clients come to an upstream.

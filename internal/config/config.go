@@ -49,28 +49,17 @@ func Default() *Config {
 			HalfOpen: 1_000,
 
 			HalfOpenPerAddress: 32,
-			HalfOpenPerNetwork: 128,
 			SessionsPerAddress: 128,
-			SessionsPerNetwork: 512,
 
-			HeldBytes:           256 * MiB,
-			HeldBytesPerAddress: 32 * MiB,
-			HeldBytesPerSession: 16 * MiB,
-
-			NetworkIPv4: 24,
-			NetworkIPv6: 64,
+			HeldBytes: 256 * MiB,
 
 			HandshakeTimeout: Duration(10 * time.Second),
 			IdleTimeout:      Duration(30 * time.Second),
 			DrainTimeout:     Duration(2 * time.Second),
 
-			PingAnswers:           2000,
-			PingAnswersPerNetwork: 20,
-
-			UnprovedBytes:           32 * MiB,
-			UnprovedBytesPerNetwork: 4 * MiB,
-			UnprovedBytesPerSession: 512 * KiB,
-			TrustedNetworks:         []Network{},
+			PingAnswers:     2000,
+			UnprovedBytes:   32 * MiB,
+			TrustedNetworks: []Network{},
 		},
 		Bans:    defaultBans(),
 		Kernel:  defaultKernel(),

@@ -1,39 +1,59 @@
 package config
 
 import (
+	"fmt"
 	"reflect"
 )
 
 // Limits bounds sessions and durations, over all listeners together.
 type Limits struct {
 	Sessions int `toml:"sessions" min:"1" max:"1000000"`
-	// Sessions of one address (IPv6: of one /64) and of one network (IPv4 /24, IPv6 /48).
+	// Sessions of one address (package source), and four times as many of its network.
 	SessionsPerAddress int `toml:"sessions_per_address" min:"1" max:"1000000"`
-	SessionsPerNetwork int `toml:"sessions_per_network" min:"1" max:"1000000"`
 	HalfOpen           int `toml:"half_open" min:"1" max:"1000000"` // sessions whose handshake has not ended
-	// Half-open sessions of one address and of one network. NetworkIPv4 and NetworkIPv6 are the bits of a network.
 	HalfOpenPerAddress int `toml:"half_open_per_address" min:"1" max:"1000000"`
-	HalfOpenPerNetwork int `toml:"half_open_per_network" min:"1" max:"1000000"`
-	NetworkIPv4        int `toml:"network_ipv4" min:"8" max:"32"`
-	NetworkIPv6        int `toml:"network_ipv6" min:"16" max:"128"`
 
 	// Memory of unfinished and early messages, and of data of handshakes.
-	HeldBytes           Size `toml:"held_bytes"`
-	HeldBytesPerAddress Size `toml:"held_bytes_per_address"` // IPv6: of one /64
-	HeldBytesPerSession Size `toml:"held_bytes_per_session" min:"64KiB" max:"1GiB"`
+	HeldBytes Size `toml:"held_bytes" min:"1MiB" max:"1024GiB"`
 
 	HandshakeTimeout Duration `toml:"handshake_timeout" min:"1s" max:"5m"`
 	IdleTimeout      Duration `toml:"idle_timeout" min:"1s" max:"24h"`
 	DrainGrace       Duration `toml:"drain_grace" min:"0s" max:"24h"`  // for sessions to end by themselves at shutdown
 	DrainTimeout     Duration `toml:"drain_timeout" min:"0s" max:"1h"` // for goodbyes at shutdown
 	// Answers per second to strangers that are larger than the question, for each listener.
-	PingAnswers           int `toml:"ping_answers" min:"1" max:"1000000"`
-	PingAnswersPerNetwork int `toml:"ping_answers_per_network" min:"1" max:"1000000"` // IPv4 /24, IPv6 /48
+	PingAnswers int `toml:"ping_answers" min:"1" max:"1000000"`
 	// Bytes per second, on the wire, to clients that have not proved their address.
-	UnprovedBytes           Size      `toml:"unproved_bytes" min:"4KiB" max:"1GiB"`
-	UnprovedBytesPerNetwork Size      `toml:"unproved_bytes_per_network" min:"4KiB" max:"1GiB"` // IPv4 /24, IPv6 /48
-	UnprovedBytesPerSession Size      `toml:"unproved_bytes_per_session" min:"4KiB" max:"1GiB"`
-	TrustedNetworks         []Network `toml:"trusted_networks"` // networks without forged addresses
+	UnprovedBytes   Size      `toml:"unproved_bytes" min:"256KiB" max:"1GiB"`
+	TrustedNetworks []Network `toml:"trusted_networks"` // networks without forged addresses
+}
+
+// Parts of a limit that one network, address or session may use.
+const (
+	NetworkAddresses   = 4   // addresses that fill their network
+	PingAnswersNetwork = 100 // of ping_answers
+	UnprovedNetwork    = 8   // of unproved_bytes
+	UnprovedSession    = 64
+	// UnprovedSessionFloor is what a session may use of its network's part at least.
+	UnprovedSessionFloor = 512 << 10
+	HeldAddress          = 8 // of held_bytes
+	HeldSession          = 16
+)
+
+// Former implements registry.Former.
+func (*Limits) Former() map[string]string {
+	part := func(n int, of string) string { return fmt.Sprintf("it is a part of %s, 1/%d", of, n) }
+	network := "a network is an IPv4 /24 or an IPv6 /48, an address an IPv4 address or an IPv6 /64"
+	return map[string]string{
+		"sessions_per_network":       "it is four times sessions_per_address",
+		"half_open_per_network":      "it is four times half_open_per_address",
+		"network_ipv4":               network,
+		"network_ipv6":               network,
+		"held_bytes_per_address":     part(HeldAddress, "held_bytes"),
+		"held_bytes_per_session":     part(HeldSession, "held_bytes") + ", or two of the largest messages",
+		"ping_answers_per_network":   part(PingAnswersNetwork, "ping_answers"),
+		"unproved_bytes_per_network": part(UnprovedNetwork, "unproved_bytes"),
+		"unproved_bytes_per_session": part(UnprovedSession, "unproved_bytes") + ", or 512 KiB of its network's part",
+	}
 }
 
 // Amounts returns the keys that are numbers or sizes, with their values.

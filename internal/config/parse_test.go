@@ -182,8 +182,7 @@ func TestLoad(t *testing.T) {
 	c, _, err := Load(path, known)
 	check(t, err, path+":15:1: upstream[0].x = 1: want a known key: name, protocol, transport, servers, discover, "+
 		"resolver, discover_refresh, kubernetes, agones, balance, retry_after, server_library, sources, max_packets, "+
-		"max_packets_per, "+
-		"health, health_interval, health_timeout, health_rise, health_fall, proxy_protocol, transparent, source_prefix, "+
+		"health, health_interval, proxy_protocol, transparent, source_prefix, "+
 		"share_sockets, receive_buffer, nat, cookie_mode, cookie_secret, raknet, bedrock, riptide, rudp, enet or rtype")
 	if c != nil {
 		t.Error("a faulty file gave a configuration")
@@ -246,8 +245,7 @@ func TestValidateWithoutFile(t *testing.T) {
 		{Name: "a", Address: at, Protocols: []string{"raknet"}, Route: "a"},
 		{Name: "b", Address: at, Protocols: []string{"raknet"}, Route: "b"},
 	}
-	c.Routes = []Route{{Name: "a", Upstream: "a", PacketID: 28, Queue: MiB, PongRefresh: seconds(2),
-		PongKeep: seconds(60), HoldTime: seconds(1)}}
+	c.Routes = []Route{{Name: "a", Upstream: "a", PacketID: 28, Queue: MiB, HoldTime: seconds(1)}}
 	var u Upstream
 	u.setDefaults()
 	u.Transport, u.Name, u.Protocol, u.Servers = "", "a", "raknet", []Server{ServerAt(at.AddrPort)}

@@ -64,10 +64,14 @@ func (Backend) Choices() []string { return choices(BackendAuto, BackendEpoll, Ba
 type Kernel struct {
 	Filter KernelUse `toml:"filter"` // drops datagrams before each listener's socket
 	// of one source per second, enforced by the filters; 0: unbounded
-	PacketRate  int       `toml:"packet_rate" min:"0" max:"10000000"`
-	PacketBurst int       `toml:"packet_burst" min:"1" max:"10000000"` // at once
-	XDP         []string  `toml:"xdp"`                                 // interfaces that drop even earlier
-	Forward     KernelUse `toml:"forward"`                             // forwards datagrams of routes in mode "relay"
+	PacketRate int       `toml:"packet_rate" min:"0" max:"10000000"`
+	XDP        []string  `toml:"xdp"`     // interfaces that drop even earlier
+	Forward    KernelUse `toml:"forward"` // forwards datagrams of routes in mode "relay"
+}
+
+// Former implements registry.Former.
+func (*Kernel) Former() map[string]string {
+	return map[string]string{"packet_burst": "it is packet_rate"}
 }
 
 // KernelUse says whether a kernel feature is used.
@@ -83,7 +87,7 @@ const (
 func (KernelUse) Choices() []string { return choices(KernelAuto, KernelOff) }
 
 func defaultKernel() Kernel {
-	return Kernel{Filter: KernelAuto, PacketRate: 50_000, PacketBurst: 50_000, XDP: []string{}, Forward: KernelAuto}
+	return Kernel{Filter: KernelAuto, PacketRate: 50_000, XDP: []string{}, Forward: KernelAuto}
 }
 
 // longestInterface is the length in bytes of the longest name of an interface in Linux.
@@ -108,13 +112,16 @@ type Bans struct {
 	First   Duration `toml:"first" min:"1s" max:"8784h"` // each further ban of a network is twice as long
 	Longest Duration `toml:"longest" min:"1s" max:"8784h"`
 	Memory  Duration `toml:"memory" min:"0s" max:"8784h"` // after its end, a ban still counts for this long
-	IPv4    int      `toml:"ipv4" min:"16" max:"32"`      // bits of the banned network of an address
-	IPv6    int      `toml:"ipv6" min:"32" max:"128"`
+}
+
+// Former implements registry.Former.
+func (*Bans) Former() map[string]string {
+	const whole = "a ban is for an IPv4 address or an IPv6 /64"
+	return map[string]string{"ipv4": whole, "ipv6": whole}
 }
 
 func defaultBans() Bans {
 	return Bans{
 		File: "bans.jsonl", First: seconds(10 * 60), Longest: seconds(24 * 3600), Memory: seconds(24 * 3600),
-		IPv4: 32, IPv6: 64,
 	}
 }

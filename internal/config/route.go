@@ -25,10 +25,8 @@ type Route struct {
 	HoldNewIDs   bool       `toml:"hold_new_ids"`                 // also if the Riptide client ID changes
 	Pong         PongSource `toml:"pong"`                         // source of the server list text
 	// replaces the servers' name in the text; empty: theirs
-	PongName    string    `toml:"pong_name"`
-	PongRefresh Duration  `toml:"pong_refresh" min:"100ms" max:"1m"` // interval of questions to the servers
-	PongKeep    Duration  `toml:"pong_keep" min:"1s" max:"24h"`      // how long the text of a silent server is shown
-	Messages    []Message `toml:"message"`
+	PongName string    `toml:"pong_name"`
+	Messages []Message `toml:"message"`
 }
 
 func (r *Route) setDefaults() {
@@ -36,7 +34,15 @@ func (r *Route) setDefaults() {
 		Mode: WordOf(policy.ModeTerminate), Admit: WordOf(policy.AdmitAuto), Envelope: WordOf(policy.EnvelopeID),
 		PacketID: 0x86, Queue: 4 * MiB,
 		Undeclared: UndeclaredPass, Failover: FailoverDisconnect, HoldTime: seconds(15),
-		Pong: PongAuto, PongRefresh: seconds(2), PongKeep: seconds(60),
+		Pong: PongAuto,
+	}
+}
+
+// Former implements registry.Former.
+func (*Route) Former() map[string]string {
+	return map[string]string{
+		"pong_refresh": "servers are asked each 2 s",
+		"pong_keep":    "the text of a silent server counts for a minute",
 	}
 }
 

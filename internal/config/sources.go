@@ -48,7 +48,7 @@ func (l Library) blocks() bool {
 	return l == CloudburstLibrary || l == RakLibLibrary || l == GoRakNetLibrary
 }
 
-// Packets returns the largest number of datagrams in MaxPacketsPer from one address to one server; 0 means unbounded.
+// Packets returns the largest number of datagrams in 10 ms from one address to one server; 0 means unbounded.
 // Cloudburst blocks an address beyond 120 in 10 ms, and RakLib beyond 200. A server that is late reads the datagrams of
 // several spans at once, so the bounds are a third: with half, a real Cloudburst server blocked us. Sessions with
 // addresses of their own need none.

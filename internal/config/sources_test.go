@@ -92,7 +92,7 @@ t.toml:14:37: upstream[0].sources[2] = "fe80::1%eth0": want an IP address, for e
 t.toml:14:18: upstream[0].server_library = "enet": want "any", "cloudburst", "raklib", "go-raknet" or "stock"`},
 		{"out of range", "max_packets = 10001\nmax_packets_per = \"2s\"", `
 t.toml:14:15: upstream[0].max_packets = 10001: want 0 to 10000
-t.toml:15:19: upstream[0].max_packets_per = "2s": want "1ms" to "1s"`},
+t.toml:15:1: upstream[0].max_packets_per = "2s": want this key removed: max_packets counts in 10 ms`},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			_, _, err := Parse("t.toml", change(t, "servers = ", row.more+"\nservers = "), known)

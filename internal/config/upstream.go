@@ -25,15 +25,11 @@ type Upstream struct {
 	Library Library `toml:"server_library"`
 	// addresses of this machine; empty: the system's choice
 	Sources []IP `toml:"sources"`
-	// per MaxPacketsPer, from each source to each server; 0: as Library says
-	MaxPackets    int      `toml:"max_packets" min:"0" max:"10000"`
-	MaxPacketsPer Duration `toml:"max_packets_per" min:"1ms" max:"1s"`
+	// per 10 ms, from each source to each server; 0: as Library says
+	MaxPackets int `toml:"max_packets" min:"0" max:"10000"`
 
 	Health         Health   `toml:"health"`
 	HealthInterval Duration `toml:"health_interval" min:"100ms" max:"1h"`
-	HealthTimeout  Duration `toml:"health_timeout"`
-	HealthRise     int      `toml:"health_rise" min:"1" max:"100"` // checks in a row
-	HealthFall     int      `toml:"health_fall" min:"1" max:"100"` // checks in a row
 
 	ProxyProtocol ProxyProtocol `toml:"proxy_protocol"`
 	Transparent   bool          `toml:"transparent"` // sessions use the players' own addresses
@@ -56,9 +52,19 @@ func (u *Upstream) setDefaults() {
 	*u = Upstream{
 		Transport: UDP, Discover: []Discover{}, DiscoverRefresh: seconds(600), Agones: defaultAgones(),
 		Balance: WordOf(policy.LeastSessions), RetryAfter: Duration(5 * time.Second),
-		Library: AnyLibrary, Sources: []IP{}, MaxPacketsPer: milliseconds(10),
-		Health: HealthAuto, HealthInterval: seconds(2), HealthTimeout: seconds(1), HealthRise: 2, HealthFall: 3,
+		Library: AnyLibrary, Sources: []IP{},
+		Health: HealthAuto, HealthInterval: seconds(2),
 		ProxyProtocol: WordOf(policy.HeadersOff), ReceiveBuffer: MiB, CookieMode: raknet.CookiesActive,
+	}
+}
+
+// Former implements registry.Former.
+func (*Upstream) Former() map[string]string {
+	return map[string]string{
+		"health_timeout":  "it is half of health_interval, 1 s to 5 s",
+		"health_rise":     "two answers in a row bring a server up",
+		"health_fall":     "three checks without an answer take a server down",
+		"max_packets_per": "max_packets counts in 10 ms",
 	}
 }
 

@@ -18,7 +18,6 @@ func (c *Config) validate(r *report, known map[string]Traits) {
 	v := validator{Config: c, report: r, known: known}
 	v.bounded("", reflect.ValueOf(c).Elem())
 	v.loop()
-	v.limits()
 	v.rates()
 	v.bans()
 	v.kernel()

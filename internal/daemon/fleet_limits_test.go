@@ -35,7 +35,6 @@ func newLimitedGate(t *testing.T, name, nats string, a *arcade, burst int, share
 			Of: ratelimit.Packets, Per: ratelimit.PerAddress, Verdict: ratelimit.Drop,
 			Rate: ratelimit.Rate{PerSecond: 1, Burst: burst},
 		}},
-		Networks:         ratelimit.Networks{V4: 24, V6: 64},
 		HandshakeTimeout: 10 * time.Second, IdleTimeout: time.Minute, DrainTimeout: time.Second,
 	}, proxy.Options{Loops: 1, Log: zerolog.Nop()})
 	if err != nil {

@@ -26,7 +26,7 @@ func NewKernel(c *config.Config, loops int) (k proxy.Kernel) {
 	if c.Kernel.Filter != config.KernelOff {
 		k.Interfaces = c.Kernel.XDP
 		k.Shield, k.NoShield = shield.New(shield.Options{
-			PacketRate: c.Kernel.PacketRate, Burst: c.Kernel.PacketBurst, Sources: rateSources, Bans: kernelBans,
+			PacketRate: c.Kernel.PacketRate, Burst: max(1, c.Kernel.PacketRate), Sources: rateSources, Bans: kernelBans,
 			Known: c.Limits.Sessions + c.Limits.HalfOpen, Loops: loops,
 		})
 		k.Plain = k.NoShield != nil && !errors.Is(k.NoShield, kernel.ErrSystem)

@@ -32,7 +32,6 @@ route = "bedrock"
 name = "bedrock"
 upstream = "bedrock"
 mode = "relay"
-pong_refresh = "100ms"
 
 [[upstream]]
 name = "bedrock"
@@ -40,7 +39,6 @@ protocol = "bedrock"
 servers = ["%s", "%s"]
 health = "http"
 health_interval = "100ms"
-health_timeout = "100ms"
 `
 
 // TestStatuses asks two servers that speak NetherNet alone. An older client sees their sum in its server list. A server

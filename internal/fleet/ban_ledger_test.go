@@ -10,7 +10,7 @@ import (
 )
 
 var terms = ratelimit.Terms{
-	First: time.Minute, Longest: time.Hour, Memory: time.Hour, Networks: ratelimit.Networks{V4: 32, V6: 64},
+	First: time.Minute, Longest: time.Hour, Memory: time.Hour,
 }
 
 // store is a bucket in memory. Its order is that of the revisions, as in NATS.

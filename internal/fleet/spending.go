@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"time"
 
+	"tidegate/internal/source"
 	"tidegate/ratelimit"
 )
 
@@ -95,11 +96,13 @@ func parseOneSpending(b []byte) (s ratelimit.Spending, n int, err error) {
 		s.Per = ratelimit.PerNetwork
 	}
 	s.Used = time.Duration(binary.BigEndian.Uint32(b[n-4:])) * spendingUnit
-	switch whole := int(b[1]) == addr.BitLen(); {
+	switch of := source.Of(addr); {
 	case b[0]&^(spendingOf|spendingNet|spendingLate|spendingWide) != 0,
 		s.Of >= ratelimit.QueuedBytes, // it is no rate
 		s.Late && s.Of != ratelimit.Handshakes,
-		addr.Is4In6(), !s.Source.IsValid(), s.Source != s.Source.Masked(), s.Per == ratelimit.PerAddress && !whole,
+		addr.Is4In6(), !s.Source.IsValid(), s.Source != s.Source.Masked(),
+		s.Per == ratelimit.PerAddress && s.Source != of.Address(),
+		s.Per == ratelimit.PerNetwork && s.Source != of.Network(),
 		s.Used == 0:
 		return s, 0, errSpending
 	}

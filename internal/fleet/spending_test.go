@@ -7,13 +7,18 @@ import (
 	"testing"
 	"time"
 
+	"tidegate/internal/source"
 	"tidegate/ratelimit"
 )
 
 // usedBy returns the handshakes of an address.
 func usedBy(a netip.Addr, used time.Duration) ratelimit.Spending {
+	at := netip.PrefixFrom(a, a.BitLen())
+	if !a.Is4In6() {
+		at = source.Of(a).Address()
+	}
 	return ratelimit.Spending{Used: used, Account: ratelimit.Account{
-		Source: netip.PrefixFrom(a, a.BitLen()), Of: ratelimit.Handshakes, Per: ratelimit.PerAddress,
+		Source: at, Of: ratelimit.Handshakes, Per: ratelimit.PerAddress,
 	}}
 }
 
@@ -26,7 +31,7 @@ func someSpending() []ratelimit.Spending {
 	wide := usedBy(netip.MustParseAddr("2001:db8::1"), time.Microsecond)
 	wide.Of = ratelimit.Packets
 	wideNetwork := network
-	wideNetwork.Of, wideNetwork.Source = ratelimit.ReliableMessages, netip.MustParsePrefix("2001:db8::/64")
+	wideNetwork.Of, wideNetwork.Source = ratelimit.ReliableMessages, netip.MustParsePrefix("2001:db8::/48")
 	return []ratelimit.Spending{usedBy(address(1), time.Hour), late, network, wide, wideNetwork}
 }
 
@@ -35,7 +40,7 @@ func TestSpendingThereAndBack(t *testing.T) {
 	var large []ratelimit.Spending
 	for i := range maxSpendings {
 		a := netip.MustParseAddr("2001:db8::").As16()
-		binary.BigEndian.PutUint16(a[14:], uint16(i))
+		binary.BigEndian.PutUint16(a[6:], uint16(i))
 		large = append(large, usedBy(netip.AddrFrom16(a), time.Minute))
 	}
 	for _, want := range [][]ratelimit.Spending{nil, someSpending(), large} {

@@ -18,7 +18,7 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-var wide = Limits{Unfinished: 20_000, Network: 20_000, Sessions: 20_000, Networks: DefaultLimits.Networks,
+var wide = Limits{Unfinished: 20_000, Network: 20_000, Sessions: 20_000,
 	Patience: DefaultLimits.Patience}
 
 // TestMemoryOfSessions bounds the bytes of an admitted client: its ticket, and its addresses.
@@ -37,7 +37,7 @@ func TestMemoryOfSessions(t *testing.T) {
 		if err := k.Answer(start, ticket); err != nil {
 			t.Fatal(err)
 		}
-		k.Admit(start, ticket, source, 0)
+		k.Admit(start, ticket, elsewhere, 0)
 		all[i] = new(nethernet.Sources)
 		for n := range byte(2) {
 			at := netip.AddrPortFrom(client, uint16(n)+1)

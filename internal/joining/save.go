@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"tidegate/internal/record"
+	"tidegate/internal/source"
 )
 
 // SavedTicket is a join with an answer, for the process that goes on with it. A join without one ends with its HTTP
@@ -118,7 +119,7 @@ func (k *Tickets) restore(t *Ticket) bool {
 	case comes:
 		t.unproved.Store(true)
 		k.unfinished[t] = struct{}{}
-		k.networks[k.limits.Networks.Of(t.Client)]++
+		k.networks[source.Of(t.Client).Network()]++
 	default:
 		t.stage = Admitted
 		k.sessions++

@@ -18,7 +18,7 @@ type saved struct {
 func TestSavedTickets(t *testing.T) {
 	old := NewTickets(DefaultLimits, nil)
 	waiting, playing := answered(t, old, player, "1"), answered(t, old, player, "2")
-	old.Admit(start, playing, source, 3)
+	old.Admit(start, playing, elsewhere, 3)
 	if _, err := old.Ask(start, "3", "arena", player, server); err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func TestSavedTickets(t *testing.T) {
 	if one == nil || two == nil || one.ServerPassword != waiting.ServerPassword || one.Target != target {
 		t.Fatal(one, two)
 	}
-	if owner, ok := k.Admit(later, two, source, 5); owner != 3 || !ok {
+	if owner, ok := k.Admit(later, two, elsewhere, 5); owner != 3 || !ok {
 		t.Error(owner, ok)
 	}
 	k.Expire(later.Add(DefaultLimits.Patience - 1100*time.Millisecond))
@@ -50,7 +50,7 @@ func TestSavedTickets(t *testing.T) {
 	if len(over) != 1 || over[0].Stage != NeverCame || over[0].ID != "1" {
 		t.Errorf("%+v", over)
 	}
-	if joins := k.Joins(source.Addr()); len(joins) != 1 || joins[0].Stage != Admitted {
+	if joins := k.Joins(elsewhere.Addr()); len(joins) != 1 || joins[0].Stage != Admitted {
 		t.Errorf("%+v", joins)
 	}
 	if lost := k.Restore(later, read.Tickets); lost != 1 { // the one that plays is there

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"tidegate/codec/nethernet"
-	"tidegate/ratelimit"
+	"tidegate/internal/source"
 )
 
 // Errors of Tickets.
@@ -24,7 +24,6 @@ type Limits struct {
 	Unfinished int // joins without their players, overall
 	Network    int // of them, joins of one source network
 	Sessions   int // joins whose player has come
-	Networks   ratelimit.Networks
 	// Patience is how long an answered join waits for its player.
 	Patience time.Duration
 }
@@ -32,7 +31,7 @@ type Limits struct {
 // DefaultLimits bound the memory of strangers to about 1 MiB.
 var DefaultLimits = Limits{
 	Unfinished: 256, Network: 32, Sessions: 10_000,
-	Networks: ratelimit.Networks{V4: 24, V6: 48}, Patience: 30 * time.Second,
+	Patience: 30 * time.Second,
 }
 
 // Ticket is a join. The exported fields do not change once Answer has returned.
@@ -99,7 +98,7 @@ func NewTickets(l Limits, ended func(Join)) *Tickets {
 // ErrFull and ErrNetwork.
 func (k *Tickets) Ask(now time.Time, id, route string, client netip.Addr, server netip.AddrPort) (*Ticket, error) {
 	t := &Ticket{Route: route, Client: client, Server: server, id: strings.Clone(id), asked: now}
-	network := k.limits.Networks.Of(client)
+	network := source.Of(client).Network()
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	switch {
@@ -227,7 +226,7 @@ func (k *Tickets) end(now time.Time, t *Ticket, stage Stage, reason string) {
 // finish takes a join from the unfinished ones.
 func (k *Tickets) finish(t *Ticket) {
 	delete(k.unfinished, t)
-	network := k.limits.Networks.Of(t.Client)
+	network := source.Of(t.Client).Network()
 	if k.networks[network]--; k.networks[network] == 0 {
 		delete(k.networks, network)
 	}

@@ -13,11 +13,11 @@ import (
 )
 
 var (
-	start  = time.Unix(1_800_000_000, 0)
-	server = netip.MustParseAddrPort("192.0.2.2:19132")
-	target = netip.MustParseAddrPort("192.0.2.2:50001")
-	player = netip.MustParseAddr("198.51.100.7")
-	source = netip.MustParseAddrPort("198.51.100.9:4000") // another address than over HTTP
+	start     = time.Unix(1_800_000_000, 0)
+	server    = netip.MustParseAddrPort("192.0.2.2:19132")
+	target    = netip.MustParseAddrPort("192.0.2.2:50001")
+	player    = netip.MustParseAddr("198.51.100.7")
+	elsewhere = netip.MustParseAddrPort("198.51.100.9:4000") // another address than over HTTP
 )
 
 // answered puts a join into a table.
@@ -46,7 +46,7 @@ func TestTicketsLife(t *testing.T) {
 	if k.Find(at, []byte("srv1:cli1")) != ticket || k.Find(at, []byte("srv1:cli2")) != nil || k.Find(at, nil) != nil {
 		t.Error("found by another name")
 	}
-	if owner, ok := k.Admit(at, ticket, source, 3); owner != 3 || !ok {
+	if owner, ok := k.Admit(at, ticket, elsewhere, 3); owner != 3 || !ok {
 		t.Error(owner, ok)
 	}
 	if owner, ok := k.Admit(at, ticket, netip.MustParseAddrPort("[2001:db8::1]:1"), 5); owner != 3 || !ok {
@@ -58,7 +58,7 @@ func TestTicketsLife(t *testing.T) {
 	if k.Find(late, []byte("srv1:cli1")) != ticket {
 		t.Error("a session's name is not found after a day")
 	}
-	if joins := k.Joins(source.Addr()); len(joins) != 1 || joins[0].Stage != Admitted || joins[0].From != source {
+	if joins := k.Joins(elsewhere.Addr()); len(joins) != 1 || joins[0].Stage != Admitted || joins[0].From != elsewhere {
 		t.Errorf("%+v", joins)
 	}
 	k.End(late, ticket, Ended, "gone")
@@ -66,7 +66,7 @@ func TestTicketsLife(t *testing.T) {
 	if k.Find(late, []byte("srv1:cli1")) != nil {
 		t.Error("found after its end")
 	}
-	if _, ok := k.Admit(late, ticket, source, 3); ok {
+	if _, ok := k.Admit(late, ticket, elsewhere, 3); ok {
 		t.Error("admitted after its end")
 	}
 	if u, s := k.Sizes(); u != 0 || s != 0 || len(k.networks) != 0 {
@@ -87,7 +87,7 @@ func TestPlayersWhoNeverCome(t *testing.T) {
 	if k.Find(before, []byte("srv1:cli1")) != ticket || k.Find(at, []byte("srv1:cli1")) != nil {
 		t.Error("found for too long, or too short")
 	}
-	if _, ok := k.Admit(at, ticket, source, 0); ok {
+	if _, ok := k.Admit(at, ticket, elsewhere, 0); ok {
 		t.Error("admitted too late")
 	}
 	k.Expire(at)
@@ -102,7 +102,7 @@ func TestPlayersWhoNeverCome(t *testing.T) {
 
 // TestTicketsAreBounded reaches each bound.
 func TestTicketsAreBounded(t *testing.T) {
-	limits := Limits{Unfinished: 5, Network: 2, Sessions: 3, Networks: DefaultLimits.Networks, Patience: time.Second}
+	limits := Limits{Unfinished: 5, Network: 2, Sessions: 3, Patience: time.Second}
 	k := NewTickets(limits, nil)
 	var waiting []*Ticket
 	ask := func(client string, want error) {
@@ -129,7 +129,7 @@ func TestTicketsAreBounded(t *testing.T) {
 		if err := k.Answer(start, ticket); err != nil {
 			t.Fatal(err)
 		}
-		if _, ok := k.Admit(start, ticket, source, 0); !ok {
+		if _, ok := k.Admit(start, ticket, elsewhere, 0); !ok {
 			t.Fatal("not admitted")
 		}
 	}
@@ -182,14 +182,14 @@ func TestHistory(t *testing.T) {
 	if len(joins) != maxHistory || joins[0].ID != fmt.Sprint(maxHistory+9) || joins[maxHistory-1].ID != "10" {
 		t.Errorf("%d joins, from %s to %s", len(joins), joins[0].ID, joins[len(joins)-1].ID)
 	}
-	if joins := h.appendOf(nil, source.Addr()); len(joins) != 0 {
+	if joins := h.appendOf(nil, elsewhere.Addr()); len(joins) != 0 {
 		t.Error("joins of another address", joins)
 	}
 }
 
 // TestSentences says how far a join came.
 func TestSentences(t *testing.T) {
-	j := Join{Client: player, Server: server, Target: target, From: source, Reason: "code 37", Answered: start,
+	j := Join{Client: player, Server: server, Target: target, From: elsewhere, Reason: "code 37", Answered: start,
 		Admitted: start.Add(120 * time.Millisecond), Over: start.Add(time.Minute)}
 	for stage, want := range map[Stage]string{
 		Asked:    "198.51.100.7 asked 192.0.2.2:19132, which has not answered yet",
@@ -220,7 +220,7 @@ func TestFindDoesNotAllocate(t *testing.T) {
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
-	if n := allocs.PerRun(100, func() { k.Admit(start, ticket, source, 0) }); n != 0 {
+	if n := allocs.PerRun(100, func() { k.Admit(start, ticket, elsewhere, 0) }); n != 0 {
 		t.Errorf("%v allocations to admit", n)
 	}
 }
@@ -244,7 +244,7 @@ func TestTicketsTogether(t *testing.T) {
 				if found := k.Find(start, []byte(fmt.Sprintf("%d:%d", g, i))); found == nil {
 					t.Error("not found")
 				} else if i%2 == 0 {
-					k.Admit(start, found, source, g)
+					k.Admit(start, found, elsewhere, g)
 				}
 				k.Joins(player)
 				k.End(start, ticket, Ended, "")
@@ -275,7 +275,7 @@ func TestCounts(t *testing.T) {
 	for stage, n := range map[Stage]int{Ended: 1, Lost: 2} {
 		for i := range n {
 			ticket := answered(t, k, player, fmt.Sprint(stage, i))
-			k.Admit(start, ticket, source, 0)
+			k.Admit(start, ticket, elsewhere, 0)
 			k.End(start, ticket, stage, "")
 		}
 	}

@@ -1,6 +1,10 @@
 package netio
 
-import "net/netip"
+import (
+	"net/netip"
+
+	"tidegate/internal/source"
+)
 
 // HelloLimits bound a listener's connections until the handler keeps their first frame. A closed connection without
 // a session counts until its descriptor is free. 0 means no bound.
@@ -23,14 +27,8 @@ func newHellos(l HelloLimits) hellos {
 
 // helloKeys returns the address and the network by which a peer counts.
 func helloKeys(peer netip.AddrPort) (address, network netip.Prefix) {
-	a := peer.Addr().Unmap()
-	bits, wide := 32, 24
-	if a.Is6() {
-		bits, wide = 64, 48
-	}
-	address, _ = a.Prefix(bits)
-	network, _ = a.Prefix(wide)
-	return address, network
+	of := source.Of(peer.Addr())
+	return of.Address(), of.Network()
 }
 
 // take counts a connection. It reports false, and counts nothing, if there are too many.

@@ -35,16 +35,16 @@ func rateLimit(l config.Limit, loops int) ratelimit.Limit {
 	return b
 }
 
-// heldBounds returns one loop's bounds on held memory. A loop has its share of the whole. One session may have all of
-// that, and always has room for the largest message and the one behind it. Loops count an address together, and it has
-// at least as much as one session.
+// heldBounds returns one loop's bounds on held memory. A loop has its share of the whole. A session has a part of
+// it, and room for the largest message and the one behind it. Loops count an address together, and it has at least as
+// much as one session.
 func heldBounds(c *config.Config, loops int) admission.HeldBounds {
-	l := &c.Limits
-	overall := shareUp(int(l.HeldBytes), loops)
-	session := min(max(int(l.HeldBytesPerSession), 2*int(c.LargestMessage())), overall)
+	held := int(c.Limits.HeldBytes)
+	overall := shareUp(held, loops)
+	session := min(max(held/config.HeldSession, 2*int(c.LargestMessage())), overall)
 	return admission.HeldBounds{
 		Session: session,
-		Address: max(int(l.HeldBytesPerAddress), session),
+		Address: max(held/config.HeldAddress, session),
 		Overall: overall,
 	}
 }
@@ -60,6 +60,5 @@ func leaving(limit, table int) int { return min(limit, table-table/8) }
 func BanTerms(b config.Bans) ratelimit.Terms {
 	return ratelimit.Terms{
 		First: time.Duration(b.First), Longest: time.Duration(b.Longest), Memory: time.Duration(b.Memory),
-		Networks: ratelimit.Networks{V4: b.IPv4, V6: b.IPv6},
 	}
 }

@@ -49,7 +49,6 @@ func TestLimitsAreShared(t *testing.T) {
 func TestBanTerms(t *testing.T) {
 	want := ratelimit.Terms{
 		First: 10 * time.Minute, Longest: 24 * time.Hour, Memory: 24 * time.Hour,
-		Networks: ratelimit.Networks{V4: 32, V6: 64},
 	}
 	if got := BanTerms(config.Default().Bans); got != want {
 		t.Errorf("%+v, want %+v", got, want)
@@ -82,12 +81,12 @@ func TestHeldBounds(t *testing.T) {
 func TestOneSourceLeavesPlaces(t *testing.T) {
 	c := config.Default()
 	c.Limits.Sessions, c.Limits.HalfOpen = 60, 30
-	c.Limits.SessionsPerNetwork = 20
+	c.Limits.SessionsPerAddress = 5
 	l := Settings(c, 1, Secrets{}).Limits
-	if l.Address != 53 || l.Network != 20 || l.HalfOpenAddress != 27 || l.HalfOpenNetwork != 27 {
+	if l.Address != 5 || l.Network != 20 || l.HalfOpenAddress != 27 || l.HalfOpenNetwork != 27 {
 		t.Errorf("%+v", l)
 	}
-	c.Limits.Sessions = 7 // too small for a share
+	c.Limits.Sessions, c.Limits.SessionsPerAddress = 7, 128 // too small for a share
 	if l = Settings(c, 1, Secrets{}).Limits; l.Address != 7 || l.Network != 7 {
 		t.Errorf("%+v", l)
 	}

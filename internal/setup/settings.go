@@ -21,12 +21,10 @@ func Settings(c *config.Config, loops int, secrets Secrets) *relay.Settings {
 			HalfOpen: share(c.Limits.HalfOpen, loops),
 
 			Address: leaving(c.Limits.SessionsPerAddress, c.Limits.Sessions), // shared by the loops
-			Network: leaving(c.Limits.SessionsPerNetwork, c.Limits.Sessions),
+			Network: leaving(config.NetworkAddresses*c.Limits.SessionsPerAddress, c.Limits.Sessions),
 
 			HalfOpenAddress: shareUp(leaving(c.Limits.HalfOpenPerAddress, c.Limits.HalfOpen), loops),
-			HalfOpenNetwork: shareUp(leaving(c.Limits.HalfOpenPerNetwork, c.Limits.HalfOpen), loops),
-			NetworkV4:       c.Limits.NetworkIPv4,
-			NetworkV6:       c.Limits.NetworkIPv6,
+			HalfOpenNetwork: shareUp(leaving(config.NetworkAddresses*c.Limits.HalfOpenPerAddress, c.Limits.HalfOpen), loops),
 		},
 		HandshakeTimeout: time.Duration(c.Limits.HandshakeTimeout),
 		IdleTimeout:      time.Duration(c.Limits.IdleTimeout),
@@ -34,17 +32,19 @@ func Settings(c *config.Config, loops int, secrets Secrets) *relay.Settings {
 		DrainTimeout:     time.Duration(c.Limits.DrainTimeout),
 		Answers: ratelimit.Rates{
 			Overall: share(c.Limits.PingAnswers, loops),
-			Network: share(c.Limits.PingAnswersPerNetwork, loops),
+			Network: share(c.Limits.PingAnswers/config.PingAnswersNetwork, loops),
 		},
 	}
+	overall := int(c.Limits.UnprovedBytes)
+	network := overall / config.UnprovedNetwork
 	s.Unproved = admission.Unproved{ // shared by the loops
-		Session: int(c.Limits.UnprovedBytesPerSession),
-		Network: int(c.Limits.UnprovedBytesPerNetwork),
-		Overall: int(c.Limits.UnprovedBytes),
+		// A player's world needs its bytes, however many players there may be.
+		Session: max(overall/config.UnprovedSession, min(network, config.UnprovedSessionFloor)),
+		Network: network,
+		Overall: overall,
 		Trusted: config.Networks(c.Limits.TrustedNetworks),
 	}
 	s.Bounds, s.Held = rateLimits(c, loops), heldBounds(c, loops)
-	s.Networks = ratelimit.Networks{V4: c.Limits.NetworkIPv4, V6: c.Limits.NetworkIPv6}
 	upstreams := make(map[string]*relay.Upstream)
 	for i := range c.Upstreams {
 		u := &c.Upstreams[i]
@@ -110,13 +110,19 @@ func failover(r *config.Route) relay.Failover {
 	return f
 }
 
+// Times of questions for server list texts: from one to the next, and how long the text of a silent server counts.
+const (
+	pongRefresh = 2 * time.Second
+	pongKeep    = time.Minute
+)
+
 // pings returns how a route's servers are asked for their server list texts. The zero value means that they are not
 // asked.
 func pings(r *config.Route) relay.Pings {
 	if !r.AsksServers() {
 		return relay.Pings{}
 	}
-	return relay.Pings{Refresh: time.Duration(r.PongRefresh), Keep: time.Duration(r.PongKeep), Name: r.PongName}
+	return relay.Pings{Refresh: pongRefresh, Keep: pongKeep, Name: r.PongName}
 }
 
 // share returns one loop's part of a limit, at least 1.

@@ -37,7 +37,6 @@ servers = ["127.0.0.1:19132"]
 pong = "configured"
 [limits]
 ping_answers = 1000
-ping_answers_per_network = 1
 `
 
 func TestServerListSettings(t *testing.T) {
@@ -59,7 +58,7 @@ func TestServerListSettings(t *testing.T) {
 		if l.Route.Pings != row.pings || (l.Pong != nil) != (row.pings.Refresh > 0) {
 			t.Errorf("%s: %+v, listener's text %v", row.source, l.Route.Pings, l.Pong)
 		}
-		if want := (ratelimit.Rates{Overall: 250, Network: 1}); s.Answers != want {
+		if want := (ratelimit.Rates{Overall: 250, Network: 2}); s.Answers != want {
 			t.Errorf("%s: answers %+v, want %+v of each of four loops", row.source, s.Answers, want)
 		}
 		from := netip.MustParseAddrPort("192.0.2.1:5000")

@@ -46,6 +46,12 @@ func newUpstream(c *config.Config, u *config.Upstream, secrets *Secrets) *relay.
 	}
 }
 
+// Health checks in a row that bring a server up, or take it down.
+const healthRise, healthFall = 2, 3
+
+// packetSpan is the time in which max_packets counts, as RakNet's servers do.
+const packetSpan = 10 * time.Millisecond
+
 // checks returns how an upstream's servers are checked.
 func checks(u *config.Upstream) relay.Checks {
 	by := relay.CheckNothing
@@ -57,13 +63,14 @@ func checks(u *config.Upstream) relay.Checks {
 	case u.Health == config.HealthConnect:
 		by = relay.CheckJoin
 	}
-	return relay.Checks{By: by, Interval: time.Duration(u.HealthInterval), Timeout: time.Duration(u.HealthTimeout)}
+	every := time.Duration(u.HealthInterval)
+	return relay.Checks{By: by, Interval: every, Timeout: min(every, max(every/2, time.Second), 5*time.Second)}
 }
 
 func poolOptions(u *config.Upstream) upstream.Options {
 	o := upstream.Options{Balance: u.Balance.Value(), RetryAfter: time.Duration(u.RetryAfter)}
 	if checks(u).By != relay.CheckNothing {
-		o.Rise, o.Fall = u.HealthRise, u.HealthFall
+		o.Rise, o.Fall = healthRise, healthFall
 	}
 	return o
 }
@@ -90,7 +97,7 @@ func pace(u *config.Upstream, loops int) relay.Pace {
 	if most == 0 {
 		return relay.Pace{}
 	}
-	return relay.Pace{Datagrams: share(most, loops), Span: time.Duration(u.MaxPacketsPer)}
+	return relay.Pace{Datagrams: share(most, loops), Span: packetSpan}
 }
 
 // transport returns the transport of a protocol's datagrams.

@@ -19,7 +19,7 @@ func heap() int64 {
 }
 
 var wide = joining.Limits{
-	Unfinished: 20_000, Network: 20_000, Sessions: 20_000, Networks: joining.DefaultLimits.Networks,
+	Unfinished: 20_000, Network: 20_000, Sessions: 20_000,
 	Patience: joining.DefaultLimits.Patience}
 
 // TestTicketsKeepNoDescription joins with the largest descriptions. What a ticket keeps must not hold them.

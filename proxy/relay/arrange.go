@@ -89,7 +89,7 @@ func (r *Relay) arrange(now time.Time, s *Settings) {
 	r.settings = s
 	r.offload.rate = s.flowRate()
 	r.sockets.unproved, r.held.Bounds = &s.Unproved, s.Held
-	r.guard.SetLimits(s.Bounds, s.Networks, r.identities.next)
+	r.guard.SetLimits(s.Bounds, r.identities.next)
 	r.walk(now, enrollAgain, nil)
 	r.locals = make(locals)
 	oldRoutes, oldListeners := r.routes, slices.Concat(r.listeners, r.retired.list)

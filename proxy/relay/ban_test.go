@@ -14,7 +14,7 @@ import (
 
 // banTerms are the ban terms of tests. A ban covers one address only.
 var banTerms = ratelimit.Terms{
-	First: time.Minute, Longest: time.Hour, Memory: time.Hour, Networks: ratelimit.Networks{V4: 32, V6: 64},
+	First: time.Minute, Longest: time.Hour, Memory: time.Hour,
 }
 
 func (w *world) bans() *ratelimit.Bans { return w.proxy.relay.guard.Bans }

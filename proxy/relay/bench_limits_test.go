@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"net/netip"
 	"testing"
 
 	"tidegate/codec"
@@ -34,7 +35,7 @@ func allLimits() (all []ratelimit.Limit) {
 func limited(t testing.TB, bounds []ratelimit.Limit) *pipe {
 	p := newPipe(t, riptide22(), riptide22())
 	fresh := *p.world.settings
-	fresh.Bounds, fresh.Networks = bounds, ratelimit.Networks{V4: 24, V6: 64}
+	fresh.Bounds = bounds
 	p.world.proxy.relay.Reload(p.now, &fresh, nil)
 	return p
 }
@@ -74,7 +75,7 @@ func TestLimitsDoNotAllocate(t *testing.T) {
 // TestStrangersCostNoAllocation asserts that dropping a stranger's datagram allocates nothing.
 func TestStrangersCostNoAllocation(t *testing.T) {
 	p := limited(t, append(allLimits(), limit(ratelimit.Handshakes, ratelimit.PerAddress, 1, 1, ratelimit.Drop)))
-	p.world.bans().Add(ratelimit.Ban{Prefix: ratelimit.Networks{V4: 8, V6: 8}.Of(strangerAddr(0).Addr())})
+	p.world.bans().Add(ratelimit.Ban{Prefix: netip.MustParsePrefix("30.0.0.0/8")})
 	relay, listenerSocket := p.world.proxy.relay, p.world.proxy.sockets[listenerAddr]
 	relay.sockets.Sockets = p
 	garbage := []byte("garbage")

@@ -58,7 +58,7 @@ func ofOneAddress(i int) netip.AddrPort {
 // A Riptide client asks five times. So five times as many players as places may get in.
 var crowds = []crowdCase{
 	{"of one address", 40, sessions.Limits{HalfOpen: 1000, HalfOpenAddress: 10}, nil, ofOneAddress},
-	{"of one network", 40, sessions.Limits{HalfOpen: 1000, HalfOpenNetwork: 10, NetworkV4: 24}, nil, playerAddr},
+	{"of one network", 40, sessions.Limits{HalfOpen: 1000, HalfOpenNetwork: 10}, nil, playerAddr},
 	{"of all networks", 40, sessions.Limits{HalfOpen: 10}, nil, strangerAddr},
 	{"of one address, by default", 80, sessions.Limits{HalfOpen: 1000, HalfOpenAddress: 32}, []ratelimit.Limit{
 		limit(ratelimit.Handshakes, ratelimit.PerAddress, 10, 40, ratelimit.Drop),

@@ -77,7 +77,7 @@ func newFuzzPair(clients, upstreams codec.Protocol, admit policy.Admit, mode pol
 	return &fuzzPair{clients, upstreams, &Settings{
 		Listeners: []Listener{{Name: "play", Addr: listenerAddr, Protocols: []codec.Protocol{clients}, Route: route}},
 		Limits: sessions.Limits{
-			Sessions: fuzzSessions, HalfOpen: fuzzSessions, HalfOpenAddress: 2, HalfOpenNetwork: 3, NetworkV4: 24, NetworkV6: 56,
+			Sessions: fuzzSessions, HalfOpen: fuzzSessions, HalfOpenAddress: 2, HalfOpenNetwork: 3,
 		},
 		HandshakeTimeout: 15 * time.Second, IdleTimeout: 30 * time.Second, DrainTimeout: 3 * time.Second,
 		Unproved: admission.Unproved{},

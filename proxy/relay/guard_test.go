@@ -23,7 +23,6 @@ func guarded(t testing.TB, clients, upstreams codec.Protocol, bounds ...ratelimi
 	return newWorldWith(t, 1, simnet.Weather{Latency: 5 * time.Millisecond}, clients, defaultRoute(upstreams),
 		func(s *Settings) {
 			s.Bounds = bounds
-			s.Networks = ratelimit.Networks{V4: 24, V6: 64}
 		})
 }
 
@@ -47,8 +46,7 @@ func strangerAddr(i int) netip.AddrPort {
 func TestOneAddressCannotLockOthersOut(t *testing.T) {
 	w := newWorldWith(t, 1, simnet.Weather{Latency: 5 * time.Millisecond}, riptide22(), defaultRoute(riptide22()),
 		func(s *Settings) {
-			s.Limits = sessions.Limits{Sessions: 1000, HalfOpen: 100, HalfOpenAddress: 8, HalfOpenNetwork: 16, NetworkV4: 24,
-				NetworkV6: 64}
+			s.Limits = sessions.Limits{Sessions: 1000, HalfOpen: 100, HalfOpenAddress: 8, HalfOpenNetwork: 16}
 		})
 	for i := range 1100 {
 		w.Inject(0, netip.AddrPortFrom(netip.MustParseAddr("198.51.100.7"), uint16(2000+i)), listenerAddr, []byte{2})
@@ -172,9 +170,7 @@ func TestTenMillionSources(t *testing.T) {
 		sources = 300_000
 	}
 	w := newWorldWith(t, 1, simnet.Weather{}, riptide22(), defaultRoute(riptide22()), func(s *Settings) {
-		s.Limits = sessions.Limits{Sessions: 1000, HalfOpen: 100, HalfOpenAddress: 8, HalfOpenNetwork: 16, NetworkV4: 24,
-			NetworkV6: 64}
-		s.Networks = ratelimit.Networks{V4: 24, V6: 64}
+		s.Limits = sessions.Limits{Sessions: 1000, HalfOpen: 100, HalfOpenAddress: 8, HalfOpenNetwork: 16}
 		s.Bounds = []ratelimit.Limit{
 			limit(ratelimit.Handshakes, ratelimit.PerAddress, 10, 40, ratelimit.Drop),
 			limit(ratelimit.Handshakes, ratelimit.PerNetwork, 100, 400, ratelimit.Drop),

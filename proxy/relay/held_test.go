@@ -9,10 +9,10 @@ import (
 
 	"tidegate/codec"
 	"tidegate/codec/enet"
+	"tidegate/internal/source"
 	"tidegate/internal/testkit/simnet"
 	"tidegate/proxy/relay/admission"
 	"tidegate/proxy/stats"
-	"tidegate/ratelimit"
 	sessions "tidegate/session"
 )
 
@@ -136,7 +136,7 @@ func checkHoldings(t testing.TB, r *Relay) {
 		}
 		bytes := e.Value.holding.Bytes()
 		if total += bytes; bytes >= leastHolding {
-			addresses[ratelimit.Networks{V4: 32, V6: 64}.Of(e.Key.Client.Addr())] = true
+			addresses[source.Of(e.Key.Client.Addr()).Address()] = true
 		}
 	}
 	if n := r.held.Figures().Overall; total != n || len(addresses) != r.held.Addresses() {

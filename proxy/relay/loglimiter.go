@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"time"
 
+	"tidegate/internal/source"
 	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
 )
@@ -39,9 +40,6 @@ var sourceLog = ratelimit.Rate{PerSecond: 60, Burst: 60}
 
 // dropSourceLog is the same bound for lines about drops.
 var dropSourceLog = ratelimit.Rate{PerSecond: 1, Burst: 2}
-
-// sourceLogNetworks are the sizes of a network that counts as one source.
-var sourceLogNetworks = ratelimit.Networks{V4: 24, V6: 64}
 
 // catchUpAfter is the longest time until suppressed lines are reported, if no further line of their kind reports
 // them.
@@ -90,7 +88,7 @@ func (h *logLimiter) hears(now time.Time, k lineKind, from netip.Addr) bool {
 	if k.isDrop() {
 		rate = dropSourceLog
 	}
-	return h.sources.OfKind(sourceLogNetworks.Of(from), uint8(k)).Take(minutes, rate, 1)
+	return h.sources.OfKind(source.Of(from).Network(), uint8(k)).Take(minutes, rate, 1)
 }
 
 // String returns the subject of the lines.

@@ -30,10 +30,8 @@ type Settings struct {
 	Unproved admission.Unproved
 	Filter   *filter.Set // rules about sources and messages; nil: none
 	Held     admission.HeldBounds
-	// Bounds are the limits of rates and queues, per Relay. There is at most one of each quantity and scope. Networks
-	// are the sizes of one network in limits by network.
-	Bounds   []ratelimit.Limit
-	Networks ratelimit.Networks
+	// Bounds are the limits of rates and queues, per Relay. There is at most one of each quantity and scope.
+	Bounds []ratelimit.Limit
 }
 
 // Listener is one address where clients connect.

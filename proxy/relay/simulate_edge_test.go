@@ -177,5 +177,5 @@ func (p *process) newJoins() {
 
 // simulatedJoins have room for all players of a story: their joins are bounded elsewhere.
 var simulatedJoins = joining.Limits{
-	Unfinished: 1000, Network: 1000, Sessions: 1000, Networks: joining.DefaultLimits.Networks, Patience: 30 * time.Second,
+	Unfinished: 1000, Network: 1000, Sessions: 1000, Patience: 30 * time.Second,
 }

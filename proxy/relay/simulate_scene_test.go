@@ -166,7 +166,7 @@ func (s *story) stage(t testing.TB) *performance {
 	settings := &Settings{
 		Limits: sessions.Limits{
 			Sessions: 3*s.players + 40, HalfOpen: s.players + 30, HalfOpenAddress: 8, HalfOpenNetwork: s.players + 30,
-			Address: 16, NetworkV4: 24, NetworkV6: 56,
+			Address: 16,
 		},
 		HandshakeTimeout: 15 * time.Second,
 		IdleTimeout:      30 * time.Second,
@@ -175,7 +175,6 @@ func (s *story) stage(t testing.TB) *performance {
 			{Of: ratelimit.Packets, Per: ratelimit.PerAddress, Rate: generous, Verdict: ratelimit.Drop},
 			{Of: ratelimit.Bytes, Per: ratelimit.PerNetwork, Rate: generous, Verdict: ratelimit.Observe},
 		},
-		Networks: ratelimit.Networks{V4: 24, V6: 56},
 	}
 	if s.hasty {
 		settings.DrainTimeout = hastyDrainTime

@@ -34,7 +34,7 @@ func sharedLimits() []ratelimit.Limit {
 func newSharingWorld(t *testing.T, p codec.Protocol, route *Route) (*world,
 	func() map[ratelimit.Account]time.Duration) {
 	w := newWorldWith(t, 1, simnet.Weather{Latency: 5 * time.Millisecond}, p, route, func(s *Settings) {
-		s.Bounds, s.Networks = sharedLimits(), ratelimit.Networks{V4: 24, V6: 64}
+		s.Bounds = sharedLimits()
 	})
 	r := w.proxy.relay
 	uses := func() map[ratelimit.Account]time.Duration {
@@ -148,7 +148,7 @@ func TestForgersSpendNoBudgetOfTheFleet(t *testing.T) {
 func sharing(t testing.TB, shared bool) *pipe {
 	p := newPipe(t, raknet6(), riptide22())
 	fresh := *p.world.settings
-	fresh.Bounds, fresh.Networks = allLimits(), ratelimit.Networks{V4: 24, V6: 64}
+	fresh.Bounds = allLimits()
 	r := p.world.proxy.relay
 	r.Reload(p.now, &fresh, nil)
 	if shared {
@@ -192,7 +192,7 @@ func TestSpendingOfSiblings(t *testing.T) {
 	relays, now, peers := make([]*Relay, 2), time.Time{}, ratelimit.Peers{Nodes: 2, Every: time.Second}
 	for i := range relays {
 		w := newWorldWith(t, uint64(i+1), simnet.Weather{}, raknet6(), defaultRoute(raknet6()), func(s *Settings) {
-			s.Bounds, s.Networks = handshakeLimits(), ratelimit.Networks{V4: 24, V6: 64}
+			s.Bounds = handshakeLimits()
 		})
 		relays[i], now = w.proxy.relay, w.Now()
 		relays[i].shard = shard{i, len(relays)}

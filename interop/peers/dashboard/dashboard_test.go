@@ -306,7 +306,6 @@ protocol = "raknet"
 servers = ["127.0.0.1:9479"]
 health = %q
 health_interval = "200ms"
-health_timeout = "100ms"
 [[listener]]
 name = "many"
 address = "127.0.0.1:0"

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"tidegate/internal/source"
 	"tidegate/ratelimit"
 )
 
@@ -24,9 +25,6 @@ type Unproved struct {
 func (u *Unproved) Trusts(a netip.Addr) bool {
 	return slices.ContainsFunc(u.Trusted, func(p netip.Prefix) bool { return p.Contains(a.Unmap()) })
 }
-
-// allowanceNetworks are the sizes of one network.
-var allowanceNetworks = ratelimit.Networks{V4: 24, V6: 48}
 
 // grant is the number of bytes that a session takes from the Allowance at once. So few datagrams wait for its lock.
 // The part that a session leaves unused is lost.
@@ -70,7 +68,7 @@ func (a *Allowance) Spend(now time.Time, u *Unproved, t *Trust, client netip.Add
 func (a *Allowance) take(now time.Duration, u *Unproved, from netip.Addr, n int) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	network := a.networks.Of(allowanceNetworks.Of(from.Unmap()))
+	network := a.networks.Of(source.Of(from).Network())
 	return network.Take(now, rateOf(u.Network), n) && a.overall.Take(now, rateOf(u.Overall), n)
 }
 

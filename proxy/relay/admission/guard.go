@@ -17,7 +17,6 @@ type Guard struct {
 	Bans *ratelimit.Bans // never nil
 
 	start    time.Time
-	networks ratelimit.Networks
 	backlog  *Backlog
 	counters *stats.Counters
 	filters  filters
@@ -26,7 +25,7 @@ type Guard struct {
 	spending spending
 
 	all, none node // counts of all sessions; of none
-	byAddress map[netip.Addr]*node
+	byAddress map[netip.Prefix]*node
 	byNetwork map[netip.Prefix]*node
 }
 
@@ -203,7 +202,7 @@ func (g *Guard) RefusedBy(listener string, client netip.Addr) (rule string, ok b
 func (g *Guard) strangerWithin(now time.Time, rules []*Rule, from netip.AddrPort, size int) *Rule {
 	at, a := g.sinceStart(now), from.Addr().Unmap()
 	for _, l := range rules {
-		if !l.bucket(a, g.networks).Take(at, l.Rate, l.weight(size)) && g.breaks(l) {
+		if !l.bucket(a).Take(at, l.Rate, l.weight(size)) && g.breaks(l) {
 			return l
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"sync"
 	"sync/atomic"
+
+	"tidegate/internal/source"
 )
 
 // HeldBounds bound the memory in bytes that sessions hold for their peers: messages with missing parts, messages that
@@ -42,8 +44,8 @@ func (h *Holdings) Addresses() int { return len(h.addresses) }
 
 // Reasons why a session must give up what it holds.
 var (
-	errHeldSession = errors.New("limits.held_bytes_per_session")
-	errHeldAddress = errors.New("limits.held_bytes_per_address")
+	errHeldSession = errors.New("a session's part of limits.held_bytes")
+	errHeldAddress = errors.New("an address's part of limits.held_bytes")
 	errHeldOverall = errors.New("limits.held_bytes")
 )
 
@@ -151,7 +153,7 @@ func (of *holder) add(more int) {
 }
 
 func (h *Holdings) join(owner any, own *Holding, client netip.Addr) {
-	address := householdOf(client)
+	address := source.Of(client).Address()
 	of := h.addresses[address]
 	if of == nil {
 		if of = h.spare(); h.addresses == nil {
@@ -197,17 +199,6 @@ func (h *Holdings) spare() *holder {
 	h.unused = h.unused[:last]
 	of.bytes = 0
 	return of
-}
-
-// householdOf returns the address that holds together: an IPv6 host has a whole /64.
-func householdOf(a netip.Addr) netip.Prefix {
-	a = a.Unmap()
-	bits := 32
-	if a.Is6() {
-		bits = 64
-	}
-	p, _ := a.Prefix(bits)
-	return p
 }
 
 // most returns the session of the address that holds most.

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"time"
 
+	"tidegate/internal/source"
 	"tidegate/ratelimit"
 )
 
@@ -33,10 +34,9 @@ type Rule struct {
 	overall ratelimit.Bucket
 }
 
-// SetLimits replaces the limits, and the sizes of one network in them. seed makes the seeds of hashed buckets. Each
-// session must be enrolled again.
-func (g *Guard) SetLimits(all []ratelimit.Limit, networks ratelimit.Networks, seed func() uint64) {
-	g.networks, g.limits = networks, newLimits(all, seed)
+// SetLimits replaces the limits. seed makes the seeds of hashed buckets. Each session must be enrolled again.
+func (g *Guard) SetLimits(all []ratelimit.Limit, seed func() uint64) {
+	g.limits = newLimits(all, seed)
 	g.begin()
 }
 
@@ -82,12 +82,12 @@ func newRule(l ratelimit.Limit, seed func() uint64) *Rule {
 }
 
 // bucket returns the bucket of an address without a session.
-func (l *Rule) bucket(from netip.Addr, networks ratelimit.Networks) *ratelimit.Bucket {
+func (l *Rule) bucket(from netip.Addr) *ratelimit.Bucket {
 	switch l.Per {
 	case ratelimit.PerAddress:
-		return l.hashed.Of(netip.PrefixFrom(from, from.BitLen()))
+		return l.hashed.Of(source.Of(from).Address())
 	case ratelimit.PerNetwork:
-		return l.hashed.Of(networks.Of(from))
+		return l.hashed.Of(source.Of(from).Network())
 	}
 	return &l.overall
 }
@@ -104,7 +104,7 @@ func (l *Rule) weight(size int) int {
 func (g *Guard) UsedUp(now time.Time, a netip.Addr) (all []ratelimit.Limit) {
 	for _, rules := range [][]*Rule{g.limits.strangers, g.limits.handshakes[0], g.limits.handshakes[1]} {
 		for _, l := range rules {
-			if l.isUsedUp(g.sinceStart(now), *l.bucket(a, g.networks)) {
+			if l.isUsedUp(g.sinceStart(now), *l.bucket(a)) {
 				all = append(all, l.Limit)
 			}
 		}

@@ -3,6 +3,7 @@ package admission
 import (
 	"net/netip"
 
+	"tidegate/internal/source"
 	"tidegate/ratelimit"
 )
 
@@ -51,15 +52,15 @@ func (g *Guard) EnrollAgain(m *Meter, from netip.Addr) bool {
 	case !g.limits.shared:
 		m.address, m.network = nil, nil
 		return false
-	case m.address == nil || g.byAddress[from.Unmap()] != m.address:
+	case m.address == nil || g.byAddress[source.Of(from).Address()] != m.address:
 		g.join(m, from)
 	}
 	return true
 }
 
 func (g *Guard) join(m *Meter, from netip.Addr) {
-	m.address = join(g.byAddress, from.Unmap(), m)
-	m.network = join(g.byNetwork, g.networks.Of(from), m)
+	of := source.Of(from)
+	m.address, m.network = join(g.byAddress, of.Address(), m), join(g.byNetwork, of.Network(), m)
 }
 
 // Discharge stops counting a session. The node of an address lives as long as sessions of the address.
@@ -67,8 +68,9 @@ func (g *Guard) Discharge(m *Meter, from netip.Addr) {
 	g.all.sessions--
 	g.all.queued -= m.own.queued
 	if m.address != nil {
-		leave(g.byAddress, from.Unmap(), m.address, m)
-		leave(g.byNetwork, g.networks.Of(from), m.network, m)
+		of := source.Of(from)
+		leave(g.byAddress, of.Address(), m.address, m)
+		leave(g.byNetwork, of.Network(), m.network, m)
 	}
 }
 
@@ -89,7 +91,7 @@ func (g *Guard) Counts() Counts {
 // counts at its old nodes, or at none.
 func (g *Guard) begin() {
 	g.all.buckets = Buckets{}
-	g.byAddress, g.byNetwork = make(map[netip.Addr]*node), make(map[netip.Prefix]*node)
+	g.byAddress, g.byNetwork = make(map[netip.Prefix]*node), make(map[netip.Prefix]*node)
 }
 
 // at returns the node of a scope.

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"time"
 
+	"tidegate/internal/source"
 	"tidegate/ratelimit"
 )
 
@@ -25,9 +26,9 @@ func (g *Guard) spent(rules []*Rule, from netip.Addr, size int, late bool) {
 		a := ratelimit.Account{Of: l.Of, Per: l.Per, Late: late}
 		switch l.Per {
 		case ratelimit.PerAddress:
-			a.Source = netip.PrefixFrom(from, from.BitLen())
+			a.Source = source.Of(from).Address()
 		case ratelimit.PerNetwork:
-			a.Source = g.networks.Of(from)
+			a.Source = source.Of(from).Network()
 		default:
 			continue
 		}
@@ -85,9 +86,9 @@ func (g *Guard) account(a ratelimit.Account) (b *ratelimit.Bucket, r ratelimit.R
 	var n *node
 	switch {
 	case a.Of == ratelimit.Handshakes:
-		return l.bucket(a.Source.Addr(), g.networks), l.Rate, true
+		return l.bucket(a.Source.Addr()), l.Rate, true
 	case a.Per == ratelimit.PerAddress:
-		n = g.byAddress[a.Source.Addr()]
+		n = g.byAddress[a.Source]
 	default:
 		n = g.byNetwork[a.Source]
 	}

@@ -49,7 +49,7 @@ func newGuardFleet(nodes int, shared bool) *guardFleet {
 		now: time.Unix(1_000_000, 0), random: rand.New(rand.NewPCG(1, uint64(nodes)))}
 	for range nodes {
 		g := NewGuard(f.now, nil, f.random.Uint64(), new(Backlog), new(stats.Counters))
-		g.SetLimits(handshakeLimits(), ratelimit.Networks{V4: 24, V6: 64}, f.random.Uint64)
+		g.SetLimits(handshakeLimits(), f.random.Uint64)
 		if f.nodes = append(f.nodes, &g); shared {
 			g.Report(f.peers, f.random.Uint64)
 		}

@@ -51,9 +51,7 @@ func common(o *Options, w setup, admin netip.AddrPort) string {
 sessions = 200000
 half_open = 200000
 sessions_per_address = 200000
-sessions_per_network = 200000
 half_open_per_address = 200000
-half_open_per_network = 200000
 idle_timeout = "10m"
 trusted_networks = ["127.0.0.0/8"]
 [kernel]
