@@ -1,6 +1,7 @@
 package config
 
 import (
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -29,4 +30,19 @@ func parent(path string) string {
 // isBare reports whether TOML accepts a key without quotes.
 func isBare(key string) bool {
 	return key != "" && strings.Trim(key, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_") == ""
+}
+
+// inherited matches the keys of an owner that may be the process's.
+var inherited = regexp.MustCompile(`^(?:listener|upstream)\[\d+\]\.(idle_timeout|\w+\..+)$`)
+
+// processKey returns the process's key for a key of an owner, or nothing.
+func processKey(key string) string {
+	switch found := inherited.FindStringSubmatch(key); {
+	case found == nil:
+		return ""
+	case found[1] == "idle_timeout":
+		return child("limits", found[1])
+	default:
+		return found[1]
+	}
 }
