@@ -109,7 +109,7 @@ servers = [%[3]q]
 name = "own-addresses"
 protocol = %[2]q
 servers = [%[3]q]
-source_prefix = "127.64.0.0/10"
+sources = ["127.64.0.0/10"]
 [log]
 format = "json"
 [admin]

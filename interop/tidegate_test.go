@@ -148,7 +148,7 @@ transport = %q
 servers = [%q]
 %s
 [%s]
-cookies = %t
+%s
 %s
 pong = "MCPE;the arena;844;1.21.111;0;100;1;Tidegate;Survival;1;19132;19132;"
 [enet]
@@ -164,7 +164,7 @@ format = "json"
 listen = "off"
 `, net.JoinHostPort(cmp.Or(r.listen, "127.0.0.1"), "0"), players, cmp.Or(r.admit, "upstream_first"), packetByte,
 		r.failover, r.protocol, r.transport, net.JoinHostPort(cmp.Or(r.host, "127.0.0.1"), r.server), r.upstream, players,
-		!r.noCookies, r.bedrock, r.enet, r.limits)
+		map[bool]string{true: `cookie_mode = "none"`}[r.noCookies], r.bedrock, r.enet, r.limits)
 }
 
 // await reads the log until a message.

@@ -18,8 +18,8 @@ var Descriptor = registry.Descriptor{
 	Options: func() any {
 		return &Settings{
 			Channels: maxChannels, MTU: defaultMTU, MaxMessage: units.Size(defaultMaxMessage),
-			ConnectTimeout: units.Duration(defaultDialTimeout), TimeoutLimit: defaultTimeoutLimit,
-			TimeoutMinimum: units.Duration(defaultTimeoutMinimum), Timeout: units.Duration(defaultTimeout),
+			TimeoutLimit: defaultTimeoutLimit, TimeoutMinimum: units.Duration(defaultTimeoutMinimum),
+			Timeout: units.Duration(defaultTimeout),
 		}
 	},
 	New:      func(options any, use registry.Use) codec.Protocol { return New(options.(*Settings).with(use)) },
@@ -28,14 +28,18 @@ var Descriptor = registry.Descriptor{
 
 // Settings are the options in the configuration.
 type Settings struct {
-	Checksums      Checksums      `toml:"checksums"`                              // of datagrams
-	Channels       int            `toml:"channels" min:"1" max:"255"`             // requested or granted
-	MTU            int            `toml:"mtu" min:"576" max:"4096" room:"header"` // bytes of a datagram
-	MaxMessage     units.Size     `toml:"max_message" min:"1KiB" max:"12MiB"`     // of one message
-	ConnectTimeout units.Duration `toml:"connect_timeout" min:"1s" max:"1m"`      // of a handshake
-	TimeoutLimit   int            `toml:"timeout_limit" min:"1" max:"1024"`       // growth of a command's time-out
-	TimeoutMinimum units.Duration `toml:"timeout_minimum" min:"1s" max:"5m"`      // of a peer's silence
-	Timeout        units.Duration `toml:"timeout" min:"5s" max:"5m"`              // the same, at most
+	Checksums      Checksums      `toml:"checksums"`                          // of datagrams
+	Channels       int            `toml:"channels" min:"1" max:"255"`         // requested or granted
+	MTU            int            `toml:"mtu" min:"576" max:"4096"`           // bytes of a datagram
+	MaxMessage     units.Size     `toml:"max_message" min:"1KiB" max:"12MiB"` // of one message
+	TimeoutLimit   int            `toml:"timeout_limit" min:"1" max:"1024"`   // growth of a command's time-out
+	TimeoutMinimum units.Duration `toml:"timeout_minimum" min:"1s" max:"5m"`  // of a peer's silence
+	Timeout        units.Duration `toml:"timeout" min:"5s" max:"5m"`          // the same, at most
+}
+
+// Former implements registry.Former.
+func (*Settings) Former() map[string]string {
+	return map[string]string{"connect_timeout": "limits.handshake_timeout bounds a server's answer"}
 }
 
 // with returns the Options for a use.
@@ -46,7 +50,7 @@ func (s *Settings) with(use registry.Use) Options {
 		MTU:            min(s.MTU, maxMTU-use.Headroom),
 		MaxMessage:     int(s.MaxMessage),
 		MaxQueued:      use.Queue,
-		DialTimeout:    time.Duration(s.ConnectTimeout),
+		DialTimeout:    use.Handshake,
 		TimeoutLimit:   s.TimeoutLimit,
 		TimeoutMinimum: time.Duration(s.TimeoutMinimum),
 		Timeout:        time.Duration(s.Timeout),

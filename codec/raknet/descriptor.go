@@ -57,7 +57,6 @@ var Bedrock = registry.Descriptor{
 type Settings struct {
 	Versions   []uint8        `toml:"versions" set:"protocol number"`     // accepted from clients
 	MaxMTU     uint16         `toml:"max_mtu" min:"576" max:"1492"`       // bytes, IP and UDP headers included
-	Cookies    bool           `toml:"cookies"`                            // prove clients' addresses
 	Pong       string         `toml:"pong" max:"400"`                     // server list text: RakNet's own limit
 	MaxMessage units.Size     `toml:"max_message" min:"1KiB" max:"64MiB"` // of one message
 	MaxParts   uint16         `toml:"max_parts" min:"2" max:"65535"`      // of one message to a server
@@ -108,7 +107,6 @@ func defaultSettings(parts uint16, versions ...uint8) *Settings {
 		MaxParts:   parts,
 		Versions:   slices.Clone(versions),
 		MaxMTU:     1492,
-		Cookies:    true,
 		CookieMode: CookiesPrivate,
 		MaxMessage: 2 * units.MiB,
 		Timeout:    units.Duration(10 * time.Second),
@@ -118,9 +116,11 @@ func defaultSettings(parts uint16, versions ...uint8) *Settings {
 // Check implements registry.Checker.
 func (s *Settings) Check(r registry.Report) {
 	r.Key("cookie_secret", &s.CookieSecret, fmt.Sprintf("cookie_mode = %q", s.CookieMode), s.CookieMode.sharesSecret())
-	if !s.Cookies && s.CookieMode != CookiesPrivate {
-		r.Fault("cookies", s.Cookies, fmt.Sprintf("true: cookie_mode = %q", s.CookieMode))
-	}
+}
+
+// Former implements registry.Former.
+func (*Settings) Former() map[string]string {
+	return map[string]string{"cookies": `cookie_mode = "none" stands for false`}
 }
 
 // with returns the Options for a use.
@@ -163,19 +163,16 @@ func heldFor(queue int) int {
 
 // cookies returns how clients prove their address to us, or how we prove ours to the servers that we dial.
 func (s *Settings) cookies(to *registry.Servers) (mode CookieMode, secret [32]byte) {
-	switch {
-	case to != nil:
-		if err := mode.UnmarshalText([]byte(to.Cookies)); err != nil || mode == CookiesActive {
-			return CookiesPrivate, secret // a client does not notice active cookies
-		}
-		return mode, to.Secret
-	case !s.Cookies:
-		return CookiesNone, secret
+	if to == nil {
+		return s.CookieMode, s.CookieSecret.Bytes()
 	}
-	return s.CookieMode, s.CookieSecret.Bytes()
+	if err := mode.UnmarshalText([]byte(to.Cookies)); err != nil || mode == CookiesActive {
+		return CookiesPrivate, secret // a client does not notice active cookies
+	}
+	return mode, to.Secret
 }
 
-// cookieModes holds the modes' names in the configuration. CookiesNone has another key there.
+// cookieModes holds the modes' names in the configuration.
 var cookieModes = [...]string{
 	CookiesPrivate: "private", CookiesNone: "none", CookiesActive: "active", CookiesOffloaded: "offloaded",
 	CookiesOffloadedPSK: "offloaded_psk",
@@ -189,7 +186,7 @@ func (m CookieMode) String() string { return cookieModes[m] }
 // UnmarshalText reads String's form.
 func (m *CookieMode) UnmarshalText(text []byte) error {
 	i := slices.Index(cookieModes[:], string(text))
-	if i < 0 || CookieMode(i) == CookiesNone {
+	if i < 0 {
 		return errCookieMode
 	}
 	*m = CookieMode(i)
@@ -197,11 +194,7 @@ func (m *CookieMode) UnmarshalText(text []byte) error {
 }
 
 // Choices lists the modes that UnmarshalText reads.
-func (CookieMode) Choices() []string {
-	return slices.DeleteFunc(slices.Clone(cookieModes[:]), func(name string) bool {
-		return name == cookieModes[CookiesNone]
-	})
-}
+func (CookieMode) Choices() []string { return cookieModes[:] }
 
 // sharesSecret reports whether Options.CookieSecret is in use.
 func (m CookieMode) sharesSecret() bool { return m == CookiesActive || m == CookiesOffloadedPSK }

@@ -24,8 +24,8 @@ var (
 	errProbeSize  = fmt.Errorf("raknet: probe shorter than the least MTU: %w", codec.ErrMalformed)
 	errVersion    = fmt.Errorf("raknet: protocol version not accepted: %w", codec.ErrRefused)
 	errChallenge  = fmt.Errorf("raknet: client wants to encrypt: %w", codec.ErrRefused)
-	errNoCookie   = fmt.Errorf("raknet: client did not return the cookie; set cookies = false if its library cannot: %w",
-		codec.ErrNoProof)
+	errNoCookie   = fmt.Errorf("raknet: client did not return the cookie; set cookie_mode = \"none\" if its library "+
+		"cannot: %w", codec.ErrNoProof)
 	errCookie    = fmt.Errorf("raknet: cookie wrong or too old: %w", codec.ErrRefused)
 	errOffloaded = fmt.Errorf("raknet: first request is for the front proxy (offloaded cookies): %w", codec.ErrRefused)
 )

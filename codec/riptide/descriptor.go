@@ -47,13 +47,15 @@ func descriptor(v Version, prefix int, aliases ...string) registry.Descriptor {
 	}
 }
 
-// Settings are the options in the configuration, of both versions. The largest payload leaves room for the headers in
-// the largest datagram of any protocol (codec.MaxDatagram).
+// mostPayload is the largest payload: it leaves room for Riptide's headers in a datagram of codec.MaxDatagram.
+const mostPayload = 4090
+
+// Settings are the options in the configuration, of both versions.
 type Settings struct {
 	Heartbeat         units.Duration `toml:"heartbeat" min:"100ms" max:"1m"`
 	Timeout           units.Duration `toml:"timeout" min:"1s" max:"5m"`
 	ConnectAttempts   int            `toml:"connect_attempts" min:"1" max:"100"`
-	MaxPayload        int            `toml:"max_payload" min:"1" max:"4090" room:"header"` // bytes
+	MaxPayload        int            `toml:"max_payload" min:"1" max:"4090"` // bytes
 	QualityDisconnect bool           `toml:"quality_disconnect"`
 }
 
@@ -72,7 +74,7 @@ func (s *Settings) with(v Version, use registry.Use) Options {
 		TimeoutTime:       time.Duration(s.Timeout),
 		ConnectTimeout:    use.Handshake,
 		MaxAttempts:       s.ConnectAttempts,
-		MaxPayload:        s.MaxPayload,
+		MaxPayload:        min(s.MaxPayload, mostPayload-use.Headroom),
 		MaxQueued:         use.Queue,
 		IgnoreQuality:     !s.QualityDisconnect,
 		Stream:            use.Stream,

@@ -1,11 +1,8 @@
 package rudp
 
 import (
-	"time"
-
 	"tidegate/codec"
 	"tidegate/internal/registry"
-	"tidegate/internal/units"
 )
 
 // Descriptor describes the RUDP of renatommartins.
@@ -14,10 +11,7 @@ var Descriptor = registry.Descriptor{
 	Evidence: registry.ByChecksum,
 	Table:    "rudp",
 	Options: func() any {
-		return &Settings{
-			Rate: defaultRate, MaxPayload: defaultMaxPayload, MaxJoined: defaultMaxJoined,
-			ConnectTimeout: units.Duration(defaultDialTimeout),
-		}
+		return &Settings{Rate: defaultRate, MaxJoined: defaultMaxJoined}
 	},
 	New: func(options any, use registry.Use) codec.Protocol { return New(options.(*Settings).with(use)) },
 	Calm: func(options any) { // a session ends after 33 packets without an acknowledgement
@@ -28,25 +22,29 @@ var Descriptor = registry.Descriptor{
 	},
 }
 
-// Settings are the options in the configuration. The largest payload is the most that the library can receive. Joined
-// messages fit into an Ethernet packet.
+// Settings are the options in the configuration. Joined messages fit into an Ethernet packet.
 type Settings struct {
-	AppID          uint16         `toml:"app_id"`
-	Rate           uint8          `toml:"rate" min:"1" max:"255"`                       // packets per second
-	MaxPayload     int            `toml:"max_payload" min:"1" max:"4080" room:"header"` // bytes of one message
-	MaxJoined      int            `toml:"max_joined" min:"1" max:"1456"`                // bytes that share a packet
-	ConnectTimeout units.Duration `toml:"connect_timeout" min:"100ms" max:"1m"`
+	AppID     uint16 `toml:"app_id"`
+	Rate      uint8  `toml:"rate" min:"1" max:"255"`        // packets per second
+	MaxJoined int    `toml:"max_joined" min:"1" max:"1456"` // bytes that share a packet
 }
 
-// with returns the Options for a use.
+// Former implements registry.Former.
+func (*Settings) Former() map[string]string {
+	return map[string]string{
+		"connect_timeout": "a server has 3 s to answer, six times as long as the library gives it",
+		"max_payload":     "messages may have 4080 bytes, less a PROXY protocol header",
+	}
+}
+
+// with returns the Options for a use. The largest payload is the most that the library can receive.
 func (s *Settings) with(use registry.Use) Options {
 	return Options{
-		AppID:       s.AppID,
-		Rate:        s.Rate,
-		MaxPayload:  s.MaxPayload,
-		MaxJoined:   s.MaxJoined,
-		MaxQueued:   use.Queue,
-		DialTimeout: time.Duration(s.ConnectTimeout),
-		Seed:        use.Seed,
+		AppID:      s.AppID,
+		Rate:       s.Rate,
+		MaxPayload: defaultMaxPayload - use.Headroom,
+		MaxJoined:  s.MaxJoined,
+		MaxQueued:  use.Queue,
+		Seed:       use.Seed,
 	}
 }

@@ -137,7 +137,7 @@ func dropOf(d *stats.RecentDrop) WhyDrop {
 	case d.Cause != nil:
 		drop.Cause = d.Cause.Error()
 	case d.Reason == stats.DropNoCookie:
-		drop.Cause = "the client did not return the cookie; set cookies = false if its library cannot"
+		drop.Cause = "the client did not return the cookie; set cookie_mode = \"none\" if its library cannot"
 	}
 	return drop
 }

@@ -88,12 +88,13 @@ func TestNoCookie(t *testing.T) {
 		t.Fatal(err)
 	}
 	line := p.await(t, "dropped")
-	if text, _ := line["error"].(string); line["reason"] != "no-cookie" || !strings.Contains(text, "cookies = false") {
+	text, _ := line["error"].(string)
+	if line["reason"] != "no-cookie" || !strings.Contains(text, `cookie_mode = "none"`) {
 		t.Errorf("log: %v", line)
 	}
 	await.Until(t, "why names it", func() bool {
 		_, stdout, _ := tidegate(t, "why", "127.0.0.1", "-c", p.file)
 		return strings.Contains(stdout, "its last datagram was dropped: no-cookie") &&
-			strings.Contains(stdout, "cookies = false")
+			strings.Contains(stdout, `cookie_mode = "none"`)
 	})
 }

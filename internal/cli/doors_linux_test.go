@@ -42,7 +42,6 @@ listen = "127.0.0.1:%d"
 token = "0123456789abcdef"
 [fleet]
 node = "one"
-embedded = true
 listen = "127.0.0.1:%[2]d"
 peers = ["127.0.0.1:%[2]d", "127.0.0.1:1", "127.0.0.1:2"]
 secret = "0123456789abcdef"

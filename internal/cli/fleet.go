@@ -209,7 +209,7 @@ func explainFleet(f *config.Fleet) string {
 		return ""
 	}
 	by, lost := strings.Join(f.Servers, ", "), "a majority of the NATS servers is lost"
-	if f.Embedded {
+	if f.Embedded() {
 		by = "the embedded server alone"
 		lost = "the embedded server fails"
 		if n := len(f.Peers); n > 1 {

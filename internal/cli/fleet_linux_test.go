@@ -30,8 +30,8 @@ func TestFleetUpgrade(t *testing.T) {
 	own := l.Addr().String()
 	_ = l.Close()
 	server := gameServer(t)
-	p := startProcess(t, bridgeConfig(server)+spareUpstream+fmt.Sprintf("[fleet]\nembedded = true\nnode = \"ams1\"\n"+
-		"listen = %q\nstore = %q\n", own, t.TempDir()))
+	p := startProcess(t, bridgeConfig(server)+spareUpstream+fmt.Sprintf("[fleet]\nnode = \"ams1\"\n"+
+		"listen = %[1]q\npeers = [%[1]q]\nstore = %[2]q\n", own, t.TempDir()))
 	run := func(want string, args ...string) error {
 		code, stdout, stderr := tidegate(t, append(args, "-c", p.file)...)
 		if code != 0 || !strings.Contains(stdout, want) {

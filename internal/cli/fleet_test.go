@@ -29,11 +29,11 @@ func TestCheckExplainsFleet(t *testing.T) {
 			t.Errorf("limits = %v: want %q in\n%s", on, want, explainFleet(&f))
 		}
 	}
-	f.Servers, f.Embedded, f.Peers = nil, true, []string{"a:1", "b:1", "c:1"}
+	f.Servers, f.Peers = nil, []string{"a:1", "b:1", "c:1"}
 	if text := explainFleet(&f); !strings.Contains(text, "fewer than 2 of the nodes run") {
 		t.Errorf("embedded:\n%s", text)
 	}
-	f.Peers = nil
+	f.Peers = []string{"a:1"}
 	if text := explainFleet(&f); !strings.Contains(text, "the embedded server alone, state in one copy") {
 		t.Errorf("alone:\n%s", text)
 	}

@@ -57,7 +57,7 @@ func fleetOfTwo(t *testing.T, embedded bool) (tables [2]string) {
 	}
 	at := ownPorts(2)
 	for i := range tables {
-		tables[i] = fmt.Sprintf("[fleet]\nfollow = true\nnode = \"node%d\"\nembedded = true\nlisten = %q\n"+
+		tables[i] = fmt.Sprintf("[fleet]\nfollow = true\nnode = \"node%d\"\nlisten = %q\n"+
 			"peers = [%q, %q]\nsecret = \"0123456789abcdef0123456789abcdef\"\nstore = %q\n", i, at[i], at[0], at[1], t.TempDir())
 	}
 	return tables

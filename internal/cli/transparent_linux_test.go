@@ -128,8 +128,8 @@ func transparentConfig(transparent bool) string {
 			text += fmt.Sprintf("[[listener]]\nname = \"port%[1]d\"\naddress = \"%[2]s:%[1]d\"\nprotocols = "+
 				"[\"bedrock\"]\nroute = \"r%[1]d\"\n"+
 				"[[route]]\nname = \"r%[1]d\"\nupstream = \"u%[1]d\"\nmode = %[3]q\n"+
-				"[[upstream]]\nname = \"u%[1]d\"\nprotocol = \"bedrock\"\nservers = [\"%[4]s:19132\"]\ntransparent = %[5]t\n",
-				7000+10*i+j, address, mode, server, transparent)
+				"[[upstream]]\nname = \"u%[1]d\"\nprotocol = \"bedrock\"\nservers = [\"%[4]s:19132\"]\n%[5]s\n",
+				7000+10*i+j, address, mode, server, map[bool]string{true: `sources = ["players"]`}[transparent])
 		}
 	}
 	return text

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"tidegate/internal/policy"
-	"tidegate/internal/protocols"
 )
 
 // listeners checks the listeners, and that no two of them receive the same datagrams.
@@ -156,20 +155,9 @@ func (v *validator) identity(path string, l Listener) {
 
 // proxyProtocol checks the headers towards an upstream's servers.
 func (v *validator) proxyProtocol(path string, u Upstream) {
-	key := child(path, "proxy_protocol")
-	switch {
-	case u.ProxyProtocol.Is(policy.HeadersOff):
-	case u.Transport == TCP:
-		v.fault(key, u.ProxyProtocol, `"off", or transport = "udp": TCP has no datagrams to carry the headers`)
-	default:
-		d := protocols.Find(u.Protocol)
-		if d == nil {
-			return
-		}
-		if option, most := u.Own.Over(v.Options).headroom(d, MaxHeader); option != "" {
-			v.fault(key, u.ProxyProtocol, fmt.Sprintf(`"off", or %s of at most %d: larger datagrams have no room for a header`,
-				option, most))
-		}
+	if u.Transport == TCP && !u.ProxyProtocol.Is(policy.HeadersOff) {
+		v.fault(child(path, "proxy_protocol"), u.ProxyProtocol,
+			`"off", or transport = "udp": TCP has no datagrams to carry the headers`)
 	}
 }
 

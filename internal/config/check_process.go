@@ -63,10 +63,8 @@ func (v *validator) fleet() {
 		v.fault("fleet.replicas", f.Replicas, "1, 3 or 5")
 	}
 	v.fleetServers()
-	if f.Embedded {
+	if f.Embedded() {
 		v.fleetEmbedded()
-	} else if len(f.Peers) > 0 {
-		v.fault("fleet.peers", f.Peers, "no peers, or fleet.embedded = true")
 	}
 	if !f.On() {
 		return
@@ -81,8 +79,8 @@ func (v *validator) fleet() {
 // fleetServers checks the URLs of NATS servers.
 func (v *validator) fleetServers() {
 	f := v.Fleet
-	if len(f.Servers) > 0 && f.Embedded {
-		v.fault("fleet.embedded", f.Embedded, "false, or no fleet.servers: the embedded server is the only one of this node")
+	if len(f.Servers) > 0 && f.Embedded() {
+		v.fault("fleet.peers", f.Peers, "no peers, or no fleet.servers: the embedded server is the only one of this node")
 	}
 	for i, text := range f.Servers {
 		key := item(child("fleet", "servers"), i)
@@ -94,7 +92,7 @@ func (v *validator) fleetServers() {
 			}
 			v.fault(key, text, `nats:// or tls://, host:port, for example "tls://nats.example.com:4222"`)
 		case at.User != nil:
-			v.fault(key, at.Redacted(), "a URL without a user: fleet.credentials or fleet.nkey names a file for that")
+			v.fault(key, at.Redacted(), "a URL without a user: fleet.credentials names a file for that")
 		case slices.Index(f.Servers, text) < i:
 			v.fault(key, text, "each server once")
 		case at.Scheme == "nats" && !isLoopback(at.Hostname()):
@@ -124,10 +122,8 @@ func (v *validator) fleetEmbedded() {
 	if f.Store == "" {
 		v.fault("fleet.store", f.Store, `the path of a folder, for example "fleet"`)
 	}
-	for _, c := range []struct{ key, value string }{{"credentials", f.Credentials}, {"nkey", f.NKey}} {
-		if c.value != "" {
-			v.fault(child("fleet", c.key), c.value, "no file: fleet.secret is that of embedded servers")
-		}
+	if f.Credentials != "" {
+		v.fault("fleet.credentials", f.Credentials, "no file: fleet.secret is that of embedded servers")
 	}
 	secret, err := v.loadSecret(f.Secret)
 	v.Fleet.Secret = secret
@@ -147,10 +143,7 @@ func (v *validator) fleetEmbedded() {
 // fleetFiles checks the files that the connection needs.
 func (v *validator) fleetFiles() {
 	f := v.Fleet
-	if f.Credentials != "" && f.NKey != "" {
-		v.fault("fleet.nkey", f.NKey, "no file, or no fleet.credentials: they exclude each other")
-	}
-	for _, c := range []struct{ key, path string }{{"credentials", f.Credentials}, {"nkey", f.NKey}, {"ca", f.CA}} {
+	for _, c := range []struct{ key, path string }{{"credentials", f.Credentials}, {"ca", f.CA}} {
 		_, err := os.Stat(v.Path(c.path))
 		if err == nil {
 			err = regular.Check(v.Path(c.path))
@@ -170,7 +163,7 @@ func (v *validator) fleetFiles() {
 			v.fault("fleet.certificate", f.Certificate, fmt.Sprintf("a certificate in PEM that fits fleet.key: %v", err))
 		}
 	}
-	if f.Embedded && f.Certificate != "" && f.CA == "" {
+	if f.Embedded() && f.Certificate != "" && f.CA == "" {
 		v.fault("fleet.ca", f.CA, "the path of the authority's certificate, by which the nodes know one another")
 	}
 }

@@ -129,8 +129,8 @@ func (v *validator) checkRelay(path string, r Route, upstream int) {
 			}
 		}
 	}
-	if u.Library.blocks() && !u.Transparent && u.SourcePrefix == "" {
-		v.warn(child(item("upstream", upstream), "server_library"), u.Library, "a source_prefix, or mode = \"terminate\": "+
+	if u.Library.blocks() && !u.SeparatesPlayers() {
+		v.warn(child(item("upstream", upstream), "server_library"), u.Library, `sources of a prefix, or mode = "terminate": `+
 			"these servers block an address, and a relay's players share one")
 	}
 	if len(r.Messages) > 0 {

@@ -22,12 +22,10 @@ func (v *validator) upstreams() {
 		v.discover(path, u)
 		v.kubernetes(path, u)
 		v.agones(path, u)
-		v.transparent(path, u)
-		v.sourcesAndRate(path, u)
-		v.sourcePrefix(i)
+		v.packets(path, u)
+		v.sources(i)
 		v.ports(i)
 		v.upstreamCookies(path, &v.Upstreams[i])
-		v.receiveBuffer(path, u)
 	}
 }
 
@@ -113,8 +111,8 @@ func (v *validator) ports(i int) {
 	}
 }
 
-// sourcesAndRate checks the local addresses and the datagram rate towards an upstream's servers.
-func (v *validator) sourcesAndRate(path string, u Upstream) {
+// packets checks the datagram rate towards an upstream's servers.
+func (v *validator) packets(path string, u Upstream) {
 	switch t := v.known[u.Protocol]; {
 	case u.Library != AnyLibrary && u.Protocol != "raknet" && u.Protocol != "bedrock" && !t.Opaque:
 		v.fault(child(path, "server_library"), u.Library, `"any": only servers of raknet and bedrock differ`)
@@ -122,92 +120,65 @@ func (v *validator) sourcesAndRate(path string, u Upstream) {
 	if u.Transport == TCP && u.MaxPackets > 0 {
 		v.fault(child(path, "max_packets"), u.MaxPackets, "0: TCP controls its own rate")
 	}
-	sources := child(path, "sources")
-	if u.Transport == TCP && len(u.Sources) > 0 {
-		v.fault(sources, u.Sources, "[]: source addresses work only with UDP")
-	}
-	for j, source := range u.Sources {
-		if addr := source.Addr(); addr.IsValid() && !single(addr) {
-			v.fault(item(sources, j), source, "an address of this machine")
-		}
-	}
+}
+
+// sources checks from where sessions are sent to an upstream's servers.
+func (v *validator) sources(i int) {
+	u, key := &v.Upstreams[i], child(item("upstream", i), "sources")
 	if len(u.Sources) == 0 {
 		return
 	}
-	unique(v.report, sources, u.Sources, "")
+	unique(v.report, key, u.Sources, "")
+	switch {
+	case u.Transport == TCP:
+		v.fault(key, u.Sources, "[]: source addresses work only with UDP")
+	case !u.SeparatesPlayers():
+		v.sourceAddresses(key, u)
+	case len(u.Sources) > 1:
+		v.fault(key, u.Sources, `addresses, or one prefix, or "players" alone`)
+	case v.Loop.Backend == BackendPortable:
+		v.fault(key, u.Sources, `addresses, or loop.backend = "auto": portable sockets cannot choose their address`)
+	case u.ShareSockets:
+		v.fault(child(item("upstream", i), "share_sockets"), true, "false: sources give each session an address of its own")
+	case !u.Transparent():
+		v.sourcePrefix(key, u)
+	}
+}
+
+// sourceAddresses checks the addresses of this machine that sessions are spread over.
+func (v *validator) sourceAddresses(key string, u *Upstream) {
+	for j, source := range u.Sources {
+		if addr := source.addr(); addr.IsValid() && !single(addr) {
+			v.fault(item(key, j), source, "an address of this machine")
+		}
+	}
+	all := u.SourceAddresses() // of sources without a fault
 	for j, server := range u.Servers {
-		if addr := server.Address.Addr(); addr.IsValid() && !v.reachable(addr, u.Sources) {
-			v.fault(sources, u.Sources, fmt.Sprintf("also an address of the same family as %s",
-				v.where(item(child(path, "servers"), j))))
+		if addr := server.Address.Addr(); addr.IsValid() && len(all) > 0 && !reachable(addr, all) {
+			v.fault(key, u.Sources, fmt.Sprintf("also an address of the same family as %s",
+				v.where(item(child(parent(key), "servers"), j))))
 		}
 	}
 }
 
 // reachable reports whether some source has the address family of the server.
-func (v *validator) reachable(server netip.Addr, sources []IP) bool {
-	for _, source := range sources {
-		if source.Addr().Is4() == server.Unmap().Is4() {
-			return true
-		}
-	}
-	return false
-}
-
-// receiveBuffer checks the kernel's receive buffer of sockets to an upstream's servers.
-func (v *validator) receiveBuffer(path string, u Upstream) {
-	key := child(path, "receive_buffer")
-	if u.Transport == TCP && v.source.has(key) {
-		v.warn(key, u.ReceiveBuffer, "no value here: the kernel sizes TCP buffers itself")
-	}
+func reachable(server netip.Addr, sources []netip.Addr) bool {
+	return slices.ContainsFunc(sources, func(a netip.Addr) bool { return a.Is4() == server.Unmap().Is4() })
 }
 
 // sourcePrefix checks that each session can have its own address.
-func (v *validator) sourcePrefix(i int) {
-	u := v.Upstreams[i]
-	if u.SourcePrefix == "" {
-		return
-	}
-	key := child(item("upstream", i), "source_prefix")
-	prefix := u.SourcePrefix.Prefix()
-	switch {
-	case u.Transport == TCP:
-		v.fault(key, u.SourcePrefix, `"", or transport = "udp": a TCP connection has an address and port of its own`)
-		return
-	case v.Loop.Backend == BackendPortable:
-		v.fault(key, u.SourcePrefix, `"", or loop.backend = "auto": portable sockets cannot choose their address`)
-		return
-	case len(u.Sources) > 0:
-		v.fault(key, u.SourcePrefix, `"", or no sources: a session uses either one of the sources or its own address `+
-			`of the prefix`)
-		return
-	case u.ShareSockets:
-		v.warn(child(item("upstream", i), "share_sockets"), true,
-			"false: with source_prefix all sessions share one socket anyway")
-	}
+func (v *validator) sourcePrefix(key string, u *Upstream) {
+	prefix := u.SourcePrefix()
 	for _, server := range u.Servers {
 		if server.Address.IsValid() && server.Address.Addr().Unmap().Is4() != prefix.Addr().Is4() {
-			v.fault(key, u.SourcePrefix, "a prefix of the servers' address family, or one upstream for each family: "+
+			v.fault(key, u.Sources, "a prefix of the servers' address family, or one upstream for each family: "+
 				server.String()+" has the other family")
 			return
 		}
 	}
 	if bits := prefix.Addr().BitLen() - prefix.Bits(); bits < 31 && (1<<bits)*len(u.Servers) < v.Limits.Sessions {
-		v.warn(key, u.SourcePrefix, "a shorter prefix: each session at a server needs its own address, and "+
+		v.warn(key, u.Sources, "a shorter prefix: each session at a server needs its own address, and "+
 			"limits.sessions allows more sessions than that")
-	}
-}
-
-// transparent checks that an upstream's sessions can use the players' own addresses.
-func (v *validator) transparent(path string, u Upstream) {
-	key := child(path, "transparent")
-	switch {
-	case !u.Transparent:
-	case u.Transport == TCP:
-		v.fault(key, true, `false, or transport = "udp"`)
-	case v.Loop.Backend == BackendPortable:
-		v.fault(key, true, `false, or loop.backend = "auto": portable sockets cannot choose their address`)
-	case u.SourcePrefix != "" || len(u.Sources) > 0 || u.ShareSockets:
-		v.fault(key, true, "false, or neither source_prefix, sources nor share_sockets: they choose other addresses")
 	}
 }
 
@@ -261,7 +232,7 @@ func (v *validator) upstreamCookies(path string, u *Upstream) {
 	because := fmt.Sprintf("cookie_mode = %q", u.CookieMode)
 	v.secret(child(path, "cookie_secret"), because, &u.CookieSecret, u.CookieMode == raknet.CookiesOffloadedPSK)
 	switch {
-	case u.CookieMode == raknet.CookiesPrivate:
+	case u.CookieMode == raknet.CookiesPrivate, u.CookieMode == raknet.CookiesNone:
 		v.fault(child(path, "cookie_mode"), u.CookieMode, fmt.Sprintf("%q: the server gives its own cookies",
 			raknet.CookiesActive))
 	case u.CookieMode != raknet.CookiesActive && !v.known[u.Protocol].Pings:

@@ -56,8 +56,9 @@ func TestCookies(t *testing.T) {
 		{"no such file", "", `cookie_mode = "offloaded_psk"` + "\n" + `cookie_secret = "file:` + file + `.not"`,
 			"no such file", ""},
 		{"a secret for nothing", `cookie_secret = "` + goodSecret + `"`, "", "", `cookie_mode = "private" does not use it`},
-		{"a mode and no cookies", "cookies = false\n" + `cookie_mode = "offloaded"`, "",
-			`bedrock.cookies = false: want true: cookie_mode = "offloaded"`, ""},
+		{"none", `cookie_mode = "none"`, "", "", ""},
+		{"the former key", "cookies = false", "", `bedrock.cookies = false: want this key removed: cookie_mode = "none"`, ""},
+		{"no cookies of a server", "", `cookie_mode = "none"`, `upstream[0].cookie_mode = "none": want "active"`, ""},
 		{"private ones of a server", "", `cookie_mode = "private"`,
 			`upstream[0].cookie_mode = "private": want "active": the server gives its own cookies`, ""},
 	} {

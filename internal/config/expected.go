@@ -32,8 +32,8 @@ func expected(t reflect.Type) string {
 		return `a network or an address, for example "10.0.0.0/8"`
 	case durationType:
 		return `a duration in quotes, with its unit (ms, s, m or h), for example "10s"`
-	case sourcePrefixType:
-		return `a prefix, for example "127.64.0.0/10", or ""`
+	case sourceType:
+		return `an address, for example "10.0.0.5", a prefix, for example "127.64.0.0/10", or "players"`
 	case prefixType:
 		return `a prefix, for example "192.0.2.0/24", or an address`
 	case ipType:
@@ -102,6 +102,15 @@ func expectedAddress(text string) string {
 	}
 	if _, err := netip.ParseAddr(host); err != nil {
 		want += "; host names are looked up only by discover of [[upstream]]"
+	}
+	return want
+}
+
+// expectedPrefix returns the remedy for a text that is not a prefix.
+func expectedPrefix(text string) string {
+	want := expected(prefixType)
+	if p, err := netip.ParsePrefix(text); err == nil && p != p.Masked() {
+		want = `no bits set beyond the prefix's length: "` + p.Masked().String() + `", or another length`
 	}
 	return want
 }

@@ -9,25 +9,31 @@ import (
 	"time"
 )
 
-// Fleet configures what several Tidegates share by NATS. It is off without Servers and Embedded.
+// Fleet configures what several Tidegates share by NATS. It is off without Servers and Peers.
 type Fleet struct {
 	Name        string   `toml:"name"`
 	Node        string   `toml:"node"`    // empty: the host's name
 	Servers     []string `toml:"servers"` // URLs of NATS servers
 	Credentials string   `toml:"credentials"`
-	NKey        string   `toml:"nkey"`
 	CA          string   `toml:"ca"`
 	Certificate string   `toml:"certificate"`
 	Key         string   `toml:"key"`
 	Replicas    int      `toml:"replicas"`
-	Embedded    bool     `toml:"embedded"` // a NATS server in this process
-	Listen      string   `toml:"listen"`   // of the embedded server, for those of the other nodes
-	Peers       []string `toml:"peers"`    // host:port of the embedded servers of all nodes
-	Secret      Secret   `toml:"secret"`   // that the embedded servers share
-	Store       string   `toml:"store"`    // folder of the embedded server
+	Listen      string   `toml:"listen"` // of the embedded server, for those of the other nodes
+	Peers       []string `toml:"peers"`  // host:port of all nodes, each with a NATS server in its process
+	Secret      Secret   `toml:"secret"` // that the embedded servers share
+	Store       string   `toml:"store"`  // folder of the embedded server
 	ReportEvery Duration `toml:"report_every" min:"50ms" max:"2s"`
 	Follow      bool     `toml:"follow"` // players whose path leads to another node keep their sessions
 	Limits      bool     `toml:"limits"` // limits per address and network hold for all nodes together
+}
+
+// Former implements registry.Former.
+func (*Fleet) Former() map[string]string {
+	return map[string]string{
+		"embedded": "a node with fleet.peers runs a NATS server; a single node is its only peer",
+		"nkey":     "fleet.credentials takes the seed of an nkey, too",
+	}
 }
 
 func defaultFleet() Fleet {
@@ -38,7 +44,10 @@ func defaultFleet() Fleet {
 }
 
 // On reports whether this Tidegate is part of a fleet.
-func (f *Fleet) On() bool { return len(f.Servers) > 0 || f.Embedded }
+func (f *Fleet) On() bool { return len(f.Servers) > 0 || f.Embedded() }
+
+// Embedded reports whether this process runs a NATS server.
+func (f *Fleet) Embedded() bool { return len(f.Peers) > 0 }
 
 // NodeName returns the name of this node.
 func (f *Fleet) NodeName() string {
@@ -51,8 +60,8 @@ func (f *Fleet) NodeName() string {
 
 // Copies returns the number of servers that keep the shared state.
 func (f *Fleet) Copies() int {
-	if f.Embedded {
-		return min(f.Replicas, max(1, len(f.Peers)))
+	if f.Embedded() {
+		return min(f.Replicas, len(f.Peers))
 	}
 	return f.Replicas
 }

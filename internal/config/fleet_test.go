@@ -15,22 +15,21 @@ func TestFleetFaults(t *testing.T) {
 		{"no port", `servers = ["tls://nats"]`, `fleet.servers[0] = "tls://nats": want nats:// or tls://`},
 		{"a password", `servers = ["tls://ann:hunter2@nats:4222"]`, `want a URL without a user`},
 		{"twice", `servers = ["tls://nats:4222", "tls://nats:4222"]`, `t.toml:2:31: fleet.servers[1]`},
-		{"both", "servers = [\"tls://nats:4222\"]\nembedded = true", `t.toml:3:12: fleet.embedded = true: want false`},
-		{"peers alone", `peers = ["10.0.0.1:6222"]`, `fleet.peers`},
-		{"a bad peer", "embedded = true\npeers = [\"10.0.0.1\"]", `fleet.peers[0] = "10.0.0.1": want host:port`},
-		{"a peer twice", "embedded = true\npeers = [\"a:1\", \"a:1\"]", `fleet.peers[1] = "a:1": want each node once`},
-		{"no secret", "embedded = true\npeers = [\"a:1\", \"b:1\", \"c:1\"]", `fleet.secret: want 16 to 200`},
-		{"a short secret", "embedded = true\nsecret = \"hunter2\"", `fleet.secret = "(hidden)": want 16 to 200`},
-		{"no address", "embedded = true\nlisten = \"6222\"", `fleet.listen = "6222": want ip:port`},
-		{"no folder", "embedded = true\nstore = \"\"", `fleet.store = "": want the path of a folder`},
-		{"four copies", "embedded = true\nreplicas = 4", `fleet.replicas = 4: want 1, 3 or 5`},
+		{"both", "servers = [\"tls://nats:4222\"]\npeers = [\"a:1\"]", `t.toml:3:9: fleet.peers = ["a:1"]: want no peers`},
+		{"without a peer", "embedded = true", `fleet.embedded = true: want this key removed: a node with fleet.peers runs`},
+		{"a bad peer", "peers = [\"10.0.0.1\"]", `fleet.peers[0] = "10.0.0.1": want host:port`},
+		{"a peer twice", "peers = [\"a:1\", \"a:1\"]", `fleet.peers[1] = "a:1": want each node once`},
+		{"no secret", "peers = [\"a:1\", \"b:1\", \"c:1\"]", `fleet.secret: want 16 to 200`},
+		{"a short secret", "peers = [\"a:1\"]\nsecret = \"hunter2\"", `fleet.secret = "(hidden)": want 16 to 200`},
+		{"no address", "peers = [\"a:1\"]\nlisten = \"6222\"", `fleet.listen = "6222": want ip:port`},
+		{"no folder", "peers = [\"a:1\"]\nstore = \"\"", `fleet.store = "": want the path of a folder`},
+		{"four copies", "peers = [\"a:1\"]\nreplicas = 4", `fleet.replicas = 4: want 1, 3 or 5`},
 		{"a name of nonsense", `name = "a.b"`, `fleet.name = "a.b": want a name`},
-		{"a node of nonsense", "embedded = true\nnode = \"a b\"", `fleet.node = "a b": want a name`},
+		{"a node of nonsense", "peers = [\"a:1\"]\nnode = \"a b\"", `fleet.node = "a b": want a name`},
 		{"no file", "servers = [\"tls://nats:4222\"]\ncredentials = \"missing\"",
 			`fleet.credentials = "missing": want the path of a file`},
-		{"two users", "servers = [\"tls://nats:4222\"]\ncredentials = \"x\"\nnkey = \"x\"",
-			`fleet.nkey = "x": want no file, or no fleet.credentials`},
-		{"credentials of nothing", "embedded = true\ncredentials = \"x\"", `fleet.credentials = "x": want no file`},
+		{"an nkey apart", "servers = [\"tls://nats:4222\"]\nnkey = \"x\"", `fleet.nkey = "x": want this key removed`},
+		{"credentials of nothing", "peers = [\"a:1\"]\ncredentials = \"x\"", `fleet.credentials = "x": want no file`},
 		{"half a certificate", "servers = [\"tls://nats:4222\"]\ncertificate = \"x\"", `fleet.key`},
 		{"no certificate", "servers = [\"tls://nats:4222\"]\ncertificate = \"x\"\nkey = \"x\"",
 			`fleet.certificate = "x": want a certificate in PEM`},
@@ -65,11 +64,11 @@ func TestFleetWarnings(t *testing.T) {
 		{"loopback", `servers = ["nats://127.0.0.1:4222"]`, ""},
 		{"TLS", `servers = ["tls://10.0.0.1:4222"]`, ""},
 		{"two nodes",
-			"embedded = true\nlisten = \"127.0.0.1:6222\"\nsecret = \"0123456789abcdef\"\npeers = [\"a:1\", \"b:1\"]",
+			"listen = \"127.0.0.1:6222\"\nsecret = \"0123456789abcdef\"\npeers = [\"a:1\", \"b:1\"]",
 			"fleet.peers"},
-		{"no TLS between nodes", "embedded = true\nsecret = \"0123456789abcdef\"\npeers = [\"a:1\", \"b:1\", \"c:1\"]",
+		{"no TLS between nodes", "secret = \"0123456789abcdef\"\npeers = [\"a:1\", \"b:1\", \"c:1\"]",
 			"fleet.certificate"},
-		{"one node", "embedded = true", ""},
+		{"one node", `peers = ["a:1"]`, ""},
 	} {
 		_, warnings, err := Parse("t.toml", []byte(listening+"[fleet]\n"+c.lines+"\n"), known)
 		got := Faults(warnings).Error()
@@ -85,7 +84,7 @@ func TestFleetSecretFile(t *testing.T) {
 	if err := os.WriteFile(file, []byte("0123456789abcdef\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	text := listening + "[fleet]\nembedded = true\nsecret = 'file:" + file + "'\npeers = [\"a:1\", \"b:1\", \"c:1\"]\n"
+	text := listening + "[fleet]\nsecret = 'file:" + file + "'\npeers = [\"a:1\", \"b:1\", \"c:1\"]\n"
 	c, _, err := Parse("t.toml", []byte(text), known)
 	if err != nil || c.Fleet.Secret != "0123456789abcdef" || c.Fleet.Copies() != 3 {
 		t.Errorf("%v, %+v", err, c)

@@ -69,6 +69,3 @@ func (Transport) Choices() []string { return choices(UDP, TCP) }
 
 // ProxyProtocol says which datagrams to a server begin with a header that names the client.
 type ProxyProtocol = Word[policy.Headers]
-
-// MaxHeader is the length in bytes of the longest header: PROXY protocol v2 with IPv6 addresses.
-const MaxHeader = 52

@@ -62,6 +62,6 @@ func TestRelayIsOfDatagrams(t *testing.T) {
 	text = strings.Replace(text, "[[upstream]]\n", "[[upstream]]\nserver_library = \"go-raknet\"\n", 1)
 	_, warnings, err = Parse("t.toml", []byte(text), known)
 	check(t, err, "")
-	check(t, Faults(warnings), `t.toml:13:18: upstream[0].server_library = "go-raknet": want a source_prefix, or `+
+	check(t, Faults(warnings), `t.toml:13:18: upstream[0].server_library = "go-raknet": want sources of a prefix, or `+
 		`mode = "terminate": these servers block an address, and a relay's players share one`)
 }

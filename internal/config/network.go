@@ -25,15 +25,6 @@ func (p Prefix) Prefix() netip.Prefix {
 	return parsed
 }
 
-// expectedPrefix returns the remedy for a text that is not a prefix.
-func expectedPrefix(text string) string {
-	want := expected(prefixType)
-	if p, err := netip.ParsePrefix(text); err == nil && p != p.Masked() {
-		want = `no bits set beyond the prefix's length: "` + p.Masked().String() + `", or another length`
-	}
-	return want
-}
-
 // Network is a prefix of IP addresses, or one address.
 type Network struct{ netip.Prefix }
 

@@ -40,18 +40,3 @@ func whole(v reflect.Value) int64 {
 	}
 	return v.Int()
 }
-
-// headroom finds the option that must leave room for a header of a number of bytes, and does not. It returns its key
-// and its largest value, or an empty key.
-func (o Options) headroom(d *registry.Descriptor, header int64) (key string, most int64) {
-	table := reflect.ValueOf(o.Of(d)).Elem()
-	for i := range table.NumField() {
-		if field := table.Type().Field(i); field.Tag.Get(registry.TagRoom) == "header" {
-			most = whole(bound(table.Field(i), field.Tag.Get(registry.TagMax))) - header
-			if whole(table.Field(i)) > most {
-				return child(d.Table, field.Tag.Get("toml")), most
-			}
-		}
-	}
-	return "", 0
-}

@@ -100,28 +100,29 @@ type Record struct {
 	Memory Size     `toml:"memory" min:"4MiB" max:"16GiB"` // of all loops together
 	// for files of sessions that end in an abnormal way; empty: none are saved
 	Directory string `toml:"directory"`
-	Files     int    `toml:"files" min:"1" max:"10000"`           // number of files in the directory
 	FilesSize Size   `toml:"files_size" min:"1MiB" max:"1024GiB"` // of all files in the directory together
 }
 
-func defaultRecord() Record { return Record{Memory: 64 * MiB, Files: 100, FilesSize: 256 * MiB} }
+func defaultRecord() Record { return Record{Memory: 64 * MiB, FilesSize: 256 * MiB} }
+
+// Former implements registry.Former.
+func (*Record) Former() map[string]string {
+	return map[string]string{"files": "files_size bounds them"}
+}
 
 // Bans configures the ban file and the duration of bans that Tidegate itself imposes. Operators may impose longer ones.
 type Bans struct {
-	File    string   `toml:"file"`                       // relative to the configuration's folder; empty: none
-	First   Duration `toml:"first" min:"1s" max:"8784h"` // each further ban of a network is twice as long
-	Longest Duration `toml:"longest" min:"1s" max:"8784h"`
-	Memory  Duration `toml:"memory" min:"0s" max:"8784h"` // after its end, a ban still counts for this long
+	File    string   `toml:"file"`                         // relative to the configuration's folder; empty: none
+	First   Duration `toml:"first" min:"1s" max:"8784h"`   // each further ban of a network is twice as long
+	Longest Duration `toml:"longest" min:"1s" max:"8784h"` // after its end, a ban still counts for this long
 }
 
 // Former implements registry.Former.
 func (*Bans) Former() map[string]string {
 	const whole = "a ban is for an IPv4 address or an IPv6 /64"
-	return map[string]string{"ipv4": whole, "ipv6": whole}
+	return map[string]string{"ipv4": whole, "ipv6": whole, "memory": "it is longest"}
 }
 
 func defaultBans() Bans {
-	return Bans{
-		File: "bans.jsonl", First: seconds(10 * 60), Longest: seconds(24 * 3600), Memory: seconds(24 * 3600),
-	}
+	return Bans{File: "bans.jsonl", First: seconds(10 * 60), Longest: seconds(24 * 3600)}
 }

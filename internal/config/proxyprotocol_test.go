@@ -49,9 +49,6 @@ func TestProxyProtocolFaults(t *testing.T) {
 				`headers` +
 				"\n" + `upstream[0].proxy_protocol = "every": want "off", or transport = "udp": TCP has no datagrams to ` +
 				`carry the headers`},
-		{"no room in rudp", "rudp", "", `proxy_protocol = "spp"`,
-			`upstream[0].proxy_protocol = "spp": want "off", or rudp.max_payload of at most 4028: larger datagrams have ` +
-				`no room for a header`},
 		{"room in riptide", "riptide-2.2", "", `proxy_protocol = "spp"`, ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {

@@ -3,6 +3,8 @@ package config
 import (
 	"net/netip"
 	"reflect"
+	"slices"
+	"strings"
 )
 
 // IP is an IP address as the user wrote it.
@@ -56,7 +58,7 @@ func (u *Upstream) Packets() int {
 	switch {
 	case u.MaxPackets > 0:
 		return u.MaxPackets
-	case u.Transport == TCP, u.Transparent, u.SourcePrefix != "":
+	case u.Transport == TCP, u.SeparatesPlayers():
 		return 0
 	case u.Library == CloudburstLibrary, u.Library == AnyLibrary && u.Protocol == "bedrock":
 		return 40
@@ -66,24 +68,56 @@ func (u *Upstream) Packets() int {
 	return 0
 }
 
-// SourcePrefix is a Prefix, or empty.
-type SourcePrefix string
+// Source says from where sessions are sent to servers, as the user wrote it: an address of this machine, a prefix of
+// which each session has an address of its own, or Players.
+type Source string
 
-var sourcePrefixType = reflect.TypeFor[SourcePrefix]()
+// Players stands for the players' own addresses.
+const Players Source = "players"
 
-// UnmarshalText reads a prefix or an empty text.
-func (p *SourcePrefix) UnmarshalText(text []byte) error {
-	*p = SourcePrefix(text)
-	if len(text) == 0 {
-		return nil
+var sourceType = reflect.TypeFor[Source]()
+
+// UnmarshalText reads an address or a prefix, or Players.
+func (s *Source) UnmarshalText(text []byte) error {
+	if string(text) != string(Players) {
+		if err := new(Prefix).UnmarshalText(text); err != nil {
+			return err
+		}
 	}
-	return new(Prefix).UnmarshalText(text)
+	*s = Source(text)
+	return nil
 }
 
-// Prefix returns the network. It is the zero Prefix if there is none.
-func (p SourcePrefix) Prefix() netip.Prefix {
-	if p == "" {
-		return netip.Prefix{}
+func (s Source) isPrefix() bool { return strings.Contains(string(s), "/") }
+
+// addr returns the address; the zero Addr, if it is none.
+func (s Source) addr() netip.Addr {
+	if s == Players || s.isPrefix() {
+		return netip.Addr{}
 	}
-	return Prefix(p).Prefix()
+	return Prefix(s).Prefix().Addr()
 }
+
+// Transparent reports whether sessions use the players' own addresses.
+func (u *Upstream) Transparent() bool { return slices.Contains(u.Sources, Players) }
+
+// SourcePrefix returns the network of which each session has its own address. The zero Prefix means that there is none.
+func (u *Upstream) SourcePrefix() netip.Prefix {
+	if i := slices.IndexFunc(u.Sources, Source.isPrefix); i >= 0 {
+		return Prefix(u.Sources[i]).Prefix()
+	}
+	return netip.Prefix{}
+}
+
+// SourceAddresses returns the addresses of this machine that sessions are spread over.
+func (u *Upstream) SourceAddresses() (all []netip.Addr) {
+	for _, s := range u.Sources {
+		if addr := s.addr(); addr.IsValid() {
+			all = append(all, addr)
+		}
+	}
+	return all
+}
+
+// SeparatesPlayers reports whether servers see an address for each player.
+func (u *Upstream) SeparatesPlayers() bool { return u.Transparent() || u.SourcePrefix().IsValid() }

@@ -5,27 +5,37 @@ import (
 	"testing"
 )
 
+const (
+	wantSource = `want an address, for example "10.0.0.5", a prefix, for example "127.64.0.0/10", or "players"`
+	wantAlone  = `want addresses, or one prefix, or "players" alone`
+)
+
 // TestSources has a row for each rule about the local addresses of sessions.
 func TestSources(t *testing.T) {
 	for _, row := range []struct{ name, lines, more, fault, warning string }{
-		{"loopback", `source_prefix = "127.64.0.0/10"`, "", "", ""},
+		{"loopback", `sources = ["127.64.0.0/10"]`, "", "", ""},
 		{"shared", `share_sockets = true`, "", "", ""},
-		{"no prefix", `source_prefix = "127.64.0.1/10"`, "",
-			`12:17: upstream[0].source_prefix = "127.64.0.1/10": want a prefix, for example "127.64.0.0/10", or ""`, ""},
-		{"other family", `source_prefix = "fd00::/64"`, "",
-			`12:17: upstream[0].source_prefix = "fd00::/64": want a prefix of the servers' address family, or one ` +
+		{"transparent", `sources = ["players"]`, "", "", ""},
+		{"no prefix", `sources = ["127.64.0.1/10"]`, "",
+			`12:12: upstream[0].sources[0] = "127.64.0.1/10": ` + wantSource, ""},
+		{"other family", `sources = ["fd00::/64"]`, "",
+			`12:11: upstream[0].sources = ["fd00::/64"]: want a prefix of the servers' address family, or one ` +
 				`upstream for each family: 127.0.0.1:19132 has the other family`, ""},
-		{"portable", `source_prefix = "127.64.0.0/10"`, "[loop]\nbackend = \"portable\"\n",
-			`12:17: upstream[0].source_prefix = "127.64.0.0/10": want "", or loop.backend = "auto": portable sockets ` +
+		{"portable", `sources = ["127.64.0.0/10"]`, "[loop]\nbackend = \"portable\"\n",
+			`12:11: upstream[0].sources = ["127.64.0.0/10"]: want addresses, or loop.backend = "auto": portable sockets ` +
 				`cannot choose their address`, ""},
-		{"sources too", "source_prefix = \"127.64.0.0/10\"\nsources = [\"127.0.0.1\"]", "",
-			`12:17: upstream[0].source_prefix = "127.64.0.0/10": want "", or no sources: a session uses either one of the ` +
-				`sources or its own address of the prefix`, ""},
-		{"small", `source_prefix = "127.64.0.0/24"`, "", "",
-			`12:17: upstream[0].source_prefix = "127.64.0.0/24": want a shorter prefix: each session at a server needs ` +
+		{"addresses too", `sources = ["127.64.0.0/10", "127.0.0.1"]`, "",
+			`12:11: upstream[0].sources = ["127.64.0.0/10", "127.0.0.1"]: ` + wantAlone, ""},
+		{"players and addresses", `sources = ["players", "127.0.0.1"]`, "",
+			`12:11: upstream[0].sources = ["players", "127.0.0.1"]: ` + wantAlone, ""},
+		{"small", `sources = ["127.64.0.0/24"]`, "", "",
+			`12:11: upstream[0].sources = ["127.64.0.0/24"]: want a shorter prefix: each session at a server needs ` +
 				`its own address, and limits.sessions allows more sessions than that`},
-		{"both", "source_prefix = \"127.64.0.0/10\"\nshare_sockets = true", "", "",
-			`13:17: upstream[0].share_sockets = true: want false: with source_prefix all sessions share one socket anyway`},
+		{"shared too", "sources = [\"127.64.0.0/10\"]\nshare_sockets = true", "",
+			`13:17: upstream[0].share_sockets = true: want false: sources give each session an address of its own`, ""},
+		{"the former keys", "source_prefix = \"127.64.0.0/10\"\ntransparent = true", "",
+			`12:1: upstream[0].source_prefix = "127.64.0.0/10": want this key removed: sources may be one prefix` + "\n" +
+				`t.toml:13:1: upstream[0].transparent = true: want this key removed: sources = ["players"] stands for true`, ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			text := string(change(t, "[[upstream]]\n", "[[upstream]]\n"+row.lines+"\n")) + row.more
@@ -34,38 +44,6 @@ func TestSources(t *testing.T) {
 			check(t, Faults(warnings), at(row.warning))
 		})
 	}
-	text := strings.Replace(valid, `["raknet"]`, `["riptide-2.2"]`, 1)
-	text = strings.Replace(text, `protocol = "raknet"`,
-		"protocol = \"riptide-2.2\"\ntransport = \"tcp\"\nsource_prefix = \"127.64.0.0/10\"", 1)
-	_, _, err := Parse("t.toml", []byte(text), known)
-	check(t, err, `t.toml:15:17: upstream[0].source_prefix = "127.64.0.0/10": want "", or transport = "udp": a TCP `+
-		`connection has an address and port of its own`)
-}
-
-// TestReceiveBuffer has a row for each rule about the receive buffers of sockets to servers.
-func TestReceiveBuffer(t *testing.T) {
-	for _, row := range []struct{ name, lines, fault string }{
-		{"default", "", ""},
-		{"least", `receive_buffer = "64KiB"`, ""},
-		{"too small", `receive_buffer = "63KiB"`, `12:18: upstream[0].receive_buffer = "63KiB": want "64KiB" to "1GiB"`},
-		{"no unit", `receive_buffer = 65536`,
-			`12:18: upstream[0].receive_buffer = 65536: want a size in quotes, whole and with its unit (B, KiB, MiB or ` +
-				`GiB), for example "2MiB"`},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			text := change(t, "[[upstream]]\n", "[[upstream]]\n"+row.lines+"\n")
-			_, warnings, err := Parse("t.toml", text, known)
-			check(t, err, at(row.fault))
-			check(t, Faults(warnings), "")
-		})
-	}
-	text := strings.Replace(valid, `["raknet"]`, `["riptide-2.2"]`, 1)
-	text = strings.Replace(text, `protocol = "raknet"`,
-		"protocol = \"riptide-2.2\"\ntransport = \"tcp\"\nreceive_buffer = \"1MiB\"", 1)
-	_, warnings, err := Parse("t.toml", []byte(text), known)
-	check(t, err, "")
-	check(t, Faults(warnings), `t.toml:15:18: upstream[0].receive_buffer = "1MiB": want no value here: the kernel `+
-		`sizes TCP buffers itself`)
 }
 
 func at(fault string) string {
@@ -78,10 +56,9 @@ func at(fault string) string {
 func TestPathsToServers(t *testing.T) {
 	for _, row := range []struct{ name, more, want string }{
 		{"good", `sources = ["10.0.0.5", "::1"]` + "\nmax_packets = 150", ""},
-		{"no addresses", `sources = ["10.0.0.0/8", "0.0.0.0", "fe80::1%eth0"]`, `
-t.toml:14:12: upstream[0].sources[0] = "10.0.0.0/8": want an IP address, for example "10.0.0.5"
-t.toml:14:26: upstream[0].sources[1] = "0.0.0.0": want an address of this machine
-t.toml:14:37: upstream[0].sources[2] = "fe80::1%eth0": want an IP address, for example "10.0.0.5"`},
+		{"no addresses", `sources = ["0.0.0.0", "fe80::1%eth0"]`, `
+t.toml:14:12: upstream[0].sources[0] = "0.0.0.0": want an address of this machine
+t.toml:14:23: upstream[0].sources[1] = "fe80::1%eth0": ` + wantSource},
 		{"twice", `sources = ["10.0.0.5", "10.0.0.5"]`,
 			`t.toml:14:24: upstream[0].sources[1] = "10.0.0.5": want each only once; upstream[0].sources[0] is the same`},
 		{"other family", `sources = ["::1"]`,
@@ -122,8 +99,8 @@ func TestPackets(t *testing.T) {
 		{Upstream{Protocol: "bedrock", Library: StockLibrary}, 0},
 		{Upstream{Protocol: "bedrock", Library: GoRakNetLibrary, MaxPackets: 7}, 7},
 		{Upstream{Protocol: "bedrock", Library: AnyLibrary, MaxPackets: 7}, 7},
-		{Upstream{Protocol: "bedrock", Library: AnyLibrary, Transparent: true}, 0},
-		{Upstream{Protocol: "bedrock", Library: AnyLibrary, SourcePrefix: "127.64.0.0/10"}, 0},
+		{Upstream{Protocol: "bedrock", Library: AnyLibrary, Sources: []Source{Players}}, 0},
+		{Upstream{Protocol: "bedrock", Library: AnyLibrary, Sources: []Source{"127.64.0.0/10"}}, 0},
 	} {
 		if got := c.upstream.Packets(); got != c.want {
 			t.Errorf("%+v: %d datagrams, want %d", c.upstream, got, c.want)

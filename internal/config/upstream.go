@@ -23,8 +23,8 @@ type Upstream struct {
 	RetryAfter      Duration   `toml:"retry_after" min:"100ms" max:"1h"` // rest of a server that failed a session
 
 	Library Library `toml:"server_library"`
-	// addresses of this machine; empty: the system's choice
-	Sources []IP `toml:"sources"`
+	// empty: the system's choice
+	Sources []Source `toml:"sources"`
 	// per 10 ms, from each source to each server; 0: as Library says
 	MaxPackets int `toml:"max_packets" min:"0" max:"10000"`
 
@@ -32,13 +32,8 @@ type Upstream struct {
 	HealthInterval Duration `toml:"health_interval" min:"100ms" max:"1h"`
 
 	ProxyProtocol ProxyProtocol `toml:"proxy_protocol"`
-	Transparent   bool          `toml:"transparent"` // sessions use the players' own addresses
-	// each session uses its own address of this prefix; empty: all share one
-	SourcePrefix SourcePrefix `toml:"source_prefix"`
 	// sessions at different servers share sockets
 	ShareSockets bool `toml:"share_sockets"`
-	// of each socket to a server, in the kernel
-	ReceiveBuffer Size `toml:"receive_buffer" min:"64KiB" max:"1GiB"`
 
 	NAT bool `toml:"nat"` // the servers are behind NAT or in containers: NetherNet's addresses are not theirs
 
@@ -52,9 +47,9 @@ func (u *Upstream) setDefaults() {
 	*u = Upstream{
 		Transport: UDP, Discover: []Discover{}, DiscoverRefresh: seconds(600), Agones: defaultAgones(),
 		Balance: WordOf(policy.LeastSessions), RetryAfter: Duration(5 * time.Second),
-		Library: AnyLibrary, Sources: []IP{},
+		Library: AnyLibrary, Sources: []Source{},
 		Health: HealthAuto, HealthInterval: seconds(2),
-		ProxyProtocol: WordOf(policy.HeadersOff), ReceiveBuffer: MiB, CookieMode: raknet.CookiesActive,
+		ProxyProtocol: WordOf(policy.HeadersOff), CookieMode: raknet.CookiesActive,
 	}
 }
 
@@ -65,6 +60,9 @@ func (*Upstream) Former() map[string]string {
 		"health_rise":     "two answers in a row bring a server up",
 		"health_fall":     "three checks without an answer take a server down",
 		"max_packets_per": "max_packets counts in 10 ms",
+		"receive_buffer":  "it is half of loop.receive_buffer",
+		"source_prefix":   "sources may be one prefix",
+		"transparent":     `sources = ["players"] stands for true`,
 	}
 }
 

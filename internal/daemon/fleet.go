@@ -103,7 +103,7 @@ func fleetOptions(c *config.Config, bans *ratelimit.Bans, games fleet.GameServer
 	log zerolog.Logger) fleet.Options {
 	o := fleet.Options{
 		Name: c.Fleet.Name, Node: c.Fleet.NodeName(), Servers: c.Fleet.Servers, Replicas: c.Fleet.Copies(),
-		Credentials: c.Path(c.Fleet.Credentials), NKey: c.Path(c.Fleet.NKey), CA: c.Path(c.Fleet.CA),
+		Credentials: c.Path(c.Fleet.Credentials), CA: c.Path(c.Fleet.CA),
 		Certificate: c.Path(c.Fleet.Certificate), Key: c.Path(c.Fleet.Key), Bans: bans,
 		Games: games, Pending: from, Log: log, ReportEvery: time.Duration(c.Fleet.ReportEvery),
 	}
@@ -113,7 +113,7 @@ func fleetOptions(c *config.Config, bans *ratelimit.Bans, games fleet.GameServer
 	if limits, ok := games.(fleet.Budgets); ok && c.Fleet.Limits {
 		o.Budgets = limits
 	}
-	if c.Fleet.Embedded {
+	if c.Fleet.Embedded() {
 		listen := c.Fleet.ListenAddress()
 		o.Embedded = &fleet.Embedded{
 			Host: listen.Addr().String(), Port: int(listen.Port()), Peers: c.Fleet.Peers,

@@ -53,7 +53,7 @@ func TestFleetAndBanFile(t *testing.T) {
 	}
 	var books [3]*banSync
 	for i := range books {
-		text := bridge + fmt.Sprintf("[bans]\nfile = \"bans%d\"\n[fleet]\nembedded = true\nnode = \"n%d\"\n"+
+		text := bridge + fmt.Sprintf("[bans]\nfile = \"bans%d\"\n[fleet]\nnode = \"n%d\"\n"+
 			"listen = \"127.0.0.1:%d\"\npeers = [%s]\nsecret = \"0123456789abcdef\"\nstore = \"store%d\"\n",
 			i, i, ports[i], peers, i)
 		c, _, err := setup.Parse(filepath.Join(folder, "t.toml"), []byte(text))

@@ -24,6 +24,8 @@ const (
 	// When a server is lost, all its sessions end at once. Their files must not replace all earlier ones.
 	fileEvery = time.Second
 	fileBurst = 16
+	// maxRecordings is the most files in the directory: each new one lists them.
+	maxRecordings = 10_000
 	// lastFiles bounds the time for the remaining files at the end of the process.
 	lastFiles = 2 * time.Second
 )
@@ -58,7 +60,7 @@ func openRecordings(c *config.Config, log zerolog.Logger) (*recordings, error) {
 		return nil, fmt.Errorf("record.directory: %w", err)
 	}
 	return &recordings{
-		directory: directory, files: c.Record.Files, size: int64(c.Record.FilesSize), log: log,
+		directory: directory, files: maxRecordings, size: int64(c.Record.FilesSize), log: log,
 		queue: make(chan relay.Ended, maxEnded), limiter: ratelimit.Limiter{Every: fileEvery, Burst: fileBurst},
 	}, nil
 }

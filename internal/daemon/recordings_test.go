@@ -72,14 +72,9 @@ func filesIn(t *testing.T, r *recordings) (names []string, bytes int64) {
 
 // TestRecordingsAreBounded saves more sessions than there may be files, and more bytes. The newest files stay.
 func TestRecordingsAreBounded(t *testing.T) {
-	for what, c := range map[string]struct {
-		change func(*config.Record)
-		want   int
-	}{
-		"by number": {func(r *config.Record) { r.Files = 5 }, 5},
-		"by size":   {func(r *config.Record) { r.FilesSize = config.MiB }, 17},
-	} {
-		r := recordingInto(t, 60_000, c.change)
+	for what, c := range map[string]struct{ most, want int }{"by number": {5, 5}, "by size": {maxRecordings, 17}} {
+		r := recordingInto(t, 60_000, func(r *config.Record) { r.FilesSize = config.MiB })
+		r.files = c.most
 		for i := range 40 {
 			e := endedAt(i)
 			r.save(t.Context(), &e)

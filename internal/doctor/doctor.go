@@ -65,7 +65,7 @@ type Machine struct {
 	Shortfalls func() []Finding
 	// Kernel returns why the kernel drops and forwards no datagrams, or nil.
 	Kernel func() (filter, forward error)
-	// Sources returns why the addresses of source_prefix and transparent cannot be used.
+	// Sources returns why the sources of upstreams cannot be used.
 	Sources func() error
 	// Listen tries to listen at an address, and ends that at once.
 	Listen func(network string, addr netip.AddrPort) error

@@ -13,7 +13,7 @@ import (
 const spare = 64
 
 // ownSocket reports whether each session of an upstream has a socket of its own.
-func ownSocket(u *config.Upstream) bool { return u.SourcePrefix == "" && !u.ShareSockets }
+func ownSocket(u *config.Upstream) bool { return !u.SourcePrefix().IsValid() && !u.ShareSockets }
 
 // anyOwnSocket reports whether sessions of any upstream have sockets of their own.
 func (e *examination) anyOwnSocket() bool {
@@ -53,10 +53,10 @@ func (e *examination) ports() string {
 	for i := range e.config.Upstreams {
 		u := &e.config.Upstreams[i]
 		sources := max(1, len(u.Sources))
-		if ownSocket(u) && !u.Transparent && have*sources < e.config.Limits.Sessions {
+		if ownSocket(u) && !u.Transparent() && have*sources < e.config.Limits.Sessions {
 			e.problem(fmt.Sprintf("upstream %s: %d local ports, on %d of this machine's addresses, are fewer than "+
 				"limits.sessions = %d", u.Name, have, sources, e.config.Limits.Sessions),
-				`sysctl -w net.ipv4.ip_local_port_range="1024 65535", or more addresses in sources, or source_prefix`)
+				`sysctl -w net.ipv4.ip_local_port_range="1024 65535", or more addresses in sources, or a prefix`)
 		}
 	}
 	return fmt.Sprintf("%d for each address", have)
@@ -65,7 +65,7 @@ func (e *examination) ports() string {
 // buffers compares the configured receive buffers with the kernel's.
 func (e *examination) buffers() string {
 	e.findings = append(e.findings, e.machine.Shortfalls()...)
-	return "receive_buffer of loops and upstreams"
+	return "loop.receive_buffer"
 }
 
 // tracking compares limits.sessions with the kernel's table of connections, which also has UDP. A full table drops
@@ -106,12 +106,12 @@ func (e *examination) kernel() string {
 	return "eBPF filters, and forwarding of relayed sessions"
 }
 
-// sources reports why the addresses of source_prefix and transparent cannot be used.
+// sources reports why the sources of upstreams cannot be used.
 func (e *examination) sources() string {
 	if err := e.machine.Sources(); err != nil {
 		e.problem(err.Error(), "docs/operate/addresses.md has the commands for routes and rights")
 	}
-	return "source_prefix and transparent of upstreams"
+	return "sources of upstreams"
 }
 
 // clock reports a clock that follows no time server. Bans and logs use it.

@@ -358,7 +358,7 @@ func TestEndsCleanly(t *testing.T) {
 // TestBadFiles refuses files that are no keys.
 func TestBadFiles(t *testing.T) {
 	for _, o := range []Options{
-		{NKey: "missing"}, {Embedded: &Embedded{Store: t.TempDir()}, Certificate: "missing", Key: "missing"},
+		{Credentials: "missing"}, {Embedded: &Embedded{Store: t.TempDir()}, Certificate: "missing", Key: "missing"},
 	} {
 		o.Node, o.Name, o.Bans = cmp.Or(o.Node, "a"), "test", ratelimit.NewBans(terms)
 		if _, _, err := Start(o); err == nil {

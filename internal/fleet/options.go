@@ -1,12 +1,14 @@
 package fleet
 
 import (
+	"bytes"
 	"fmt"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/rs/zerolog"
 
+	"tidegate/internal/regular"
 	"tidegate/ratelimit"
 )
 
@@ -17,7 +19,7 @@ type Options struct {
 	Servers  []string // URLs of NATS servers
 	Replicas int      // servers that keep the bucket
 
-	Credentials, NKey    string // paths of files; empty: none
+	Credentials          string // path of a file with a NATS user's credentials, or the seed of an nkey; empty: none
 	CA, Certificate, Key string // paths of files in PEM; empty: none
 
 	Embedded *Embedded // a server in this process, in place of Servers
@@ -54,14 +56,11 @@ func (o *Options) connection(server *embedded, tell func()) ([]nats.Option, erro
 		return append(options, server.client()...), nil
 	}
 	if o.Credentials != "" {
-		options = append(options, nats.UserCredentials(o.Credentials))
-	}
-	if o.NKey != "" {
-		key, err := nats.NkeyOptionFromSeed(o.NKey)
+		user, err := credentials(o.Credentials)
 		if err != nil {
-			return nil, fmt.Errorf("fleet.nkey: %w", err)
+			return nil, fmt.Errorf("fleet.credentials: %w", err)
 		}
-		options = append(options, key)
+		options = append(options, user)
 	}
 	if o.CA != "" {
 		options = append(options, nats.RootCAs(o.CA))
@@ -70,4 +69,17 @@ func (o *Options) connection(server *embedded, tell func()) ([]nats.Option, erro
 		options = append(options, nats.ClientCert(o.Certificate, o.Key))
 	}
 	return options, nil
+}
+
+// credentials returns the option for a file that NATS's tools have written: the JWT of a user with its key, or the seed
+// of an nkey alone.
+func credentials(file string) (nats.Option, error) {
+	content, err := regular.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	if bytes.Contains(content, []byte("BEGIN NATS USER JWT")) {
+		return nats.UserCredentials(file), nil // read again by each connection
+	}
+	return nats.NkeyOptionFromSeed(file)
 }

@@ -116,12 +116,12 @@ func TestSecureNATS(t *testing.T) {
 	s.Start()
 	t.Cleanup(func() { halt(s) })
 	full := Options{
-		Node: "a", Servers: []string{fmt.Sprintf("tls://127.0.0.1:%d", port)}, Games: new(games), NKey: a.path("seed"),
-		CA: a.path("ca.pem"), Certificate: a.path("node.pem"), Key: a.path("node.key"),
+		Node: "a", Servers: []string{fmt.Sprintf("tls://127.0.0.1:%d", port)}, Games: new(games),
+		Credentials: a.path("seed"), CA: a.path("ca.pem"), Certificate: a.path("node.pem"), Key: a.path("node.key"),
 	}
 	noCertificate, noKey, noAuthority := full, full, full
 	noCertificate.Certificate, noCertificate.Key = "", ""
-	noKey.NKey = ""
+	noKey.Credentials = ""
 	noAuthority.CA = ""
 	join(t, full).awaitCurrent(t)
 	for i, o := range []Options{noCertificate, noKey, noAuthority} {

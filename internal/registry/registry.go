@@ -47,12 +47,10 @@ type Descriptor struct {
 //
 //	min, max   bounds of a value, both allowed; of a text, bounds of its length in bytes
 //	set        names what a list holds: at least one element, each once
-//	room       "header": a PROXY protocol header must fit beside a value that is close to max
 const (
-	TagMin  = "min"
-	TagMax  = "max"
-	TagSet  = "set"
-	TagRoom = "room"
+	TagMin = "min"
+	TagMax = "max"
+	TagSet = "set"
 )
 
 // Former is implemented by options that had other keys in earlier releases. It returns for each of them how things are

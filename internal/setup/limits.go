@@ -59,6 +59,6 @@ func leaving(limit, table int) int { return min(limit, table-table/8) }
 // BanTerms returns the terms of the bans that Tidegate itself imposes.
 func BanTerms(b config.Bans) ratelimit.Terms {
 	return ratelimit.Terms{
-		First: time.Duration(b.First), Longest: time.Duration(b.Longest), Memory: time.Duration(b.Memory),
+		First: time.Duration(b.First), Longest: time.Duration(b.Longest), Memory: time.Duration(b.Longest),
 	}
 }

@@ -91,3 +91,29 @@ func TestOneSourceLeavesPlaces(t *testing.T) {
 		t.Errorf("%+v", l)
 	}
 }
+
+// TestUnprovedParts leaves each client without proof what the real game's world needs, as far as its network has it.
+func TestUnprovedParts(t *testing.T) {
+	for whole, want := range map[config.Size][2]int{
+		32 * config.MiB: {4 << 20, 512 << 10}, 4800 * config.KiB: {600 << 10, 512 << 10},
+		256 * config.KiB: {32 << 10, 32 << 10}, config.GiB: {128 << 20, 16 << 20},
+	} {
+		c := config.Default()
+		c.Limits.UnprovedBytes = whole
+		if u := Settings(c, 1, Secrets{}).Unproved; [2]int{u.Network, u.Session} != want || u.Overall != int(whole) {
+			t.Errorf("%s: %+v, want %v", whole, u, want)
+		}
+	}
+}
+
+// TestTimeOfHealthChecks has the time for an answer by the interval.
+func TestTimeOfHealthChecks(t *testing.T) {
+	for every, want := range map[time.Duration]time.Duration{
+		100 * time.Millisecond: 100 * time.Millisecond, 2 * time.Second: time.Second, 6 * time.Second: 3 * time.Second,
+		time.Hour: 5 * time.Second,
+	} {
+		if got := checks(&config.Upstream{Protocol: "bedrock", HealthInterval: config.Duration(every)}); got.Timeout != want {
+			t.Errorf("every %s: %s for an answer, want %s", every, got.Timeout, want)
+		}
+	}
+}

@@ -9,15 +9,14 @@ import (
 	"tidegate/internal/signalling"
 )
 
-// CheckMachine returns an error with every source_prefix and transparent upstream that does not work on this machine.
+// CheckMachine returns an error with every upstream whose sources do not work on this machine.
 func CheckMachine(c *config.Config) error {
 	var errs []error
 	for _, u := range c.Upstreams {
-		if u.SourcePrefix == "" {
-			continue
-		}
-		if err := netio.CheckSources(u.SourcePrefix.Prefix()); err != nil {
-			errs = append(errs, fmt.Errorf("upstream %s: source_prefix: %w", u.Name, err))
+		if prefix := u.SourcePrefix(); prefix.IsValid() {
+			if err := netio.CheckSources(prefix); err != nil {
+				errs = append(errs, fmt.Errorf("upstream %s: sources: %w", u.Name, err))
+			}
 		}
 	}
 	for i := range c.Listeners {
@@ -56,7 +55,7 @@ func filesFor(c *config.Config, limit uint64) error {
 
 // BufferShortfall is a kernel receive buffer that is smaller than configured.
 type BufferShortfall struct {
-	Key          string // for example `loop.receive_buffer`, or `upstream "games": receive_buffer`
+	Key          string // for example `loop.receive_buffer`, or `upstream "games", by loop.receive_buffer,`
 	Asked, Given config.Size
 }
 
@@ -80,14 +79,9 @@ func BufferShortfalls(c *config.Config, granted func(size int) (int, error)) (al
 	}
 	ask("loop.receive_buffer", int(c.Loop.ReceiveBuffer))
 	for _, u := range c.Upstreams {
-		size := int(u.ReceiveBuffer)
-		switch {
-		case u.Transport == config.TCP:
-			continue
-		case u.SourcePrefix != "" || u.ShareSockets:
-			size = netio.SharedBuffer(size)
+		if u.Transport != config.TCP && (u.SourcePrefix().IsValid() || u.ShareSockets) {
+			ask(fmt.Sprintf("upstream %q, by loop.receive_buffer,", u.Name), netio.SharedBuffer(int(c.Loop.ReceiveBuffer/2)))
 		}
-		ask(fmt.Sprintf("upstream %q: receive_buffer", u.Name), size)
 	}
 	return all
 }
@@ -95,11 +89,11 @@ func BufferShortfalls(c *config.Config, granted func(size int) (int, error)) (al
 // checkTransparent returns an error if an upstream's sessions cannot use the players' own addresses on this machine.
 func checkTransparent(c *config.Config) error {
 	for _, u := range c.Upstreams {
-		if !u.Transparent {
+		if !u.Transparent() {
 			continue
 		}
 		if err := netio.CheckTransparent(); err != nil {
-			return fmt.Errorf("upstream %s: transparent: %w", u.Name, err)
+			return fmt.Errorf("upstream %s: sources: %w", u.Name, err)
 		}
 	}
 	return nil

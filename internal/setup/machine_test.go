@@ -16,11 +16,11 @@ func TestCheckMachine(t *testing.T) {
 	}
 	c := config.Default()
 	c.Upstreams = []config.Upstream{
-		{Name: "near", SourcePrefix: "127.64.0.0/10"},
-		{Name: "far", SourcePrefix: "192.0.2.0/24"}, {},
+		{Name: "near", Sources: []config.Source{"127.64.0.0/10"}},
+		{Name: "far", Sources: []config.Source{"192.0.2.0/24"}}, {},
 	}
 	err := CheckMachine(c)
-	want := "upstream far: source_prefix: " +
+	want := "upstream far: sources: " +
 		"192.0.2.0/24 is not local to this machine: ip route add local 192.0.2.0/24 dev lo"
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
@@ -31,25 +31,35 @@ func TestCheckMachine(t *testing.T) {
 func TestBufferShortfalls(t *testing.T) {
 	c := config.Default()
 	c.Upstreams = []config.Upstream{
-		{Name: "own", ReceiveBuffer: config.MiB},
-		{Name: "large", ReceiveBuffer: 9 * config.MiB},
-		{Name: "prefix", ReceiveBuffer: config.MiB, SourcePrefix: "127.64.0.0/10"},
-		{Name: "shared", ReceiveBuffer: 512 * config.KiB, ShareSockets: true},
-		{Name: "tcp", ReceiveBuffer: config.GiB, Transport: config.TCP},
-	}
-	c.Loop.ReceiveBuffer = 16 * config.MiB
-	var got []string
-	for _, s := range BufferShortfalls(c, func(size int) (int, error) { return min(size, 8<<20), nil }) {
-		got = append(got, s.String())
+		{Name: "own"},
+		{Name: "prefix", Sources: []config.Source{"127.64.0.0/10"}},
+		{Name: "shared", ShareSockets: true},
+		{Name: "tcp", ShareSockets: true, Transport: config.TCP},
 	}
 	const remedy = "sysctl -w net.core.rmem_max=%d, or the capability CAP_NET_ADMIN"
-	want := []string{
-		"loop.receive_buffer asks for 16MiB, but the kernel gives only 8MiB: " + fmt.Sprintf(remedy, 16<<20),
-		`upstream "large": receive_buffer asks for 9MiB, but the kernel gives only 8MiB: ` + fmt.Sprintf(remedy, 9<<20),
-		`upstream "prefix": receive_buffer asks for 16MiB, but the kernel gives only 8MiB: ` + fmt.Sprintf(remedy, 16<<20),
-	}
-	if !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
+	prefix := `upstream "prefix", by loop.receive_buffer, asks for `
+	shared := `upstream "shared", by loop.receive_buffer, asks for `
+	loop := "loop.receive_buffer asks for 16MiB, but the kernel gives only 8MiB: " + fmt.Sprintf(remedy, 16<<20)
+	for size, want := range map[config.Size][]string{
+		config.MiB: nil,
+		2 * config.MiB: {
+			prefix + "16MiB, but the kernel gives only 8MiB: " + fmt.Sprintf(remedy, 16<<20),
+			shared + "16MiB, but the kernel gives only 8MiB: " + fmt.Sprintf(remedy, 16<<20),
+		},
+		16 * config.MiB: {
+			loop,
+			prefix + "128MiB, but the kernel gives only 8MiB: " + fmt.Sprintf(remedy, 128<<20),
+			shared + "128MiB, but the kernel gives only 8MiB: " + fmt.Sprintf(remedy, 128<<20),
+		},
+	} {
+		c.Loop.ReceiveBuffer = size
+		var got []string
+		for _, s := range BufferShortfalls(c, func(size int) (int, error) { return min(size, 8<<20), nil }) {
+			got = append(got, s.String())
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: got %q, want %q", size, got, want)
+		}
 	}
 }
 

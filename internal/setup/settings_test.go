@@ -69,12 +69,11 @@ func TestServerListSettings(t *testing.T) {
 	}
 }
 
-// TestServerSocketSettings checks that the receive buffer of an upstream applies to its sockets only.
+// TestServerSocketSettings checks that sockets to servers ask for half of a listener's buffer.
 func TestServerSocketSettings(t *testing.T) {
 	text := pinged + `"configured"` + pingedUpstream
-	for stated, want := range map[string]int{"": 1 << 20, "receive_buffer = \"4MiB\"\n": 4 << 20} {
-		changed := strings.Replace(text, "[[upstream]]\n", "[[upstream]]\n"+stated, 1)
-		c, _, err := config.Parse("t.toml", []byte(changed), Traits())
+	for stated, want := range map[string]int{"": 1 << 20, "[loop]\nreceive_buffer = \"8MiB\"\n": 4 << 20} {
+		c, _, err := config.Parse("t.toml", []byte(stated+text), Traits())
 		if err != nil {
 			t.Fatal(err)
 		}

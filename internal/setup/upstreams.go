@@ -1,7 +1,6 @@
 package setup
 
 import (
-	"net/netip"
 	"time"
 
 	"tidegate/codec"
@@ -25,10 +24,9 @@ func newUpstream(c *config.Config, u *config.Upstream, secrets *Secrets) *relay.
 	carrier.Probes = byName(u.Protocol).Probes
 	carrier.Pooled = u.ShareSockets
 	if !carrier.Stream {
-		carrier.ReceiveBuffer = int(u.ReceiveBuffer)
+		carrier.ReceiveBuffer = int(c.Loop.ReceiveBuffer / 2)
 	}
-	carrier.Transparent = u.Transparent
-	carrier.Sources = u.SourcePrefix.Prefix()
+	carrier.Transparent, carrier.Sources = u.Transparent(), u.SourcePrefix()
 	return &relay.Upstream{
 		Name: u.Name,
 		Protocol: build(u.Protocol, c, u.Own, secrets.in(registry.Use{
@@ -40,7 +38,7 @@ func newUpstream(c *config.Config, u *config.Upstream, secrets *Secrets) *relay.
 		Transport: carrier,
 		Headers:   headers,
 		Checks:    checks(u),
-		Sources:   sources(u.Sources),
+		Sources:   u.SourceAddresses(),
 		Servers:   targets(u.Servers),
 		Options:   poolOptions(u),
 	}
@@ -79,14 +77,6 @@ func targets(servers []config.Server) []upstream.Target {
 	all := make([]upstream.Target, len(servers))
 	for i, s := range servers {
 		all[i] = upstream.Target{Addr: s.Address.AddrPort, Weight: s.Weight, MaxSessions: s.MaxSessions}
-	}
-	return all
-}
-
-// sources returns the local addresses from which sessions reach an upstream's servers.
-func sources(of []config.IP) (all []netip.Addr) {
-	for _, source := range of {
-		all = append(all, source.Addr())
 	}
 	return all
 }

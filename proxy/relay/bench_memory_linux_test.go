@@ -163,10 +163,10 @@ func BenchmarkIdleSession(b *testing.B) {
 		mode     policy.Mode
 		protocol codec.Protocol
 	}{
-		{"relay, source_prefix", own, policy.ModeRelay, Any},
+		{"relay, sources", own, policy.ModeRelay, Any},
 		{"relay, a socket each", Transport{}, policy.ModeRelay, Any},
-		{"raknet to raknet, source_prefix", own, policy.ModeTerminate, raknet6()},
-		{"riptide to riptide, source_prefix", own, policy.ModeTerminate, riptide22()},
+		{"raknet to raknet, sources", own, policy.ModeTerminate, raknet6()},
+		{"riptide to riptide, sources", own, policy.ModeTerminate, riptide22()},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			for range b.N {

@@ -54,7 +54,6 @@ guard.byNetwork      carried  as long as a network has a session
 guard.counters       anew     a part of the Relay
 guard.filters        carried  the counts of rules
 guard.limits         lost     an address without a session has one burst more
-guard.networks       anew     the configuration
 guard.none           anew     always empty
 guard.seen           lost     under pressure, a client asks twice more
 guard.spending       lost     other nodes report again within a second, and this one counts anew

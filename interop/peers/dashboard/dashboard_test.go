@@ -285,7 +285,6 @@ file = %q
 [fleet]
 name = "eu"
 node = "ams%d"
-embedded = true
 follow = true
 limits = true
 listen = "127.0.0.1:%d"

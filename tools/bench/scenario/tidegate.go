@@ -15,7 +15,7 @@ type setup struct {
 	forward  string // kernel.forward
 }
 
-const anyIP = "source_prefix = \"127.64.0.0/10\"\n"
+const anyIP = "sources = [\"127.64.0.0/10\"]\n"
 
 // relaySetups are Tidegate's setups for relayed sessions, the best one last.
 var relaySetups = []setup{

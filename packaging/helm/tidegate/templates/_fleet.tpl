@@ -22,10 +22,9 @@ key = "/etc/tidegate-fleet-tls/tls.key"
 servers = {{ .Values.fleet.servers | toJson }}
 replicas = {{ .Values.fleet.copies }}
 {{- if .Values.fleet.existingSecret }}
-{{ ternary "nkey" "credentials" .Values.fleet.nkey }} = "/etc/tidegate-fleet/{{ include "tidegate.fleetKey" . }}"
+credentials = "/etc/tidegate-fleet/{{ include "tidegate.fleetKey" . }}"
 {{- end }}
 {{- else }}
-embedded = true
 listen = "0.0.0.0:6222"
 peers = [
 {{- range until (int .Values.replicas) }}
