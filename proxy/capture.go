@@ -7,7 +7,6 @@ import (
 
 	"tidegate/proxy/relay"
 	"tidegate/proxy/relay/recording"
-	"tidegate/proxy/stats"
 	sessions "tidegate/session"
 )
 
@@ -36,8 +35,8 @@ func (s *Server) Capture(ctx context.Context, f recording.CaptureFilter, take fu
 	}
 	defer s.captures.Add(-1)
 	c := recording.NewCapture(&f, len(s.loops))
-	defer s.release(c)
-	if err := s.Ask(ctx, &relay.StartCapture{Capture: c}); err != nil {
+	defer s.Begin(relay.EndCapture(c)) // also in a loop that does not have it yet
+	if err := s.Ask(ctx, relay.StartCapture(c)); err != nil {
 		return err
 	}
 	if err := take(new(recording.Catch)); err != nil {
@@ -69,13 +68,6 @@ func (s *Server) mayCapture(ctx context.Context, f *recording.CaptureFilter) err
 		return ErrNoUpstream
 	}
 	return nil
-}
-
-// release makes the loops end a capture, also one that a loop does not have yet.
-func (s *Server) release(c *recording.Capture) {
-	for _, l := range s.loops {
-		l.post(stats.WorkCapture, func(r *relay.Relay, _ time.Time) { r.EndCapture(c) })
-	}
 }
 
 // collect takes what the loops have captured, until the capture ends.

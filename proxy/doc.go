@@ -15,5 +15,4 @@
 //   - handover.go, precopy.go, stacked.go: the sessions go to a successor, but for stacked ones
 //   - ask.go, upstreams.go: requests of operators
 //   - capture.go, recording.go, figures.go: what operators see
-//   - server_players.go, server_leave.go, server_spending.go: the other nodes of a fleet
 package proxy

@@ -226,7 +226,7 @@ func TestThaw(t *testing.T) {
 func TestNoHandOverWhileLeaving(t *testing.T) {
 	server, _ := gorkServer(t)
 	now := start(t, netio.Auto, 2, bedrock(), bedrock(), server)
-	if err := now.server.Ask(t.Context(), new(relay.Leave)); err != nil {
+	if err := now.server.Ask(t.Context(), relay.Leave()); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := now.server.Listening(); !errors.Is(err, proxy.ErrLeaving) {
@@ -235,7 +235,8 @@ func TestNoHandOverWhileLeaving(t *testing.T) {
 	if _, err := now.server.Freeze(); !errors.Is(err, proxy.ErrLeaving) {
 		t.Errorf("Freeze: %v", err)
 	}
-	if n, err := now.server.PlayersLeft(t.Context()); n != 0 || err != nil {
+	n := 0
+	if err := now.server.Ask(t.Context(), relay.CountSessions(&n)); n != 0 || err != nil {
 		t.Errorf("%d sessions, %v", n, err)
 	}
 }

@@ -134,7 +134,7 @@ func (t *strangerSampler) renew(now time.Time, r *relay.Relay) {
 	t.renewing++
 	mine := t.renewing
 	stays := func() bool { return mine == t.renewing } // else another renewal has begun
-	r.Ask(now, &relay.KnownClients{Know: clients.Know}, stays, func() {
+	r.Ask(now, relay.KnownClients(clients.Know), stays, func() {
 		if stays() {
 			t.told = 0
 			t.tell(r)

@@ -50,7 +50,7 @@ var operations = []operation{
 		if err != nil {
 			t.Error(err)
 		}
-		_ = s.Ask(t.Context(), &relay.SetRules{Set: set})
+		_ = s.Ask(t.Context(), relay.SetRules(set))
 	}},
 	{stats.WorkDrain, "the end", func(_ *testing.T, s *Server, _ *crowd) { s.drain() }},
 	{stats.WorkList, "all sessions", func(t *testing.T, s *Server, _ *crowd) {

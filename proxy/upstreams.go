@@ -60,11 +60,10 @@ func (s *Server) TransferServer(ctx context.Context, upstreamName string, from n
 	if err := s.setDrain(upstreamName, from, true); err != nil {
 		return 0, err
 	}
-	q := &relay.MoveSessions{Pool: pool, From: from}
-	if err := s.Ask(ctx, q); err != nil {
+	if err := s.Ask(ctx, relay.MoveSessions(pool, from, &moved)); err != nil {
 		return 0, err
 	}
-	return q.Moved, nil
+	return moved, nil
 }
 
 // Servers returns the addresses of an upstream's servers.

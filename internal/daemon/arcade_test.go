@@ -48,7 +48,7 @@ func natsServer(t testing.TB) string {
 
 // gate is a node of a fleet, with a proxy on real sockets.
 type gate struct {
-	*proxy.Server
+	fleetGames
 	fleet *fleet.Fleet
 	addr  netip.AddrPort
 }
@@ -89,7 +89,7 @@ func newGate(t testing.TB, name, nats string, p codec.Protocol, game netip.AddrP
 		}
 		stop()
 	})
-	return &gate{s, f, s.Addrs()[0]}
+	return &gate{fleetGames{Server: s}, f, s.Addrs()[0]}
 }
 
 func (g *gate) sessions(t *testing.T) int {

@@ -15,7 +15,6 @@ import (
 	"tidegate/internal/config"
 	"tidegate/internal/fleet"
 	"tidegate/internal/fleet/view"
-	"tidegate/proxy"
 	"tidegate/proxy/relay"
 	"tidegate/ratelimit"
 )
@@ -46,12 +45,6 @@ func (s *service) holdPlayers() {
 		s.held = fleet.HoldPlayers(&o)
 		s.closers = append(s.closers, s.held.End)
 	}
-}
-
-// fleetGames are the game servers and the players of a proxy, as its fleet sees them.
-type fleetGames struct {
-	*proxy.Server
-	unrouted func() []fleet.ServerCount // servers that no route reaches; nil: none
 }
 
 func (s *service) fleetGames() fleetGames {
@@ -228,7 +221,7 @@ func (s *service) drainToFleet(ctx context.Context, node string, within time.Dur
 	if joined == nil || !s.config.Fleet.Follow {
 		return admin.ErrNoFleet
 	}
-	if err := s.server.Ask(ctx, new(relay.Leave)); err != nil {
+	if err := s.server.Ask(ctx, relay.Leave()); err != nil {
 		return err
 	}
 	go func() {

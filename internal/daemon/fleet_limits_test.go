@@ -59,7 +59,7 @@ func newLimitedGate(t *testing.T, name, nats string, a *arcade, burst int, share
 		}
 		stop()
 	})
-	return &gate{s, f, s.Addrs()[0]}
+	return &gate{fleetGames{Server: s}, f, s.Addrs()[0]}
 }
 
 // TestFleetLimits lets players of one address play at a node until its limit is used up, and then at another one. With

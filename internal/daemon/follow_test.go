@@ -240,7 +240,7 @@ func TestDrainToFleet(t *testing.T) {
 			a.wait() // the joins are over
 			a.playFor(while)
 			before := a.wait()
-			if err := gates[0].Ask(t.Context(), new(relay.Leave)); err != nil {
+			if err := gates[0].Ask(t.Context(), relay.Leave()); err != nil {
 				t.Fatal(err)
 			}
 			emptied := make(chan fleet.Emptied, 1)
@@ -337,7 +337,7 @@ func TestNoNodeTakes(t *testing.T) {
 			newGate(t, "two", nats, a.protocol, a.game, 1, change)
 			a.join(3, one.addr)
 			a.until("known", func() bool { return one.fleet.Status().Players.Nodes == 1 })
-			if err := one.Ask(t.Context(), new(relay.Leave)); err != nil {
+			if err := one.Ask(t.Context(), relay.Leave()); err != nil {
 				t.Fatal(err)
 			}
 			ctx, cancel := context.WithCancel(t.Context())
@@ -395,7 +395,7 @@ func TestTargetDies(t *testing.T) {
 		}
 		return one.fleet.Status().Players.Nodes == 1
 	})
-	if err := one.Ask(t.Context(), new(relay.Leave)); err != nil {
+	if err := one.Ask(t.Context(), relay.Leave()); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -59,7 +59,7 @@ func (l *ruleFiles) changed(c *config.Config, file string) {
 		l.log.Error().Str("file", file).Err(err).Msg("rules not reloaded; the old ones stay in force")
 		return
 	}
-	if err := l.server.Ask(context.Background(), &relay.SetRules{Set: set}); err != nil {
+	if err := l.server.Ask(context.Background(), relay.SetRules(set)); err != nil {
 		return // the proxy has ended
 	}
 	l.joins.rules.Store(set)

@@ -49,7 +49,7 @@ type Arrival struct {
 	size    int
 	age     time.Duration // since the session was saved, when it was read
 	read    time.Time
-	Returns bool // its old node takes it back if it would be lost here
+	returns bool // its old node takes it back if it would be lost here
 }
 
 func (a *Arrival) key() arrivalKey { return arrivalKey{a.Listener, a.Client, ""} }
@@ -142,7 +142,7 @@ func (w *Arrivals) save(now time.Time) (all []saved.Arrival) {
 // restore makes sessions wait as they did at another process. A damaged record costs its session only.
 func (w *Arrivals) restore(now time.Time, all []saved.Arrival) (lost error) {
 	for _, v := range all {
-		a, err := ReadArrival(now, v.Session)
+		a, err := readArrival(now, v.Session)
 		if err == nil {
 			a.age, a.read = min(max(v.Age, 0), travelTime), v.Read.Time(now)
 			err = w.Add(now, a)
@@ -162,8 +162,8 @@ const (
 // ErrTravel reports bytes that are no session for this Server.
 var ErrTravel = errors.New("session cannot be taken in")
 
-// ReadArrival reads a session from another Server.
-func ReadArrival(now time.Time, b []byte) (*Arrival, error) {
+// readArrival reads a session from another Server.
+func readArrival(now time.Time, b []byte) (*Arrival, error) {
 	a := &Arrival{size: len(b)}
 	if len(b) > maxTravel {
 		return nil, fmt.Errorf("%w: %d bytes, more than %d", ErrTravel, len(b), maxTravel)

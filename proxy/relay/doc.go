@@ -35,7 +35,7 @@
 // What the driver asks of a Relay:
 //
 //   - request.go: what a request is, and how a driver puts it to Relays
-//   - orders.go: requests that change something
+//   - orders.go, orders_fleet.go: requests that change something, and those of a fleet
 //   - requests.go, list.go, rank.go, watched.go, explain.go, totals.go: requests of operators, lists and figures
 //   - abnormal.go: sessions that ended in an abnormal way
 //   - export.go, batches.go, recopy.go: sessions as records, for a successor

@@ -18,7 +18,7 @@ func TestEdgeFromFleet(t *testing.T) {
 	passes := func(from int, datagram []byte) bool {
 		w.out = w.out[:0]
 		d := stray.Datagram{Listener: w.relay.listeners[0].id, Client: playerAddr(from), Bytes: datagram}
-		w.relay.FromFleet(w.now, "ams2", 0, &d)
+		w.relay.fromFleet(w.now, "ams2", 0, &d)
 		return len(w.out) == 1 && w.out[0].to == edgeTarget
 	}
 	if !passes(1, edgeRecord) || !passes(2, edgeRecord) || !passes(2, w.request(ticket, true)) {

@@ -8,9 +8,9 @@ import (
 	sessions "tidegate/session"
 )
 
-// FromFleet handles a client's datagram that arrived at another node. The session checks it as it checks a datagram
+// fromFleet handles a client's datagram that arrived at another node. The session checks it as it checks a datagram
 // that arrives here: its sender may be forged.
-func (r *Relay) FromFleet(now time.Time, node string, key stray.Key, in *stray.Datagram) {
+func (r *Relay) fromFleet(now time.Time, node string, key stray.Key, in *stray.Datagram) {
 	l := listenerWith(in.Listener, r.listeners)
 	if l == nil {
 		return
@@ -41,8 +41,8 @@ func (r *Relay) FromFleet(now time.Time, node string, key stray.Key, in *stray.D
 	r.counters.Clients.Receive(in.Bytes, r.drops.fate)
 }
 
-// SendAnswer sends another node's datagram to a client whose datagrams arrive here.
-func (r *Relay) SendAnswer(node string, key stray.Key, d *stray.Datagram) {
+// sendAnswer sends another node's datagram to a client whose datagrams arrive here.
+func (r *Relay) sendAnswer(node string, key stray.Key, d *stray.Datagram) {
 	carrier := r.ways.players.carrier.Load()
 	if l := listenerWith(d.Listener, r.listeners); l != nil && carrier != nil && (*carrier).Has(node, key) {
 		r.counters.Clients.Out.Count(d.Bytes)

@@ -147,9 +147,9 @@ func kick(r *Relay, now time.Time, id sessions.ID, text string) error {
 }
 
 func moveAll(r *Relay, now time.Time, pool *upstream.Pool, from netip.AddrPort) int {
-	q := &MoveSessions{Pool: pool, From: from}
-	_ = ask(r, now, q)
-	return q.Moved
+	moved := 0
+	_ = ask(r, now, MoveSessions(pool, from, &moved))
+	return moved
 }
 
 func whyOf(r *Relay, now time.Time, a netip.Addr) Why {

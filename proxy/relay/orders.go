@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"tidegate/internal/filter"
-	"tidegate/internal/stray"
 	"tidegate/internal/upstream"
 	"tidegate/proxy/relay/recording"
 	"tidegate/proxy/stats"
@@ -51,166 +50,88 @@ func (q *MoveSession) put(*Relay, time.Time) Visit {
 	return q.find(q.ID, func(r *Relay, now time.Time, e *Entry) error { return r.move(now, e, q.To) })
 }
 
-// MoveSessions moves the sessions of a server, as the upstream balances new sessions.
-type MoveSessions struct {
+// order is a request to all Relays without an answer of its own.
+type order struct {
 	ofAll
-	Pool  *upstream.Pool
-	From  netip.AddrPort
-	Moved int // the answer: the number of sessions on their way
+	work stats.Work
+	do   func(r *Relay, now time.Time) Visit
 }
 
 // Next implements Request.
-func (q *MoveSessions) Next(relays int) (index int, work stats.Work) {
-	return q.after(relays), stats.WorkMove
-}
+func (o *order) Next(relays int) (index int, work stats.Work) { return o.after(relays), o.work }
 
-func (q *MoveSessions) put(*Relay, time.Time) Visit {
-	return func(r *Relay, now time.Time, e *Entry) int {
-		s := &e.Value
-		if s.server == nil || s.server.Addr != q.From || s.route.pool != q.Pool {
-			return looked
+func (o *order) put(r *Relay, now time.Time) Visit { return o.do(r, now) }
+
+// MoveSessions moves the sessions of a server, as the upstream balances new sessions. It adds the number of sessions on
+// their way to moved.
+func MoveSessions(pool *upstream.Pool, from netip.AddrPort, moved *int) Request {
+	return &order{work: stats.WorkMove, do: func(*Relay, time.Time) Visit {
+		return func(r *Relay, now time.Time, e *Entry) int {
+			s := &e.Value
+			if s.server == nil || s.server.Addr != from || s.route.pool != pool {
+				return looked
+			}
+			if r.move(now, e, netip.AddrPort{}) == nil {
+				*moved++
+			}
+			return acted
 		}
-		if r.move(now, e, netip.AddrPort{}) == nil {
-			q.Moved++
-		}
-		return acted
-	}
+	}}
 }
 
 // StartCapture makes all Relays copy datagrams into a Capture, until EndCapture. From then on, the kernel does not
 // forward the captured sessions.
-type StartCapture struct {
-	ofAll
-	Capture *recording.Capture
+func StartCapture(c *recording.Capture) Request {
+	return &order{work: stats.WorkCapture, do: func(r *Relay, _ time.Time) Visit {
+		r.capture(c.Spool(r.shard.index))
+		return recallCaptured
+	}}
 }
 
-// Next implements Request.
-func (q *StartCapture) Next(relays int) (index int, work stats.Work) {
-	return q.after(relays), stats.WorkCapture
+// EndCapture ends the effect of StartCapture, also in Relays that have not seen that request.
+func EndCapture(c *recording.Capture) Request {
+	return &order{work: stats.WorkCapture, do: func(r *Relay, _ time.Time) Visit {
+		r.endCapture(c.Spool(r.shard.index))
+		return nil
+	}}
 }
 
-func (q *StartCapture) put(r *Relay, _ time.Time) Visit {
-	r.capture(q.Capture.Spool(r.shard.index))
-	return recallCaptured
-}
-
-// KnownClients asks for the addresses of these clients.
-type KnownClients struct {
-	ofAll
-	Know func(netip.AddrPort) // is called with each of them
-}
-
-// Next implements Request.
-func (q *KnownClients) Next(relays int) (index int, work stats.Work) {
-	return q.after(relays), stats.WorkSample
-}
-
-func (q *KnownClients) put(*Relay, time.Time) Visit {
-	return func(_ *Relay, _ time.Time, e *Entry) int {
-		if e.Value.isKnown() && !e.Value.listener.stream && e.Value.listener.proxies == nil {
-			q.Know(e.Key.Client)
+// KnownClients calls know with the address of each client that is no stranger and that the kernel sees.
+func KnownClients(know func(netip.AddrPort)) Request {
+	return &order{work: stats.WorkSample, do: func(*Relay, time.Time) Visit {
+		return func(_ *Relay, _ time.Time, e *Entry) int {
+			if e.Value.isKnown() && !e.Value.listener.stream && e.Value.listener.proxies == nil {
+				know(e.Key.Client)
+			}
+			return looked
 		}
-		return looked
-	}
+	}}
 }
 
 // Leave makes the Relays refuse new clients, and lets the sessions play on until they move to other nodes.
-type Leave struct{ ofAll }
-
-// Next implements Request.
-func (q *Leave) Next(relays int) (index int, work stats.Work) {
-	return q.after(relays), stats.WorkDrain
-}
-
-func (q *Leave) put(r *Relay, now time.Time) Visit {
-	if !r.draining {
-		r.draining, r.leaving, r.drainBy = true, true, now.Add(math.MaxInt64/2)
-	}
-	return nil
+func Leave() Request {
+	return &order{work: stats.WorkDrain, do: func(r *Relay, now time.Time) Visit {
+		if !r.draining {
+			r.draining, r.leaving, r.drainBy = true, true, now.Add(math.MaxInt64/2)
+		}
+		return nil
+	}}
 }
 
 // SetRules replaces the rules in every Relay. It ends sessions of clients that the new rules drop, over some turns.
-type SetRules struct {
-	ofAll
-	Set *filter.Set
+func SetRules(set *filter.Set) Request {
+	return &order{work: stats.WorkRules, do: func(r *Relay, now time.Time) Visit {
+		r.filter(now, set)
+		return nil
+	}}
 }
 
-// Next implements Request.
-func (q *SetRules) Next(relays int) (index int, work stats.Work) {
-	return q.after(relays), stats.WorkRules
-}
-
-func (q *SetRules) put(r *Relay, now time.Time) Visit {
-	r.filter(now, q.Set)
-	return nil
-}
-
-// TellPlayers makes clients known that were here before the fleet.
-type TellPlayers struct{ ofAll }
-
-// Next implements Request.
-func (q *TellPlayers) Next(relays int) (index int, work stats.Work) {
-	return q.after(relays), stats.WorkList
-}
-
-func (q *TellPlayers) put(*Relay, time.Time) Visit {
-	return func(r *Relay, _ time.Time, e *Entry) int {
-		if l := e.Value.listener; e.Value.isKnown() && !l.stream && l.proxies == nil {
-			r.ways.players.opened(l.id, e.Key.Client, r.shard.index)
-			if g := e.Value.edge; g != nil {
-				for _, at := range g.known {
-					r.ways.players.opened(l.id, at, r.shard.index)
-				}
-			}
-		}
-		return copied
-	}
-}
-
-// Movers choose sessions of one Relay that other nodes can have, of clients whose address the fleet sees.
-type Movers struct {
-	ofAll
-	Most   int                  // number of sessions
-	Choose func(stray.Key) bool // accepts a client
-	Gone   func(stray.Key)      // is called when a session is taken out; nil: sessions are only copied
-	Found  []stray.Session      // the answer
-}
-
-// Next implements Request.
-func (m *Movers) Next(relays int) (index int, work stats.Work) {
-	if len(m.Found) > 0 {
-		return -1, stats.WorkMove
-	}
-	return m.after(relays), stats.WorkMove
-}
-
-func (m *Movers) put(*Relay, time.Time) Visit { return m.visit }
-
-// visit writes down a session that moves, until there are enough.
-func (m *Movers) visit(r *Relay, now time.Time, e *Entry) int {
-	if len(m.Found) == m.Most {
-		return enough
-	}
-	s := &e.Value
-	l := s.listener
-	if l.stream || l.proxies != nil || !s.isKnown() || s.edge.hasStack() {
-		return looked
-	}
-	key := r.known.players.keyOf(l.id, e.Key.Client)
-	if !m.Choose(key) {
-		return looked
-	}
-	one := stray.Session{Client: key, At: s.node()}
-	var err error
-	if one.Record, err = travelling(r, now, e); err != nil {
-		return taking
-	}
-	if m.Gone != nil {
-		withdraw(r, now, e)
-		m.Gone(key)
-	}
-	m.Found = append(m.Found, one)
-	return taking
+// CountSessions adds the number of sessions to n.
+func CountSessions(n *int) Request {
+	return &order{work: stats.WorkList, do: func(r *Relay, _ time.Time) Visit {
+		*n += r.table.Len()
+		return nil
+	}}
 }
 
 // RecordSession asks for the whole state of a session as values for JSON, without secrets and payloads.
@@ -293,7 +214,7 @@ func (q *PutInSession) Next(int) (index int, work stats.Work) {
 }
 
 func (q *PutInSession) put(r *Relay, now time.Time) Visit {
-	a, err := ReadArrival(now, q.Record)
+	a, err := readArrival(now, q.Record)
 	if err == nil {
 		err = a.room(r, 0)
 	}

@@ -105,8 +105,8 @@ func (p *Players) Changes(whole bool) (opened, closed []stray.Key, isWhole bool)
 	return opened, nil, true
 }
 
-// Home returns a client's key, and the loop that has its session or should have it.
-func (p *Players) Home(d *stray.Datagram, loops int) (key stray.Key, loop int) {
+// home returns a client's key, and the loop that has its session or should have it.
+func (p *Players) home(d *stray.Datagram, loops int) (key stray.Key, loop int) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	key = p.secret.Key(d.Listener, d.Client)

@@ -171,9 +171,9 @@ func TestMovedSessionAnswersByItsFirstNode(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a, err := ReadArrival(now, record)
+		a, err := readArrival(now, record)
 		if err == nil {
-			err = a.PutIn(now, r, "first")
+			err = a.putIn(now, r, "first")
 		}
 		if err != nil {
 			t.Fatal(err)

@@ -10,7 +10,6 @@ import (
 	"tidegate/codec"
 	"tidegate/internal/upstream"
 	"tidegate/proxy/relay/recording"
-	"tidegate/ratelimit"
 )
 
 func (r *Relay) kick(now time.Time, e *Entry, text string) error {
@@ -73,24 +72,6 @@ func (r *Relay) move(now time.Time, e *Entry, to netip.AddrPort) error {
 
 // ErrEnded reports that a change came too late, since the Server is ending.
 var ErrEnded = errors.New("this process is ending; after an upgrade, ask the new one")
-
-// Charge charges sources what they have used of limits at other nodes.
-func (r *Relay) Charge(now time.Time, reports []ratelimit.Spending, p ratelimit.Peers) {
-	r.guard.Charge(now, reports, p)
-}
-
-// Spending returns what sources have used of their limits since the last call. A Relay has its share of each rate, so
-// the use of all siblings adds up.
-func (r *Relay) Spending(p ratelimit.Peers) []ratelimit.Spending {
-	all := r.guard.Report(p, r.identities.next)
-	for i := range all {
-		all[i].Used /= time.Duration(r.shard.of)
-	}
-	return all
-}
-
-// EndCapture ends the effect of StartCapture for this Relay, which may not have seen the request.
-func (r *Relay) EndCapture(c *recording.Capture) { r.endCapture(c.Spool(r.shard.index)) }
 
 // capture copies datagrams into a Spool from now on, as its filter selects.
 func (r *Relay) capture(s *recording.Spool) {

@@ -198,7 +198,7 @@ func TestSpendingOfSiblings(t *testing.T) {
 		relays[i].shard = shard{i, len(relays)}
 	}
 	from := netip.MustParseAddr("192.0.2.1")
-	ask := func(i, n int) (passed int) {
+	join := func(i, n int) (passed int) {
 		for range n {
 			if relays[i].mayAsk(now, relays[i].listeners[0], netip.AddrPortFrom(from, 5000), 100, true) {
 				passed++
@@ -208,16 +208,16 @@ func TestSpendingOfSiblings(t *testing.T) {
 	}
 	take := func() (all []ratelimit.Spending) {
 		for _, r := range relays {
-			all = append(all, r.Spending(peers)...)
+			_ = ask(r, now, TakeSpending(peers, &all))
 		}
 		return ratelimit.Top(all, 1)
 	}
-	ask(0, 3)
+	join(0, 3)
 	if all := take(); len(all) != 0 {
 		t.Errorf("noted before the limits were shared: %v", all)
 	}
-	ask(0, 20) // of 10 a second for a Relay, so 20 for both
-	ask(1, 10)
+	join(0, 20) // of 10 a second for a Relay, so 20 for both
+	join(1, 10)
 	all := take()
 	address := ratelimit.Account{Source: netip.PrefixFrom(from, 32), Of: ratelimit.Handshakes, Per: ratelimit.PerAddress}
 	if len(all) != 1 || all[0] != (ratelimit.Spending{Account: address, Used: 1500 * time.Millisecond}) {
@@ -227,8 +227,8 @@ func TestSpendingOfSiblings(t *testing.T) {
 		t.Errorf("told twice: %v", all)
 	}
 	for i, left := range []int{40 - 23 - 10, 40 - 10 - 10} {
-		relays[i].Charge(now, []ratelimit.Spending{{Account: address, Used: time.Second}}, peers)
-		if n := ask(i, 40); n != left {
+		_ = ask(relays[i], now, ChargeSpending([]ratelimit.Spending{{Account: address, Used: time.Second}}, peers))
+		if n := join(i, 40); n != left {
 			t.Errorf("Relay %d passes %d, want %d", i, n, left)
 		}
 	}

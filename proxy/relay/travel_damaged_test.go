@@ -20,7 +20,7 @@ func TestDamagedTravel(t *testing.T) {
 		}
 		whole = b
 	}
-	want, err := ReadArrival(now, whole)
+	want, err := readArrival(now, whole)
 	if err != nil || len(want.Sum) != sumLen {
 		t.Fatalf("%x, %v", want.Sum, err)
 	}
@@ -30,7 +30,7 @@ func TestDamagedTravel(t *testing.T) {
 		for _, bit := range []byte{1, 2, 0x10, 0x80} {
 			damaged := bytes.Clone(whole)
 			damaged[at] ^= bit
-			a, err := ReadArrival(now, damaged)
+			a, err := readArrival(now, damaged)
 			if err != nil {
 				if !errors.Is(err, ErrTravel) {
 					t.Errorf("byte %d: %v", at, err)
@@ -42,7 +42,7 @@ func TestDamagedTravel(t *testing.T) {
 				t.Errorf("byte %d, bit %#x: a damaged session is taken in", at, bit)
 			}
 		}
-		if _, err := ReadArrival(now, whole[:at]); err == nil {
+		if _, err := readArrival(now, whole[:at]); err == nil {
 			t.Errorf("%d bytes of %d are taken for a session", at, len(whole))
 		}
 	}

@@ -42,7 +42,7 @@ func (w *world) travel() {
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		a, err := ReadArrival(now, b)
+		a, err := readArrival(now, b)
 		if err == nil {
 			err = a.fits(now, fresh)
 		}
@@ -131,18 +131,18 @@ func TestArrivalsAreBounded(t *testing.T) {
 		}
 	}
 	read := func(b []byte) *Arrival {
-		a, err := ReadArrival(w.Now(), b)
+		a, err := readArrival(w.Now(), b)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return a
 	}
 	for n := range b {
-		if _, err := ReadArrival(w.Now(), b[:n]); !errors.Is(err, ErrTravel) {
+		if _, err := readArrival(w.Now(), b[:n]); !errors.Is(err, ErrTravel) {
 			t.Fatalf("%d of %d bytes: %v, want ErrTravel", n, len(b), err)
 		}
 	}
-	if _, err := ReadArrival(w.Now(), bytes.Repeat(b, maxTravel/len(b)+1)); !errors.Is(err, ErrTravel) {
+	if _, err := readArrival(w.Now(), bytes.Repeat(b, maxTravel/len(b)+1)); !errors.Is(err, ErrTravel) {
 		t.Errorf("too many bytes: %v", err)
 	}
 	var all Arrivals

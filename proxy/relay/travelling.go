@@ -20,8 +20,8 @@ import (
 // taking is the cost of a visit that takes a session out.
 const taking = 32
 
-// Check returns why a Relay has no place for the session, or nil, and whether the session needs its source address.
-func (a *Arrival) Check(now time.Time, r *Relay, before int) (needsSource bool, err error) {
+// check returns why a Relay has no place for the session, or nil, and whether the session needs its source address.
+func (a *Arrival) check(now time.Time, r *Relay, before int) (needsSource bool, err error) {
 	if err := a.room(r, before); err != nil {
 		return false, err
 	}
@@ -36,13 +36,13 @@ func (a *Arrival) Check(now time.Time, r *Relay, before int) (needsSource bool, 
 	return needsSource, a.fits(now, r)
 }
 
-// PutIn takes a session in that comes from another node. Its client's datagrams arrive at a node; empty: here.
-func (a *Arrival) PutIn(now time.Time, r *Relay, node string) error {
+// putIn takes a session in that comes from another node. Its client's datagrams arrive at a node; empty: here.
+func (a *Arrival) putIn(now time.Time, r *Relay, node string) error {
 	err := a.fits(now, r)
 	if err == nil {
 		err = r.arrivals.Add(now, a)
 	}
-	l := listenerWith(a.ListenerID(), r.listeners)
+	l := listenerWith(a.listenerID(), r.listeners)
 	if err != nil || l == nil {
 		return err
 	}
@@ -58,8 +58,8 @@ func (a *Arrival) PutIn(now time.Time, r *Relay, node string) error {
 	return err
 }
 
-// ListenerID returns the number of the session's listener.
-func (a *Arrival) ListenerID() uint64 { return stray.ListenerID(a.Listener, a.session.Listener.Port()) }
+// listenerID returns the number of the session's listener.
+func (a *Arrival) listenerID() uint64 { return stray.ListenerID(a.Listener, a.session.Listener.Port()) }
 
 // describeRecord returns the values of a session's record for JSON, without secrets and payloads.
 func describeRecord(b []byte) (map[string]any, error) {
@@ -156,7 +156,7 @@ func travelling(r *Relay, now time.Time, e *Entry) ([]byte, error) {
 	if len(b) > maxTravel {
 		return nil, fmt.Errorf("%w: it has %d bytes that wait, and may have %d", ErrNotMovable, len(b), maxTravel)
 	}
-	if _, err := ReadArrival(now, b); err != nil { // no Server would take it in
+	if _, err := readArrival(now, b); err != nil { // no Server would take it in
 		return nil, fmt.Errorf("%w: %w", ErrNotMovable, err)
 	}
 	return b, nil
@@ -266,7 +266,7 @@ func (a *Arrival) takeIn(now time.Time, r *Relay, l *listener, s netio.Socket) (
 	v.HasSocket = true
 	same := socket.Addr() == a.Source
 	lost := !same && (route.Mode == policy.ModeRelay || route.Failover.Hold == 0)
-	if !same && now.Sub(a.read) < addressTime && (!lost || !a.Returns) {
+	if !same && now.Sub(a.read) < addressTime && (!lost || !a.returns) {
 		socket.Close()
 		return nil, errLater
 	}
