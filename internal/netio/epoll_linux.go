@@ -201,7 +201,9 @@ func (p *epollPoller) Wait(deadline time.Time) error {
 	} else {
 		err = p.sleepAndPoll(d, deadline)
 	}
-	p.waiter.forget()
+	if p.waiter.forget() {
+		p.steady.waits = 0
+	}
 	return err
 }
 

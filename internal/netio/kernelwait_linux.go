@@ -10,7 +10,7 @@ import (
 // its poller takes three more system calls, and much of its own code. But where the scheduler's monitor is awake, it
 // does not rest meanwhile. So a loop waits in the kernel only after steadyWaits with input, each at most steadyGap
 // after the one before, and for steadyGap at most. And it does so only if Go has another processor, and no other loop
-// that needs it.
+// that needs it, nor other goroutines that wake the loop: they would wait for the processor that the loop keeps.
 //
 // If the scheduler must stop the world, a signal to the thread ends the wait early.
 const (

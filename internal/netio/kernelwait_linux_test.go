@@ -90,6 +90,16 @@ func TestWakeEndsWaitInKernel(t *testing.T) {
 	}
 }
 
+// TestWokenLoopsPark checks that a loop parks which other goroutines wake: they need its processor.
+func TestWokenLoopsPark(t *testing.T) {
+	p, steady := steadyPoller(t)
+	steady()
+	p.Wake()
+	if err := p.Wait(time.Now().Add(tooLong)); err != nil || p.steady.waits != 0 {
+		t.Errorf("%v; after a wake there were %d steady waits", err, p.steady.waits)
+	}
+}
+
 // TestDeadlineEndsWaitInKernel checks that a wait in the kernel keeps its deadline.
 func TestDeadlineEndsWaitInKernel(t *testing.T) {
 	p, steady := steadyPoller(t)

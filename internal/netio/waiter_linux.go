@@ -116,11 +116,12 @@ func (w *waiter) wake() {
 	}
 }
 
-// forget resets wakes so far.
-func (w *waiter) forget() {
-	if w.woken.Swap(false) {
+// forget resets wakes so far, and reports whether there were any.
+func (w *waiter) forget() (woken bool) {
+	if woken = w.woken.Swap(false); woken {
 		w.stale = true
 	}
+	return woken
 }
 
 // shortSleep bounds sleeps that Go's scheduler does not know about. It must wait for such a sleep to stop the world.
