@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -123,8 +124,8 @@ func newHost(t *testing.T, l Limits) *Host {
 	return h
 }
 
-// connect joins two ends. lose drops datagrams.
-func connect(t *testing.T, h *Host, lose func(n int) bool) (server, client *end) {
+// connect joins two ends. lose drops the datagrams of some ends: 0 is the server, and 1 the client.
+func connect(t *testing.T, h *Host, lose func(n int) bool, of ...int) (server, client *end) {
 	t.Helper()
 	p := &nethernet.Peer{Fingerprints: []nethernet.Fingerprint{h.Fingerprint()}, MaxMessageSize: nethernet.MaxFragment}
 	var ends [2]*end
@@ -145,7 +146,7 @@ func connect(t *testing.T, h *Host, lose func(n int) bool) (server, client *end)
 	for i, e := range ends {
 		other, n := ends[1-i], 0
 		e.deliver = func(b []byte) {
-			if n++; lose == nil || !lose(n) {
+			if n++; !slices.Contains(of, i) || !lose(n) {
 				other.receive(b)
 			}
 		}
@@ -167,16 +168,16 @@ func game(payload string) []byte { return append([]byte{0xfe}, payload...) }
 // TestMessages lets messages pass in both directions, small and large, in order, also on a bad network.
 func TestMessages(t *testing.T) {
 	bad := func(n int) bool { return n > 20 && n%13 == 0 }
-	for name, lose := range map[string]func(int) bool{"good": nil, "bad": bad} {
+	for name, of := range map[string][]int{"good": nil, "bad": {0, 1}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			server, client := connect(t, newHost(t, DefaultLimits), lose)
+			server, client := connect(t, newHost(t, DefaultLimits), bad, of...)
 			for _, way := range [][2]*end{{client, server}, {server, client}} {
 				for i := range 1000 {
 					way[0].send(t, game(fmt.Sprintf("message %d", i)), codec.ReliableOrdered)
 				}
 				sizes := []int{1, 9_998, 9_999, 10_000, 262_143, 300_000, 2_000_000}
-				if lose != nil {
+				if of != nil {
 					sizes = sizes[:4]
 				}
 				for _, size := range sizes {
@@ -197,6 +198,22 @@ func TestMessages(t *testing.T) {
 				if rtt := way[0].conn.Stats().RTT; rtt <= 0 || rtt > await.Patience {
 					t.Errorf("the round trip takes %v", rtt)
 				}
+			}
+		})
+	}
+}
+
+// TestLossyHandshake loses each early datagram once, in both directions. What an end takes after its handshake must let
+// the other end finish.
+func TestLossyHandshake(t *testing.T) {
+	h := newHost(t, DefaultLimits)
+	for lost := range 16 {
+		t.Run(fmt.Sprint(lost), func(t *testing.T) {
+			t.Parallel()
+			server, client := connect(t, h, func(n int) bool { return n == lost/2+1 }, lost%2)
+			for _, way := range [][2]*end{{server, client}, {client, server}} {
+				way[0].send(t, game("here"), codec.ReliableOrdered)
+				await.Until(t, "a message came", func() bool { return way[1].received() == 1 })
 			}
 		})
 	}
