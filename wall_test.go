@@ -18,7 +18,7 @@ import (
 
 // mostWallNames bounds the names by which the Server reaches the machine: functions, methods, types and values. Fewer
 // names mean that less must be known on both sides. Fields of plain values do not count.
-const mostWallNames = 68
+const mostWallNames = 56
 
 // sources parses the files of a package without its tests.
 func sources(t *testing.T, folder string) []*ast.File {

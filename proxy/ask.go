@@ -40,5 +40,21 @@ func (s *Server) Begin(q relay.Request) (wait func(ctx context.Context) error) {
 	}
 }
 
+// UntilEnded returns a context that is also done when all loops have ended.
+func (s *Server) UntilEnded(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, stop := context.WithCancel(ctx)
+	go func() {
+		defer stop()
+		for _, l := range s.loops {
+			select {
+			case <-l.done:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return ctx, stop
+}
+
 // Shared returns what the loops share.
 func (s *Server) Shared() *relay.Shared { return s.shared }

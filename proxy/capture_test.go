@@ -17,6 +17,7 @@ import (
 	"tidegate/internal/netio"
 	"tidegate/internal/testkit/await"
 	"tidegate/proxy"
+	"tidegate/proxy/captures"
 	"tidegate/proxy/relay"
 	"tidegate/proxy/relay/recording"
 	sessions "tidegate/session"
@@ -39,7 +40,7 @@ func record(t *testing.T, r *running, f recording.CaptureFilter) *recorder {
 	c := &recorder{stop: cancel, ended: make(chan error, 1)}
 	begun := make(chan struct{}, 1)
 	go func() {
-		c.ended <- r.server.Capture(ctx, f, func(catch *recording.Catch) error {
+		c.ended <- r.captures.Capture(ctx, f, func(catch *recording.Catch) error {
 			c.keep(catch)
 			select {
 			case begun <- struct{}{}:
@@ -233,7 +234,7 @@ func TestCaptureEndsWithItsSession(t *testing.T) {
 		{recording.CaptureFilter{Route: "nowhere"}, proxy.ErrNoRoute},
 		{recording.CaptureFilter{Upstream: "none"}, proxy.ErrNoUpstream},
 	} {
-		if err := r.server.Capture(t.Context(), c.filter, nil); !errors.Is(err, c.want) {
+		if err := r.captures.Capture(t.Context(), c.filter, nil); !errors.Is(err, c.want) {
 			t.Errorf("%+v: %v, want %v", c.filter, err, c.want)
 		}
 	}
@@ -258,7 +259,7 @@ func TestCapturesAreBounded(t *testing.T) {
 	for range 4 {
 		all = append(all, record(t, r, recording.CaptureFilter{}))
 	}
-	if err := r.server.Capture(t.Context(), recording.CaptureFilter{}, nil); !errors.Is(err, proxy.ErrCaptures) {
+	if err := r.captures.Capture(t.Context(), recording.CaptureFilter{}, nil); !errors.Is(err, captures.ErrCaptures) {
 		t.Errorf("the fifth: %v", err)
 	}
 	all[0].stop()
@@ -280,7 +281,7 @@ func TestSlowCapture(t *testing.T) {
 	var kept, leftOut uint64
 	go func() {
 		first := true
-		ended <- r.server.Capture(ctx, recording.CaptureFilter{}, func(c *recording.Catch) error {
+		ended <- r.captures.Capture(ctx, recording.CaptureFilter{}, func(c *recording.Catch) error {
 			if first {
 				first = false
 				close(begun)

@@ -14,5 +14,5 @@
 //   - kernel.go, kernel_keep.go: kernel offload
 //   - handover.go, precopy.go, stacked.go: the sessions go to a successor, but for stacked ones
 //   - ask.go, upstreams.go: requests of operators
-//   - capture.go, recording.go, figures.go: what operators see
+//   - figures.go: what operators see
 package proxy

@@ -20,6 +20,7 @@ import (
 	"tidegate/internal/upstream"
 	"tidegate/proxy"
 	"tidegate/proxy/bridge"
+	"tidegate/proxy/captures"
 	"tidegate/proxy/relay"
 	"tidegate/ratelimit"
 	"tidegate/session"
@@ -67,7 +68,10 @@ func startWithKernel(t *testing.T, loops int, kernel proxy.Kernel, protocols ...
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	r := &running{addr: server.Addrs()[0], settings: settings, server: server, stop: cancel, ended: make(chan error, 1)}
+	r := &running{
+		addr: server.Addrs()[0], settings: settings, server: server, captures: captures.New(server, nil, 0), stop: cancel,
+		ended: make(chan error, 1),
+	}
 	go func() { r.ended <- server.Run(ctx) }()
 	t.Cleanup(func() { r.end(t) })
 	return &shielded{r, t, bans}

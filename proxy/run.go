@@ -11,7 +11,6 @@ import (
 	"tidegate/internal/kernel/shield"
 	"tidegate/internal/netio"
 	"tidegate/proxy/relay"
-	"tidegate/proxy/relay/recording"
 	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
 )
@@ -25,9 +24,6 @@ func Listen(s *relay.Settings, o Options) (*Server, error) {
 	server := &Server{
 		options: o, settings: s, addrs: make([]netip.AddrPort, len(s.Listeners)), deserted: make(chan struct{}, 1),
 		shared: relay.NewShared(time.Now(), rand.Uint64()),
-	}
-	if o.Recording.Last > 0 {
-		server.recorder = recording.NewRecorder(o.Loops, o.Recording.Memory)
 	}
 	server.keeper.modes = make(map[string]shield.Mode)
 	server.shared.Pools.Wake, server.shared.Pools.Changed = server.wake, server.serverChanged
@@ -66,13 +62,10 @@ func (s *Server) addLoop(shard int) error {
 		return fmt.Errorf("open poller: %w", err)
 	}
 	o := &s.options
-	options := relay.Options{
-		Shard: shard, Shards: o.Loops, Seed: rand.Uint64(), Log: o.Log, Access: o.Access,
-		HideAddresses: o.HideAddresses, Bans: o.Bans,
-		Shared: s.shared,
-		Gate:   o.Kernel.gate(shard), Deserted: s.tellDeserted, Abnormal: o.Recording.Ended,
-		Recorder: s.recorder,
-	}
+	options := o.Machine
+	options.Shard, options.Shards, options.Seed, options.Shared = shard, o.Loops, rand.Uint64(), s.shared
+	options.Log, options.Access, options.HideAddresses, options.Bans = o.Log, o.Access, o.HideAddresses, o.Bans
+	options.Gate, options.Deserted = o.Kernel.gate(shard), s.tellDeserted
 	if o.Kernel.Flows != nil {
 		options.Forwarder = o.Kernel.Flows
 	}

@@ -10,7 +10,6 @@ import (
 	"tidegate/internal/netio"
 	"tidegate/internal/upstream"
 	"tidegate/proxy/relay"
-	"tidegate/proxy/relay/recording"
 	"tidegate/ratelimit"
 )
 
@@ -24,7 +23,7 @@ type Options struct {
 	HideAddresses bool            // log the networks of clients, not their addresses
 	Bans          *ratelimit.Bans // nil: there are no bans
 	Kernel        Kernel          // the caller closes its parts after Run
-	Recording     Recording
+	Machine       relay.Options   // of all Relays; the Server sets what differs between them, and what it has itself
 	// ServerChanged hears of servers that change between up, failing, refusing and down. It must not block. nil: none.
 	ServerChanged func(upstream.Change)
 	// Inherited are listening sockets that another process opened, for the listeners at their addresses. They come from
@@ -36,18 +35,16 @@ type Options struct {
 
 // Server runs a proxy: loops that share no session and no socket.
 type Server struct {
-	loops    []*loop
-	recorder *recording.Recorder // nil: nothing is recorded
-	options  Options
-	shared   *relay.Shared // by the Relays
-	keeper   keeper
-	onDrain  atomic.Pointer[func(string, netip.AddrPort, bool) bool] // nil: none
+	loops   []*loop
+	options Options
+	shared  *relay.Shared // by the Relays
+	keeper  keeper
+	onDrain atomic.Pointer[func(string, netip.AddrPort, bool) bool] // nil: none
 
 	reloading  sync.Mutex    // held by Reload, and while listeners are closed
 	deserted   chan struct{} // tells that a removed listener has no session in one loop
 	handedOver bool          // guarded by reloading
 	inherited  []inherited   // guarded by reloading
-	captures   atomic.Int32  // captures that run
 	precopied  atomic.Bool   // the next Freeze is for a successor that has the last pre-copy
 	mu         sync.Mutex    // guards the fields below
 	settings   *relay.Settings
@@ -60,6 +57,9 @@ func (s *Server) keep(settings *relay.Settings, addrs []netip.AddrPort) {
 	defer s.mu.Unlock()
 	s.settings, s.addrs = settings, addrs
 }
+
+// Loops returns the number of loops.
+func (s *Server) Loops() int { return len(s.loops) }
 
 // Addrs returns the addresses of the listeners, in the order of the settings. It is safe for concurrent use.
 func (s *Server) Addrs() []netip.AddrPort {

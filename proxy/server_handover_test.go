@@ -20,6 +20,7 @@ import (
 	"tidegate/internal/policy"
 	"tidegate/internal/testkit/await"
 	"tidegate/proxy"
+	"tidegate/proxy/captures"
 	"tidegate/proxy/relay"
 )
 
@@ -116,8 +117,10 @@ func follow(t *testing.T, old *running, server *proxy.Server) *running {
 		old.ended = nil
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	r := &running{addr: server.Addrs()[0], settings: old.settings, server: server, stop: cancel,
-		ended: make(chan error, 1)}
+	r := &running{
+		addr: server.Addrs()[0], settings: old.settings, server: server, captures: captures.New(server, nil, 0), stop: cancel,
+		ended: make(chan error, 1),
+	}
 	go func() { r.ended <- server.Run(ctx) }()
 	t.Cleanup(func() { r.end(t) })
 	return r

@@ -24,6 +24,7 @@ import (
 	"tidegate/internal/upstream"
 	"tidegate/proxy"
 	"tidegate/proxy/bridge"
+	"tidegate/proxy/captures"
 	"tidegate/proxy/relay"
 	"tidegate/session"
 )
@@ -35,6 +36,7 @@ type running struct {
 	addr     netip.AddrPort
 	settings *relay.Settings
 	server   *proxy.Server
+	captures *captures.Captures
 	stop     context.CancelFunc
 	ended    chan error
 }
@@ -71,7 +73,10 @@ func startWith(t *testing.T, backend netio.Backend, loops int, clients, upstream
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	r := &running{addr: server.Addrs()[0], settings: settings, server: server, stop: cancel, ended: make(chan error, 1)}
+	r := &running{
+		addr: server.Addrs()[0], settings: settings, server: server, captures: captures.New(server, nil, 0), stop: cancel,
+		ended: make(chan error, 1),
+	}
 	go func() { r.ended <- server.Run(ctx) }()
 	t.Cleanup(func() { r.end(t) })
 	return r

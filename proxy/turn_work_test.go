@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -102,9 +101,12 @@ var operations = []operation{
 		})
 	}},
 	{stats.WorkCapture, "of everything", func(t *testing.T, s *Server, _ *crowd) {
-		ctx, stop := context.WithCancel(t.Context())
-		defer stop()
-		_ = s.Capture(ctx, recording.CaptureFilter{}, func(*recording.Catch) error { return context.Canceled })
+		c := recording.NewCapture(&recording.CaptureFilter{}, s.Loops())
+		for _, q := range []relay.Request{relay.StartCapture(c), relay.EndCapture(c)} {
+			if err := s.Ask(t.Context(), q); err != nil {
+				t.Error(err)
+			}
+		}
 	}},
 	{stats.WorkWhy, "an address", func(t *testing.T, s *Server, _ *crowd) {
 		q := &relay.ExplainAddress{Address: crowdAddr(manySessions - 1).Addr()}

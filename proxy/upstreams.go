@@ -16,8 +16,11 @@ import (
 // ErrNoServer reports an upstream whose servers take no one.
 var ErrNoServer = errors.New("no server takes new sessions")
 
-// ErrNoUpstream reports a name that no route's upstream has.
-var ErrNoUpstream = errors.New("no such upstream")
+// Errors about names.
+var (
+	ErrNoUpstream = errors.New("no such upstream") // that a route leads to
+	ErrNoRoute    = errors.New("no such route")
+)
 
 // UpstreamStatus is the state of an upstream's servers.
 type UpstreamStatus struct {
@@ -165,6 +168,25 @@ func (s *Server) Discovered(upstreamName string, servers []upstream.Target) {
 // Troubled reports whether a discovered server of an upstream refuses or is silent. It is safe for concurrent use.
 func (s *Server) Troubled(upstreamName string) bool {
 	return s.shared.Pools.Get(upstreamName).Troubled()
+}
+
+// Has returns an error if the routes in force have another name than this, or lead to no upstream of this name. Empty
+// names are always there.
+func (s *Server) Has(route, upstreamName string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var found, leads bool
+	for i := range s.settings.Listeners {
+		r := s.settings.Listeners[i].Route
+		found, leads = found || r.Name == route, leads || r.Upstream.Name == upstreamName
+	}
+	switch {
+	case route != "" && !found:
+		return ErrNoRoute
+	case upstreamName != "" && !leads:
+		return ErrNoUpstream
+	}
+	return nil
 }
 
 func (s *Server) pool(name string) (*upstream.Pool, error) {

@@ -32,19 +32,24 @@ import (
 type Proxy interface {
 	Figures(ctx context.Context) (relay.Figures, error)
 	Ask(ctx context.Context, q relay.Request) error
-	Capture(ctx context.Context, f recording.CaptureFilter, take func(*recording.Catch) error) error
-	Recorded(ctx context.Context, f recording.RecordFilter, take func(*recording.Catch) error) error
 	Upstreams() []proxy.UpstreamStatus
 	TransferServer(ctx context.Context, upstream string, from netip.AddrPort) (moved int, err error)
 	DrainServer(upstream string, server netip.AddrPort) error
 	UndrainServer(upstream string, server netip.AddrPort) error
 }
 
+// Captures takes datagrams of the proxy; *captures.Captures implements it.
+type Captures interface {
+	Capture(ctx context.Context, f recording.CaptureFilter, take func(*recording.Catch) error) error
+	Recorded(ctx context.Context, f recording.RecordFilter, take func(*recording.Catch) error) error
+}
+
 // Options configure a Server.
 type Options struct {
-	Proxy   Proxy
-	Token   string // required of every request as "Authorization: Bearer"; empty: none
-	Version string // Tidegate's version
+	Proxy    Proxy
+	Captures Captures
+	Token    string // required of every request as "Authorization: Bearer"; empty: none
+	Version  string // Tidegate's version
 	// Reload applies the changed configuration file, completely or not at all. The log shows cause.
 	Reload  func(cause string) error
 	Reloads func() Reloads // results so far

@@ -26,7 +26,7 @@ func (s *Server) capture(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.sendFile(w, r, "capture started by an operator", "capture ended", func(take func(*recording.Catch) error) error {
-		return s.Proxy.Capture(r.Context(), filter, take)
+		return s.Captures.Capture(r.Context(), filter, take)
 	})
 }
 
@@ -38,7 +38,7 @@ func (s *Server) recording(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	read := func(take func(*recording.Catch) error) error {
-		return s.Proxy.Recorded(r.Context(), filter, take)
+		return s.Captures.Recorded(r.Context(), filter, take)
 	}
 	s.sendFile(w, r, "recording asked for by an operator", "recording sent", read)
 }

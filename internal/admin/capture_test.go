@@ -15,7 +15,7 @@ import (
 	"github.com/gopacket/gopacket/pcapgo"
 
 	"tidegate/internal/capture"
-	"tidegate/proxy"
+	"tidegate/proxy/captures"
 	"tidegate/proxy/relay/recording"
 )
 
@@ -83,7 +83,7 @@ func TestRecording(t *testing.T) {
 	} {
 		want(t, f.ask("GET", "/api/v1/recording?"+query, ""), http.StatusBadRequest, says)
 	}
-	f.proxy.err = proxy.ErrNotRecording
+	f.proxy.err = captures.ErrNotRecording
 	want(t, f.ask("GET", "/api/v1/recording", ""), http.StatusConflict, "set record.last")
 }
 

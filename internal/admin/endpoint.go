@@ -13,6 +13,7 @@ import (
 
 	"tidegate/internal/upstream"
 	"tidegate/proxy"
+	"tidegate/proxy/captures"
 	"tidegate/proxy/relay"
 )
 
@@ -127,11 +128,11 @@ func statusOf(err error) int {
 	case errors.As(err, &faulty):
 		return http.StatusUnprocessableEntity
 	case errors.Is(err, relay.ErrNoSession), errors.Is(err, proxy.ErrNoUpstream), errors.Is(err, proxy.ErrNoRoute),
-		errors.Is(err, upstream.ErrUnknown), errors.Is(err, proxy.ErrNothingRecorded), errors.Is(err, errNoBan):
+		errors.Is(err, upstream.ErrUnknown), errors.Is(err, captures.ErrNothingRecorded), errors.Is(err, errNoBan):
 		return http.StatusNotFound
-	case errors.Is(err, relay.ErrEnding), errors.Is(err, relay.ErrNotMovable), errors.Is(err, proxy.ErrCaptures),
+	case errors.Is(err, relay.ErrEnding), errors.Is(err, relay.ErrNotMovable), errors.Is(err, captures.ErrCaptures),
 		errors.Is(err, relay.ErrTravel), errors.Is(err, relay.ErrEnded),
-		errors.Is(err, ErrNoUpgrade), errors.Is(err, ErrNoFleet), errors.Is(err, proxy.ErrNotRecording):
+		errors.Is(err, ErrNoUpgrade), errors.Is(err, ErrNoFleet), errors.Is(err, captures.ErrNotRecording):
 		return http.StatusConflict
 	case errors.Is(err, proxy.ErrStopped), errors.Is(err, context.DeadlineExceeded):
 		return http.StatusServiceUnavailable

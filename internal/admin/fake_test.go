@@ -18,6 +18,7 @@ import (
 	"tidegate/internal/fleet/view"
 	"tidegate/internal/upstream"
 	"tidegate/proxy"
+	"tidegate/proxy/captures"
 	"tidegate/proxy/relay"
 	"tidegate/proxy/relay/recording"
 	"tidegate/proxy/stats"
@@ -163,7 +164,7 @@ func (p *fakeProxy) Recorded(_ context.Context, f recording.RecordFilter, take f
 	case p.err != nil:
 		return p.err
 	case f.Session != 0 && f.Session != fakeSession.ID:
-		return proxy.ErrNothingRecorded
+		return captures.ErrNothingRecorded
 	}
 	return take(&recording.Catch{Captured: []recording.Captured{{
 		At: time.Now(), From: fakeSession.Client, To: netip.MustParseAddrPort("192.0.2.9:7777"),
@@ -211,7 +212,7 @@ func newFake(token string) *fake {
 		{Addr: netip.MustParseAddrPort("10.0.0.6:19132"), State: upstream.Down, Cause: "timed-out", Weight: 2},
 	}}}}}
 	f.Server = New(Options{
-		Proxy: f.proxy, Token: token, Version: "1.2.3", Log: zerolog.Nop(),
+		Proxy: f.proxy, Captures: f.proxy, Token: token, Version: "1.2.3", Log: zerolog.Nop(),
 		Reload:  func(string) error { return f.reload },
 		Reloads: func() Reloads { return f.state },
 		Config:  func() Configuration { return Configuration{TOML: "[admin]\n"} },

@@ -44,7 +44,8 @@ func startAdmin(c *config.Config, o admin.Options) (stop func(), err error) {
 // openAdmin starts the admin server, until the service closes.
 func (s *service) openAdmin(drain func(), upgrades *upgrader) error {
 	stop, err := startAdmin(s.config, admin.Options{
-		Proxy: s.server, Reload: s.reloads.reload, Reloads: s.reloads.state, Config: s.reloads.configuration, Drain: drain,
+		Proxy: s.server, Captures: s.captures,
+		Reload: s.reloads.reload, Reloads: s.reloads.state, Config: s.reloads.configuration, Drain: drain,
 		StartUpgrade: upgrades.request, Upgrades: upgrades.tried, Log: s.log, LinesLost: s.lines.Lost, Events: s.events,
 		Limits: s.reloads.limits, Bans: s.bans.bans, SyncBans: s.bans.sync, Fleet: s.fleetState,
 		Joins:        s.joins.figures,

@@ -15,7 +15,7 @@ import (
 	"tidegate/codec"
 	"tidegate/internal/config"
 	"tidegate/internal/testkit/await"
-	"tidegate/proxy"
+	"tidegate/proxy/captures"
 	"tidegate/proxy/relay"
 	"tidegate/proxy/relay/recording"
 	"tidegate/proxy/stats"
@@ -91,10 +91,10 @@ func TestRecordingsAreBounded(t *testing.T) {
 func TestRecordingsThatFail(t *testing.T) {
 	r := recordingInto(t, 10, func(*config.Record) {})
 	r.recorded = func(context.Context, recording.RecordFilter, func(*recording.Catch) error) error {
-		return proxy.ErrNothingRecorded
+		return captures.ErrNothingRecorded
 	}
 	e := endedAt(0)
-	if _, _, err := r.write(t.Context(), &e); !errors.Is(err, proxy.ErrNothingRecorded) {
+	if _, _, err := r.write(t.Context(), &e); !errors.Is(err, captures.ErrNothingRecorded) {
 		t.Errorf("error %v", err)
 	}
 	large := recordingInto(t, 60_000, func(*config.Record) {})

@@ -21,25 +21,27 @@ import (
 	"tidegate/internal/setup"
 	"tidegate/internal/upstream"
 	"tidegate/proxy"
+	"tidegate/proxy/captures"
 	"tidegate/proxy/relay"
 )
 
 // service is a proxy and its surroundings in a process: configuration file, bans, rule files, discovery, reloads,
 // admin server, successors, and the service manager.
 type service struct {
-	path    string           // of the configuration
-	config  *config.Config   // at the start
-	fresh   *config.Config   // the configuration file's, if config is the predecessor's
-	earlier []*config.Config // of the predecessor, with removed listeners
-	loops   int
-	secrets setup.Secrets // the predecessor's, if there is one
-	log     zerolog.Logger
-	trace   trace
-	lines   *LogQueue // the queue behind log
-	program string    // path of the program file; empty: no successor can replace the process
-	from    inheritance
-	server  *proxy.Server
-	joins   *joinServers
+	path     string           // of the configuration
+	config   *config.Config   // at the start
+	fresh    *config.Config   // the configuration file's, if config is the predecessor's
+	earlier  []*config.Config // of the predecessor, with removed listeners
+	loops    int
+	secrets  setup.Secrets // the predecessor's, if there is one
+	log      zerolog.Logger
+	trace    trace
+	lines    *LogQueue // the queue behind log
+	program  string    // path of the program file; empty: no successor can replace the process
+	from     inheritance
+	server   *proxy.Server
+	captures *captures.Captures
+	joins    *joinServers
 	// openJoins serves joins. A successor does so when the predecessor has left the TCP ports.
 	openJoins func()
 	bans      *banSync
@@ -304,7 +306,7 @@ func (s *service) listen() error {
 		return &ConfigError{err}
 	}
 	if saves != nil {
-		o.Recording.Ended = saves.ended
+		o.Machine.Abnormal = saves.ended
 	}
 	o.ServerChanged = s.serverChanged
 	o.Bans, o.Kernel = s.bans.bans, NewKernel(s.config, s.loops)
@@ -318,8 +320,9 @@ func (s *service) listen() error {
 		return err
 	}
 	s.closers = append(s.closers, s.server.Close)
+	s.captures = captures.New(s.server, o.Machine.Recorder, time.Duration(s.config.Record.Last))
 	if saves != nil {
-		saves.recorded = s.server.Recorded
+		saves.recorded = s.captures.Recorded
 		s.closers = append(s.closers, saves.start())
 	}
 	if p := s.from.predecessor; p != nil {

@@ -8,10 +8,11 @@ import (
 	"tidegate/internal/config"
 	"tidegate/internal/netio"
 	"tidegate/proxy"
+	"tidegate/proxy/relay/recording"
 )
 
 func options(c *config.Config, loops int, log, access zerolog.Logger) proxy.Options {
-	return proxy.Options{
+	o := proxy.Options{
 		Loops: loops,
 		IO: netio.Options{
 			Backend:       backend(c),
@@ -21,8 +22,11 @@ func options(c *config.Config, loops int, log, access zerolog.Logger) proxy.Opti
 		Log:           log,
 		Access:        access,
 		HideAddresses: !c.Log.PlayerAddresses,
-		Recording:     proxy.Recording{Last: time.Duration(c.Record.Last), Memory: int(c.Record.Memory)},
 	}
+	if c.Record.Last > 0 {
+		o.Machine.Recorder = recording.NewRecorder(loops, int(c.Record.Memory))
+	}
+	return o
 }
 
 func backend(c *config.Config) netio.Backend {

@@ -18,6 +18,7 @@ import (
 	"tidegate/internal/top"
 	"tidegate/internal/words"
 	"tidegate/proxy"
+	"tidegate/proxy/captures"
 	"tidegate/proxy/relay"
 	"tidegate/proxy/stats"
 )
@@ -201,7 +202,8 @@ func (s *stage) play(ctx context.Context, o *Options) error {
 // watch shows the proxy until ctx is done or the user quits, by the API that operators have.
 func (s *stage) watch(ctx context.Context, o *Options) error {
 	client := admin.NewLocalClient(admin.New(admin.Options{
-		Proxy: s.proxy.server, Reloads: func() admin.Reloads { return admin.Reloads{} }, Version: "demo", Log: o.Log,
+		Proxy: s.proxy.server, Captures: captures.New(s.proxy.server, nil, 0),
+		Reloads: func() admin.Reloads { return admin.Reloads{} }, Version: "demo", Log: o.Log,
 	}))
 	if o.Terminal {
 		title := s.pair.From() + " to " + s.pair.To()
