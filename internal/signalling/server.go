@@ -2,7 +2,8 @@
 // server's answer back with the edge's own addresses. docs/protocols/nethernet.md has the wire.
 //
 // Server (server.go) is the HTTP side: greet.go decides between TLS and plain HTTP, handler.go serves requests, and
-// backend.go asks servers. A ticket of package joining remains of each answer.
+// backend.go asks servers. A ticket of package joining remains of each answer. Caller (caller.go) joins servers itself,
+// in place of clients.
 package signalling
 
 import (
