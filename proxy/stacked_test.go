@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -43,7 +44,7 @@ type webWorld struct {
 	t          *testing.T
 	tickets    *joining.Tickets
 	host, ours *webrtc.Host // of the proxy and of the players
-	players    int
+	players    atomic.Int32
 }
 
 func startWeb(t *testing.T, backend netio.Backend, server netip.AddrPort, players int) *webWorld {
@@ -78,19 +79,31 @@ func startWeb(t *testing.T, backend netio.Backend, server netip.AddrPort, player
 	return w
 }
 
+// ticket returns a join that the proxy has answered. The player's certificate has the fingerprint.
+func (w *webWorld) ticket(of nethernet.Fingerprint) (*joining.Ticket, error) {
+	now, name := time.Now(), fmt.Sprint(w.players.Add(1))
+	ticket, err := w.tickets.Ask(now, name, "arena", anyPort.Addr(), w.addr)
+	if err != nil {
+		return nil, err
+	}
+	ticket.ServerUfrag, ticket.ServerPassword, ticket.ClientUfrag = "srv"+name, "password of 22 letters", "cli"+name
+	ticket.Peer = &nethernet.Peer{Fingerprints: []nethernet.Fingerprint{of}}
+	ticket.Target = w.addr
+	return ticket, w.tickets.Answer(now, ticket)
+}
+
+// self is what the proxy has said of itself.
+func (w *webWorld) self() *nethernet.Peer {
+	return &nethernet.Peer{
+		Fingerprints: []nethernet.Fingerprint{w.host.Fingerprint()}, MaxMessageSize: nethernet.MaxFragment,
+	}
+}
+
 // join lets a player come in.
 func (w *webWorld) join() *webPlayer {
 	w.t.Helper()
-	w.players++
-	now, name := time.Now(), fmt.Sprint(w.players)
-	ticket, err := w.tickets.Ask(now, name, "arena", anyPort.Addr(), w.addr)
+	ticket, err := w.ticket(w.ours.Fingerprint())
 	if err != nil {
-		w.t.Fatal(err)
-	}
-	ticket.ServerUfrag, ticket.ServerPassword, ticket.ClientUfrag = "srv"+name, "password of 22 letters", "cli"+name
-	ticket.Peer = &nethernet.Peer{Fingerprints: []nethernet.Fingerprint{w.ours.Fingerprint()}}
-	ticket.Target = w.addr
-	if err := w.tickets.Answer(now, ticket); err != nil {
 		w.t.Fatal(err)
 	}
 	p := &webPlayer{
@@ -99,9 +112,7 @@ func (w *webWorld) join() *webPlayer {
 	if p.socket, err = net.DialUDP("udp4", nil, net.UDPAddrFromAddrPort(w.addr)); err != nil {
 		w.t.Fatal(err)
 	}
-	stack, err := w.ours.Dial(&nethernet.Peer{
-		Fingerprints: []nethernet.Fingerprint{w.host.Fingerprint()}, MaxMessageSize: nethernet.MaxFragment,
-	}, p.wake)
+	stack, err := w.ours.Dial(w.self(), p.wake)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package relay
 
 import (
 	"bytes"
+	"net/netip"
 	"time"
 
 	"tidegate/codec"
@@ -107,14 +108,12 @@ func (r *Relay) dial(now time.Time, e *Entry, failed *upstream.Server) bool {
 func (r *Relay) reach(now time.Time, e *Entry) bool {
 	s := &e.Value
 	s.path = r.paths.take(now, s.route.Upstream, s.server.Addr)
-	socket, err := s.route.Upstream.dial(r.sockets.Sockets, s.path, s.server.Addr, e.Key.Client)
-	if err != nil {
-		r.drops.count(now, dropped{stats.DropSocket, s.listener, s.server.Addr, 0, err})
+	joins := s.route.Upstream.Protocol == NetherNet
+	if joins && s.route.Upstream.Joiner == nil || !joins && r.openUp(now, e, s.server.Addr) != nil {
 		s.hangUp()
 		return false
 	}
-	socket.SetOwner(e)
-	s.socket, s.searches = socket, s.route.Upstream.Transport.Probes
+	s.searches = s.route.Upstream.Transport.Probes
 	s.preamble = newPreamble(s.route.Upstream.Headers, e.Key.Client, s.face.Addr())
 	s.refused, s.askedAt = 0, now.Sub(r.born)
 	// The server gets a share of the client's own timeout. So time is left to tell the client, or to ask the next
@@ -122,18 +121,35 @@ func (r *Relay) reach(now time.Time, e *Entry) bool {
 	s.spare(r.stood)
 	s.dialBy = now.Add(r.settings.HandshakeTimeout / time.Duration(1+s.route.mostTries()))
 	hello := s.hello
-	hello.From = socket
+	hello.From = s.socket
 	// A client that has not answered yet must stay hidden from the game. A client that may wait for the game's first
 	// messages joins at once. A held session that a server offers a wrong client ID must stay hidden from the game, too.
 	hello.Tentative = !s.client.up && !s.protocol.Spec().ServerFirst || s.hold != nil && s.hold.ticket != nil
 	hello.Patient = s.hold == nil
 	hello.Held = s.route.Failover.Hold > 0
-	if s.life == asking {
+	switch {
+	case joins:
+		s.call = r.call(e)
+		s.upstream.Conn = s.call
+	case s.life == asking:
 		s.upstream.Conn = s.route.speaks.(codec.Granter).DialAhead(now, s.server.Addr, hello)
-	} else {
+	default:
 		s.upstream.Conn = s.route.speaks.Dial(now, s.server.Addr, hello)
 	}
 	return true
+}
+
+// openUp opens the session's socket to an address of its server.
+func (r *Relay) openUp(now time.Time, e *Entry, to netip.AddrPort) error {
+	s := &e.Value
+	socket, err := s.route.Upstream.dial(r.sockets.Sockets, s.path, to, e.Key.Client)
+	if err != nil {
+		r.drops.count(now, dropped{stats.DropSocket, s.listener, to, 0, err})
+		return err
+	}
+	socket.SetOwner(e)
+	s.socket = socket
+	return nil
 }
 
 // retry dials another server after one did not answer, and reports whether it could.

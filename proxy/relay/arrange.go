@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"tidegate/codec/nethernet"
 	"tidegate/internal/netio"
 	"tidegate/internal/stray"
 	"tidegate/proxy/bridge"
@@ -28,6 +29,7 @@ func New(s *Settings, o Options, sockets Sockets, now time.Time) *Relay {
 		arrivals:   shared.arrivals,
 		handed:     shared.handed,
 		ready:      new(ready),
+		calls:      calls{make(map[*call]struct{}), nethernet.NewIntegrity()},
 		places:     shared.places,
 		identities: newIdentities(o.Seed),
 		shard:      shard{o.Shard, max(o.Shards, 1)},

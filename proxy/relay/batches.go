@@ -31,7 +31,7 @@ func (r *Relay) Export(now time.Time, copied bool, naming netio.Handover) func(w
 
 func (x *Exporter) batches(workers int) []func() []byte {
 	all := slices.Collect(x.relay.table.All)
-	all = slices.DeleteFunc(all, func(e *Entry) bool { return e.Value.edge.hasStack() })
+	all = slices.DeleteFunc(all, func(e *Entry) bool { return isStacked(&e.Value) })
 	share := (len(all) + workers - 1) / workers
 	batches := make([]func() []byte, min(workers, len(all)))
 	spare := x.relay.precopy.batch

@@ -20,6 +20,7 @@
 //   - fleet.go: datagrams of other nodes of a fleet, and for them
 //   - newcomer.go, relayed.go, gatekeeper.go: new clients, sessions in ModeRelay, what their servers are spared
 //   - edge.go, stacked.go: NetherNet's clients, in ModeRelay and in ModeTerminate
+//   - calls.go: NetherNet's servers, in ModeTerminate
 //   - seek.go, redial.go, dismiss.go: servers for waiting sessions, another socket, the end for many sessions
 //   - succeed.go: a new client at the address of an ended session
 //   - walk.go, cost.go: work on all sessions, a slice in each turn, and its cost

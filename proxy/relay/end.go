@@ -155,7 +155,8 @@ func (s *session) hangUp() {
 	s.server, s.socket, s.path = nil, nil, nil
 	if !s.isRelayed() {
 		s.forgetEarlier()
-		s.waits = false
+		s.call.abandon()
+		s.call, s.waits = nil, false
 	}
 }
 

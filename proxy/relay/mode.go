@@ -37,7 +37,7 @@ func (anything) Restore(time.Time, codec.Addresser, []byte) (codec.Conn, error) 
 
 // NetherNet stands for NetherNet's clients. A client joins over HTTP first. Its first datagram names the join, and
 // proves with the server's password that the client has got the answer. On a route in ModeTerminate, its connection is
-// a nethernet.Conn above a stack.
+// a nethernet.Conn above a stack, and that to a server a nethernet.Call.
 var NetherNet codec.Protocol = edgeProtocol{}
 
 // edgeProtocol is as opaque as Any, except for the first datagram.

@@ -76,7 +76,7 @@ func (m *Movers) visit(r *Relay, now time.Time, e *Entry) int {
 	}
 	s := &e.Value
 	l := s.listener
-	if l.stream || l.proxies != nil || !s.isKnown() || s.edge.hasStack() {
+	if l.stream || l.proxies != nil || !s.isKnown() || isStacked(s) {
 		return looked
 	}
 	key := r.known.players.keyOf(l.id, e.Key.Client)

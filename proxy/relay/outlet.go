@@ -159,7 +159,11 @@ func (o *outlet) sendToServer(now time.Time, s *session, b []byte) {
 	}
 	o.counters.Upstreams.Out.Count(b)
 	s.preamble.sent()
-	o.Send(s.socket, s.server.Addr, b)
+	to := s.server.Addr
+	if s.call != nil { // its answer has named another port
+		to = s.socket.Peer()
+	}
+	o.Send(s.socket, to, b)
 }
 
 // forwardUp forwards a client's datagram to its server, or parks it until its path is free.

@@ -78,7 +78,7 @@ func copyCalm(r *Relay, now time.Time, e *Entry) int {
 		return looked
 	case s.isRelayed() && s.shortcut != nil: // the kernel counts its datagrams
 		return looked
-	case s.edge.hasStack():
+	case isStacked(s):
 		return looked
 	case !s.isRelayed() && (s.isPending() || s.dirty || s.waits || s.life != joined || !s.isCalm() || !s.client.up ||
 		!s.upstream.up): // it is about to change

@@ -49,6 +49,7 @@ type Relay struct {
 	arrivals     *Arrivals // shared with its siblings
 	handed       *Handed   // shared with its siblings
 	ready        *ready
+	calls        calls
 	places       *sessions.Places // shared with its siblings
 	dirty        marked
 	paths        paths

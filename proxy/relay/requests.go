@@ -33,6 +33,8 @@ func (s *session) staysBecause(to netip.AddrPort) string {
 	switch {
 	case s.isRelayed():
 		return "it is relayed, and only its server knows its state"
+	case s.call != nil:
+		return "its server speaks NetherNet, and only that server knows its state"
 	case s.life.isEnding() || s.life.hasJoined() && !s.client.Live():
 		return "it is ending"
 	case s.life.isJoining():

@@ -34,6 +34,7 @@ backlog.tells        anew     known from the first turn on
 backlog.told         lost     the log tells of a flood once more
 bansEnforced         lost     the successor looks at all bans when it begins
 born                 anew     records have moments
+calls                lost     sessions with stacks end before an upgrade
 carrier              anew     memory for one message
 checkers             anew     servers are asked again; the Pools have the last answers
 closing              anew     from the sessions

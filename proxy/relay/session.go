@@ -83,6 +83,7 @@ type terminated struct {
 	pending          *pending // the part of an imported session that is not restored yet; nil: none
 
 	earlier      *earlier     // earlier sockets to server; nil: none
+	call         *call        // the connection to a NetherNet server; nil: none
 	dialBy       time.Time    // when a silent server is given up; zero once it has answered
 	hello        codec.Hello  // the client's, for every server that is dialled
 	hold         *hold        // while life.isHeld; else nil

@@ -74,6 +74,8 @@ type Upstream struct {
 	// none, the system chooses.
 	Sources []netip.Addr
 	Pace    Pace // of each source address to each server
+	// Joiner joins servers that speak NetherNet, on a Route in ModeTerminate. Without it, no server can be reached.
+	Joiner Joiner
 }
 
 // provesFirst reports whether clients of a protocol prove their address before the server is asked.

@@ -25,21 +25,27 @@ type Stacks interface {
 	Accept(p *nethernet.Peer, wake func()) (nethernet.Stack, error)
 }
 
-// ready are edges whose stacks have something for the loop. It is safe for concurrent use.
-type ready struct {
-	mu   sync.Mutex
-	list []*edge
-	last []*edge // the list before, for its memory
+// stacked is the end of a session that has a stack: an edge or a call.
+type stacked interface {
+	// take lets the session go on, if there still is one.
+	take(r *Relay, now time.Time)
 }
 
-func (y *ready) put(g *edge) {
+// ready are the ends whose stacks have something for the loop. It is safe for concurrent use.
+type ready struct {
+	mu   sync.Mutex
+	list []stacked
+	last []stacked // the list before, for its memory
+}
+
+func (y *ready) put(g stacked) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	y.list = append(y.list, g)
 }
 
 // take returns the list. It is valid until the next call.
-func (y *ready) take() []*edge {
+func (y *ready) take() []stacked {
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	clear(y.last)
@@ -47,8 +53,11 @@ func (y *ready) take() []*edge {
 	return y.last
 }
 
-// hasStack reports whether the session's client has a stack. Such a session cannot be saved.
+// hasStack reports whether the session's client has a stack.
 func (g *edge) hasStack() bool { return g != nil && g.conn != nil }
+
+// isStacked reports whether an end of a session has a stack. Such a session cannot be saved.
+func isStacked(s *session) bool { return s.edge.hasStack() || !s.isRelayed() && s.call != nil }
 
 // beginStacked makes the session of a join whose player has come.
 func (r *Relay) beginStacked(now time.Time, l *listener, entry *protocolEntry, s netio.Socket, from netip.AddrPort,
@@ -112,19 +121,23 @@ func (r *Relay) takeStacked(now time.Time, e *Entry, sock netio.Socket, from net
 // takeReady lets the sessions go on whose stacks have something.
 func (r *Relay) takeReady(now time.Time) {
 	for _, g := range r.ready.take() {
-		if g.of == nil || g.of.Value.life == gone {
-			continue
-		}
-		e := g.of
-		s := &e.Value
-		connected := s.client.up
-		g.conn.Advance(now)
-		if end := g.conn.End(); end.Err != nil {
-			r.journal.because(e, end.Err.Error())
-		}
-		r.settleSides(now, e, clientSide)
-		r.table.reviewTrust(e, &r.known, connected)
+		g.take(r, now)
 	}
+}
+
+// take implements stacked.
+func (g *edge) take(r *Relay, now time.Time) {
+	e := g.of
+	if e == nil || e.Value.life == gone {
+		return
+	}
+	connected := e.Value.client.up
+	g.conn.Advance(now)
+	if end := g.conn.End(); end.Err != nil {
+		r.journal.because(e, end.Err.Error())
+	}
+	r.settleSides(now, e, clientSide)
+	r.table.reviewTrust(e, &r.known, connected)
 }
 
 // abandonStack frees what a session with a stack has.
@@ -160,6 +173,11 @@ func (r *Relay) eachStacked(do func(e *Entry)) {
 			if e.Value.edge.hasStack() {
 				do(e)
 			}
+		}
+	}
+	for c := range r.calls.all {
+		if !c.of.Value.edge.hasStack() {
+			do(c.of)
 		}
 	}
 }

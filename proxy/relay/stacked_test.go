@@ -56,7 +56,7 @@ func (w *stackedRelay) Accept(_ *nethernet.Peer, wake func()) (nethernet.Stack, 
 	return s, nil
 }
 
-func newStacked(t testing.TB) *stackedRelay {
+func newStacked(t testing.TB, change ...func(*Upstream)) *stackedRelay {
 	w := &stackedRelay{edgeRelay: new(edgeRelay)}
 	w.tickets = joining.NewTickets(edgeLimits, func(j joining.Join) { w.ended = append(w.ended, j) })
 	w.plainRelay = newPlainRelay(t, NetherNet, func(s *Settings) {
@@ -65,6 +65,9 @@ func newStacked(t testing.TB) *stackedRelay {
 		u := *route.Upstream
 		u.Protocol = raknet.New(raknet.Options{Name: "bedrock", DialVersion: 11, OrderedOnly: true, MaxMTU: 1400})
 		route.Upstream, route.Mode = &u, policy.ModeTerminate
+		for _, one := range change {
+			one(&u)
+		}
 		route.Bridge.Queue = 1 << 20
 		s.Listeners[0].Route = &route
 	})

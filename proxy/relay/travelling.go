@@ -99,7 +99,7 @@ func staysHere(r *Relay, e *Entry) string {
 	switch {
 	case s.listener.stream || s.route.Upstream.Transport.Stream:
 		return "a TCP connection belongs to its machine"
-	case s.edge.hasStack():
+	case isStacked(s):
 		return "its encryption belongs to this process"
 	}
 	if s.isRelayed() {

@@ -1,0 +1,115 @@
+package relay
+
+import (
+	"errors"
+	"net/netip"
+	"time"
+
+	"tidegate/codec"
+	"tidegate/codec/nethernet"
+)
+
+// A server that speaks NetherNet is asked over HTTP, beside the loop. The session waits for the answer without a
+// socket. Then the Relay is ICE's controlling agent, and DTLS and SCTP run beside the loop as for a client.
+
+// Joiner joins the NetherNet servers of an Upstream.
+type Joiner interface {
+	// Join begins to ask a server over HTTP. It calls wake from any goroutine when the Question has the answer.
+	Join(server netip.AddrPort, wake func()) Question
+	// Dial begins a stack towards a server that has answered. It calls wake when the stack's Take has something.
+	Dial(p *nethernet.Peer, wake func()) (nethernet.Stack, error)
+}
+
+// Question is a join that waits for its server.
+type Question interface {
+	// Take returns the answer, or why there is none. Both are nil while the server thinks.
+	Take() (*nethernet.Answer, error)
+	// Abandon ends the wait.
+	Abandon()
+}
+
+// call is a session's way to a NetherNet server.
+type call struct {
+	of       *Entry // nil: abandoned
+	all      map[*call]struct{}
+	question Question
+	wake     func()
+	nethernet.Call
+}
+
+// calls are the calls of a Relay.
+type calls struct {
+	all       map[*call]struct{}
+	integrity *nethernet.Integrity
+}
+
+// call begins to join the session's server.
+func (r *Relay) call(e *Entry) *call {
+	c := &call{of: e, all: r.calls.all}
+	c.all[c] = struct{}{}
+	c.wake = func() {
+		r.ready.put(c)
+		if r.pools.Wake != nil {
+			r.pools.Wake(r.shard.index)
+		}
+	}
+	c.question = e.Value.route.Upstream.Joiner.Join(e.Value.server.Addr, c.wake)
+	return c
+}
+
+// abandon frees what a call has.
+func (c *call) abandon() {
+	if c != nil {
+		c.of = nil
+		delete(c.all, c)
+		c.question.Abandon()
+		c.Call.Abandon()
+	}
+}
+
+// take implements stacked.
+func (c *call) take(r *Relay, now time.Time) {
+	e := c.of
+	if e == nil || e.Value.life == gone {
+		return
+	}
+	s := &e.Value
+	if s.socket == nil {
+		if err := c.begin(r, now); err != nil {
+			r.journal.because(e, err.Error())
+			c.Fail(reasonOf(err))
+		}
+	} else {
+		c.Advance(now)
+	}
+	if end := c.End(); end.Err != nil {
+		r.journal.because(e, end.Err.Error())
+	}
+	r.settleSides(now, e, serverSide)
+}
+
+// reasonOf returns what a player is told of a join that has failed.
+func reasonOf(err error) codec.Reason {
+	var refusal *nethernet.Refusal
+	if errors.As(err, &refusal) {
+		return refusal.Reason()
+	}
+	return codec.NoConnection
+}
+
+// begin takes the server's answer, if it is there, and opens the way that it names.
+func (c *call) begin(r *Relay, now time.Time) error {
+	answer, err := c.question.Take()
+	if answer == nil {
+		return err
+	}
+	if err := r.openUp(now, c.of, answer.Target); err != nil {
+		return err
+	}
+	stack, err := c.of.Value.route.Upstream.Joiner.Dial(answer.Peer, c.wake)
+	if err != nil {
+		return err
+	}
+	c.Begin(now, answer, r.calls.integrity, stack)
+	return nil
+}
