@@ -26,10 +26,16 @@ func (v *validator) failover(path string, r Route) {
 	}
 }
 
-// holdsBedrock warns of a hold that Minecraft's sessions cannot use.
+// holdsBedrock checks that no hold is for Minecraft's sessions, which cannot use it.
 func (v *validator) holdsBedrock(path string, r Route) {
 	i := slices.IndexFunc(v.Upstreams, func(u Upstream) bool { return u.Name == r.Upstream })
-	if r.Failover == FailoverHold && i >= 0 && v.Upstreams[i].Protocol == "bedrock" {
+	if r.Failover != FailoverHold || i < 0 {
+		return
+	}
+	switch speaks := v.Upstreams[i].Protocol; {
+	case v.known[speaks].Edge:
+		v.fault(child(path, "failover"), r.Failover, `"disconnect": a session at a NetherNet server cannot go on elsewhere`)
+	case speaks == "bedrock":
 		v.warn(child(path, "failover"), r.Failover, `"disconnect" for Minecraft: its session cannot go on at another `+
 			`server, also not by a transfer; other games on RakNet can`)
 	}
@@ -86,21 +92,25 @@ func (v *validator) terminable(r Route, upstream int) bool {
 	known := true
 	speaks := v.Upstreams[upstream].Protocol
 	remedy := func(name string) string {
-		if v.known[name].Edge {
-			return `mode = "relay" for the route: NetherNet can be terminated towards servers of the protocol "bedrock" alone`
+		switch {
+		case v.known[name].Edge:
+			return `mode = "relay" for the route: NetherNet can be terminated only towards servers of "bedrock" or "nethernet"`
+		case !v.known[name].Opaque:
+			return `"bedrock" or "nethernet": only Bedrock's players can play on NetherNet servers`
 		}
 		return `a protocol that Tidegate speaks, or mode = "relay" for the route: an unknown protocol cannot be terminated`
 	}
+	isBedrock := func(name string) bool { return name == "bedrock" || v.known[name].Edge }
 	for i, l := range v.Listeners {
 		for j, name := range l.Protocols {
-			isBridge := v.known[name].Edge && speaks == "bedrock"
-			if l.Route == r.Name && v.known[name].Opaque && !isBridge {
+			needsBridge := v.known[name].Opaque || v.known[speaks].Edge
+			if l.Route == r.Name && needsBridge && !(isBedrock(name) && isBedrock(speaks)) {
 				v.fault(item(child(item("listener", i), "protocols"), j), name, remedy(name))
 				known = false
 			}
 		}
 	}
-	if v.known[speaks].Opaque {
+	if v.known[speaks].Opaque && !v.known[speaks].Edge {
 		v.fault(child(item("upstream", upstream), "protocol"), speaks, remedy(speaks))
 		known = false
 	}

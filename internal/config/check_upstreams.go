@@ -26,6 +26,9 @@ func (v *validator) upstreams() {
 		v.sources(i)
 		v.ports(i)
 		v.upstreamCookies(path, &v.Upstreams[i])
+		if u.IdentityKey != "" && !v.known[u.Protocol].Edge {
+			v.warn(child(path, "identity_key"), nil, `no such key, or the protocol "nethernet": other servers are not shown it`)
+		}
 	}
 }
 
@@ -35,7 +38,7 @@ func (v *validator) health(path string, u Upstream) {
 	switch t := v.known[u.Protocol]; {
 	case u.Health == HealthPing && !t.Pings, u.Health == HealthPing && u.Transport == TCP:
 		v.fault(key, u.Health, `"connect" or "off": `+u.Protocol+" servers do not answer pings")
-	case u.Health == HealthHTTP && !v.isEdged(u.Name):
+	case u.Health == HealthHTTP && !t.Edge && !v.isEdged(u.Name):
 		v.fault(key, u.Health, `"auto": no listener with "nethernet" leads to it, so nobody would ask`)
 	case u.Health == HealthConnect && t.Pings:
 		v.fault(key, u.Health, `"ping", which players do not notice`)

@@ -37,6 +37,9 @@ type Upstream struct {
 
 	NAT bool `toml:"nat"` // the servers are behind NAT or in containers: NetherNet's addresses are not theirs
 
+	// file of the key that signs the joins at NetherNet servers, on routes that terminate
+	IdentityKey string `toml:"identity_key"`
+
 	CookieMode   CookieMode `toml:"cookie_mode"`   // of the servers
 	CookieSecret Key        `toml:"cookie_secret"` // of the servers, for their cookies
 

@@ -2,13 +2,13 @@ package daemon
 
 import (
 	"context"
+	"crypto/ecdsa"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
 	"net/netip"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -46,8 +46,9 @@ type joinServers struct {
 	mu     sync.Mutex
 	tables map[netip.AddrPort]*joining.Tickets // by the listener's address as in the settings
 	open   map[netip.AddrPort]*joinServer
-	room   *door.Room   // of the HTTP connections at all listeners
-	host   *webrtc.Host // nil until a listener on a route that terminates needs it
+	room   *door.Room        // of the HTTP connections at all listeners
+	host   *webrtc.Host      // nil until a route that terminates needs it
+	key    *ecdsa.PrivateKey // of the offers to servers of upstreams without a file; nil until it is needed
 }
 
 // joinServer is the HTTP side of one listener.
@@ -83,12 +84,13 @@ func newJoinServers(log zerolog.Logger) *joinServers {
 
 func isEdge(l *relay.Listener) bool { return slices.Contains(l.Protocols, relay.NetherNet) }
 
-// prepare gives the listeners of new settings their tables of joins.
-func (s *joinServers) prepare(settings *relay.Settings) {
+// prepare gives the listeners of new settings their tables of joins, and routes that terminate what runs stacks.
+func (s *joinServers) prepare(settings *relay.Settings, c *config.Config) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range settings.Listeners {
 		l := &settings.Listeners[i]
+		s.terminate(l, settings, c)
 		if !isEdge(l) {
 			continue
 		}
@@ -98,9 +100,6 @@ func (s *joinServers) prepare(settings *relay.Settings) {
 			s.tables[l.Addr] = joining.NewTickets(limits, s.ended)
 		}
 		l.Joins = s.tables[l.Addr]
-		if l.Route.Mode == policy.ModeTerminate {
-			l.Stacks = s.stacks(settings)
-		}
 	}
 }
 
@@ -177,12 +176,7 @@ func termsOf(l *relay.Listener, at netip.AddrPort, c *config.Config) *joinTerms 
 	for _, public := range set(l, c).PublicAddresses {
 		t.public = append(t.public, public.Addr())
 	}
-	for i := range c.Upstreams {
-		name := c.Upstreams[i].Name // of the first port; the names of others have their port after it
-		if t.upstream == name || strings.HasPrefix(t.upstream, name+":") {
-			t.behind = c.Upstreams[i].NAT
-		}
-	}
+	t.behind = upstreamOf(c, t.upstream).NAT
 	return t
 }
 

@@ -1,7 +1,10 @@
 package daemon
 
 import (
+	"errors"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"slices"
 	"testing"
@@ -10,6 +13,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"tidegate/codec"
+	"tidegate/codec/nethernet"
 	"tidegate/internal/config"
 	"tidegate/internal/filter"
 	"tidegate/internal/joining"
@@ -18,6 +22,35 @@ import (
 	"tidegate/proxy/relay"
 	"tidegate/ratelimit"
 )
+
+// TestCalls joins a server of an upstream, which refuses. Without a usable key, none can be joined.
+func TestCalls(t *testing.T) {
+	refuses := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}))
+	t.Cleanup(refuses.Close)
+	s := newJoinServers(zerolog.Nop())
+	c := &config.Config{Upstreams: []config.Upstream{{Name: "one"}, {Name: "two", IdentityKey: "missing.pem"}}}
+	all := &relay.Settings{}
+	for _, name := range []string{"one:19133", "two"} {
+		u := &relay.Upstream{Name: name, Protocol: relay.NetherNet}
+		all.Listeners = append(all.Listeners, relay.Listener{Name: name, Route: &relay.Route{Name: name, Upstream: u}})
+	}
+	s.prepare(all, c)
+	t.Cleanup(s.host.Close)
+	if all.Listeners[1].Route.Upstream.Joiner != nil || s.key == nil {
+		t.Error("a server is joined without its key")
+	}
+	woken := make(chan struct{})
+	at := netip.MustParseAddrPort(refuses.Listener.Addr().String())
+	q := all.Listeners[0].Route.Upstream.Joiner.Join(at, func() { close(woken) })
+	<-woken
+	var refusal *nethernet.Refusal
+	if answer, err := q.Take(); answer != nil || !errors.As(err, &refusal) || refusal.Status != 503 {
+		t.Errorf("%v, %v", answer, err)
+	}
+	q.Abandon()
+}
 
 // TestJoinServersFollow opens and closes the TCP ports of joins with the listeners, and keeps a listener's joins over
 // reloads.
@@ -34,7 +67,7 @@ func TestJoinServersFollow(t *testing.T) {
 		all := &relay.Settings{Listeners: []relay.Listener{{
 			Name: "bedrock", Addr: at, Route: route, Protocols: protocols,
 		}}}
-		s.prepare(all)
+		s.prepare(all, new(config.Config))
 		return all
 	}
 	c := &config.Config{

@@ -95,7 +95,7 @@ func (r *reloader) apply() (fixed []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	r.joins.prepare(ruled)
+	r.joins.prepare(ruled, next)
 	if err := r.server.Reload(ruled); err != nil {
 		return nil, fmt.Errorf("reload: %w", err)
 	}

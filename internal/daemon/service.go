@@ -288,7 +288,7 @@ func (s *service) listen() error {
 	}
 	s.addRetired(ruled)
 	s.joins = newJoinServers(s.log)
-	s.joins.prepare(ruled)
+	s.joins.prepare(ruled, s.config)
 	if s.bans, err = openBans(s.config, s.log); err != nil {
 		return &ConfigError{err}
 	}

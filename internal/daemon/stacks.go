@@ -6,26 +6,35 @@ import (
 
 	"tidegate/internal/config"
 	"tidegate/internal/filewatch"
+	"tidegate/internal/policy"
 	"tidegate/internal/setup"
 	"tidegate/internal/signalling"
 	"tidegate/internal/webrtc"
 	"tidegate/proxy/relay"
 )
 
-// stacks returns what begins the stacks of NetherNet's clients. The first listener that needs it makes it. The caller
-// has the lock.
-func (s *joinServers) stacks(settings *relay.Settings) relay.Stacks {
+// terminate gives a listener on a route that terminates what runs the stacks of its clients and servers. The first such
+// listener makes it. The caller has the lock.
+func (s *joinServers) terminate(l *relay.Listener, settings *relay.Settings, c *config.Config) {
+	u := l.Route.Upstream
+	joins := u.Protocol == relay.NetherNet
+	if l.Route.Mode != policy.ModeTerminate || !joins && !isEdge(l) {
+		return
+	}
 	if s.host == nil {
 		limits := webrtc.DefaultLimits
 		limits.Stacks = max(limits.Stacks, 2*settings.Limits.Sessions)
 		host, err := webrtc.NewHost(limits)
 		if err != nil {
-			s.log.Error().Err(err).Msg("NetherNet clients of routes that terminate cannot come in")
-			return nil
+			s.log.Error().Err(err).Msg("no NetherNet connection of routes that terminate can begin")
+			return
 		}
 		s.host = host
 	}
-	return s.host
+	l.Stacks = s.host
+	if joins && u.Joiner == nil {
+		s.join(u, s.host, c)
+	}
 }
 
 var errNoHost = errors.New("there is no certificate")

@@ -49,7 +49,6 @@ identity_key = "%s"
 name = "bedrock"
 upstream = "bedrock"
 pong = "upstream"
-pong_refresh = "100ms"
 
 [[upstream]]
 name = "bedrock"
@@ -82,7 +81,7 @@ func TestOwnJoinsFollow(t *testing.T) {
 		joins.host.Close()
 	})
 	settings := setup.Settings(c, 1, setup.NewSecrets())
-	joins.prepare(settings)
+	joins.prepare(settings, c)
 	server, err := proxy.Listen(settings, proxy.Options{Log: zerolog.Nop(), Loops: 1})
 	if err != nil {
 		t.Fatal(err)
@@ -100,7 +99,7 @@ func TestOwnJoinsFollow(t *testing.T) {
 	}
 	lists("Harbour")
 	again := setup.Settings(c, 1, setup.NewSecrets())
-	joins.prepare(again)
+	joins.prepare(again, c)
 	if err := server.Reload(again); err != nil {
 		t.Fatal(err)
 	}

@@ -20,8 +20,8 @@ import (
 	"tidegate/proxy/relay"
 )
 
-// statuses asks the servers of NetherNet's listeners for their state over HTTP. It shows them in RakNet's server lists
-// while the servers do not answer RakNet themselves. With health = "http" it also is their health check.
+// statuses asks the servers of NetherNet's listeners and upstreams for their state over HTTP. It shows them in RakNet's
+// server lists while the servers do not answer RakNet themselves. With health = "http" it also is their health check.
 type statuses struct {
 	log    zerolog.Logger
 	server *proxy.Server
@@ -48,7 +48,7 @@ func (s *statuses) follow(settings *relay.Settings, addrs []netip.AddrPort) {
 		l := &settings.Listeners[i]
 		u := l.Route.Upstream
 		checks := u.Checks.By == relay.CheckHTTP && !checked[u.Name]
-		if !isEdge(l) || !checks && l.Pong == nil {
+		if !isEdge(l) && u.Protocol != relay.NetherNet || !checks && l.Pong == nil {
 			continue
 		}
 		checked[u.Name] = true

@@ -67,7 +67,7 @@ func TestStatuses(t *testing.T) {
 	}
 	settings := setup.Settings(c, 1, setup.NewSecrets())
 	joins := newJoinServers(zerolog.Nop())
-	joins.prepare(settings)
+	joins.prepare(settings, c)
 	server, err := proxy.Listen(settings, proxy.Options{Log: zerolog.Nop(), Loops: 1})
 	if err != nil {
 		t.Fatal(err)

@@ -22,7 +22,7 @@ func Identity(c *config.Config, l *config.Listener) (*signalling.Own, error) {
 		config.IdentityNone: signalling.IdentityNone,
 	}[l.Identity]}
 	var err error
-	if own.Key, err = identityKey(c, l); err != nil {
+	if own.Key, err = IdentityKey(c, l.IdentityKey); err != nil {
 		return nil, err
 	}
 	if l.IdentityIssuer == "" {
@@ -40,19 +40,19 @@ func Identity(c *config.Config, l *config.Listener) (*signalling.Own, error) {
 
 var errNoKey = errors.New("want a private key of P-384 in PEM")
 
-// identityKey reads the key of a listener's identity, or makes one.
-func identityKey(c *config.Config, l *config.Listener) (*ecdsa.PrivateKey, error) {
-	if l.IdentityKey == "" {
+// IdentityKey reads the key of an identity from a file, or makes one if there is no file.
+func IdentityKey(c *config.Config, file string) (*ecdsa.PrivateKey, error) {
+	if file == "" {
 		return ecdsa.GenerateKey(elliptic.P384(), rand.Reader)
 	}
-	text, err := regular.ReadFile(c.Path(l.IdentityKey))
+	text, err := regular.ReadFile(c.Path(file))
 	if err != nil {
 		return nil, fmt.Errorf("read the key: %w", err)
 	}
 	for {
 		var block *pem.Block
 		if block, text = pem.Decode(text); block == nil {
-			return nil, fmt.Errorf("use the key %s: %w", l.IdentityKey, errNoKey)
+			return nil, fmt.Errorf("use the key %s: %w", file, errNoKey)
 		}
 		if key := parseKey(block.Bytes); key != nil {
 			return key, nil

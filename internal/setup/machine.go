@@ -13,6 +13,9 @@ import (
 func CheckMachine(c *config.Config) error {
 	var errs []error
 	for _, u := range c.Upstreams {
+		if _, err := IdentityKey(c, u.IdentityKey); err != nil {
+			errs = append(errs, fmt.Errorf("upstream %s: identity_key: %w", u.Name, err))
+		}
 		if prefix := u.SourcePrefix(); prefix.IsValid() {
 			if err := netio.CheckSources(prefix); err != nil {
 				errs = append(errs, fmt.Errorf("upstream %s: sources: %w", u.Name, err))

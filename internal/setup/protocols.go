@@ -25,8 +25,7 @@ var opaque = registry.Descriptor{
 	New:      func(any, registry.Use) codec.Protocol { return relay.Any },
 }
 
-// Edge is the name of the protocol that players of Bedrock speak since its version 26.50. Servers that speak it can be
-// relayed only.
+// Edge is the name of the protocol that players of Bedrock speak since its version 26.50, and its servers.
 const Edge = "nethernet"
 
 // edge has a codec for a part of the wire only, so it is not in the list of protocols.

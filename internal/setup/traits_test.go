@@ -27,6 +27,28 @@ servers = ["127.0.0.1:19132"]
 `, protocols, upstream)
 }
 
+// TestNetherNetRoutes lets NetherNet stand on each side of a route that terminates, beside Bedrock's messages.
+func TestNetherNetRoutes(t *testing.T) {
+	for _, row := range []struct{ clients, servers, lines, want string }{
+		{`["bedrock", "nethernet"]`, "nethernet", "health = \"http\"\nidentity_key = \"key.pem\"", ""},
+		{`["nethernet"]`, "bedrock", "", ""},
+		{`["bedrock"]`, "nethernet", "", ""},
+		{`["bedrock", "enet"]`, "nethernet", "", `listener[0].protocols[1] = "enet": want "bedrock" or "nethernet"`},
+		{`["raknet"]`, "nethernet", "", `listener[0].protocols[0] = "raknet": want "bedrock" or "nethernet"`},
+		{`["nethernet"]`, "enet", "", `want mode = "relay" for the route: NetherNet can be terminated only towards`},
+		{`["any"]`, "nethernet", "", "an unknown protocol cannot be terminated"},
+		{`["bedrock"]`, "any", "", "an unknown protocol cannot be terminated"},
+		{`["bedrock"]`, "nethernet", `transport = "tcp"`, `nethernet does not`},
+		{`["bedrock"]`, "nethernet", "[[route]]\nname = \"b\"\nupstream = \"arena\"\nfailover = \"hold\"",
+			"a session at a NetherNet server cannot go on elsewhere"},
+	} {
+		_, _, err := config.Parse("t.toml", append(shared(row.clients, row.servers), row.lines...), Traits())
+		if (err == nil) != (row.want == "") || err != nil && !strings.Contains(err.Error(), row.want) {
+			t.Errorf("%s to %s, %s: %v", row.clients, row.servers, row.lines, err)
+		}
+	}
+}
+
 // TestProtocolsThatTakeEachOther checks the warnings about protocols on one listener that accept the same datagrams.
 func TestProtocolsThatTakeEachOther(t *testing.T) {
 	first := func(earlier, later, rest string) string {

@@ -118,6 +118,8 @@ type game struct {
 	keys keys
 	lite bool
 	http netip.AddrPort
+	// spoils alters an answer; nil: none does.
+	spoils func(http.ResponseWriter, string) string
 
 	mu     sync.Mutex
 	offers []string
@@ -148,6 +150,9 @@ func (g *game) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		var answer string
 		if answer, err = g.answer(string(body)); err == nil {
 			w.Header().Set("Content-Type", "application/sdp")
+			if g.spoils != nil {
+				answer = g.spoils(w, answer)
+			}
 			_, _ = io.WriteString(w, answer)
 			return
 		}
