@@ -262,6 +262,35 @@ configuration is valid
 	}
 }
 
+// TestCheckExplainsNetherNetServers says how Bedrock's messages cross, and whether the servers are checked.
+func TestCheckExplainsNetherNetServers(t *testing.T) {
+	for health, want := range map[string]string{
+		"http": "as reliable-ordered\nconfiguration is valid\n",
+		"auto": "only players find a dead one; health = \"http\" asks it\nconfiguration is valid\n",
+	} {
+		path := write(t, `
+[[listener]]
+name = "old"
+address = "127.0.0.1:19131"
+protocols = ["bedrock"]
+route = "new"
+[[route]]
+name = "new"
+upstream = "new"
+[[upstream]]
+name = "new"
+protocol = "nethernet"
+servers = ["192.0.2.5:19132"]
+health = "`+health+`"
+`)
+		code, stdout, stderr := tidegate(t, "check", "-c", path)
+		if code != 0 || stderr != "" || !strings.HasPrefix(stdout, "old (127.0.0.1:19131) bedrock -> new (nethernet)\n") ||
+			!strings.HasSuffix(stdout, want) {
+			t.Errorf("%s: code %d, stderr %q, says:\n%s", health, code, stderr, stdout)
+		}
+	}
+}
+
 // TestCheckNamesFaultyTypes reports each faulty type with its place and the types that the dialects know.
 func TestCheckNamesFaultyTypes(t *testing.T) {
 	path := write(t, strings.Replace(fixture(t, "dialects.toml"), `"bool", "ushort"`, `"flot", "int[0]", "varlong"`, 1))

@@ -204,12 +204,15 @@ func explainChecks(c *config.Config) string {
 	for i := range c.Upstreams {
 		u := &c.Upstreams[i]
 		t := known[u.Protocol]
-		if u.Health == config.HealthConnect || u.Health == config.HealthPing ||
+		if u.Health == config.HealthConnect || u.Health == config.HealthPing || u.Health == config.HealthHTTP ||
 			u.Health == config.HealthAuto && t.Pings && u.Transport == config.UDP {
 			continue
 		}
 		fmt.Fprintf(&text, "%s: servers are not checked: only players find a dead one", u.Name)
-		if !t.Pings && !t.Closed && !t.Opaque {
+		switch {
+		case t.Edge:
+			text.WriteString(`; health = "http" asks it`)
+		case !t.Pings && !t.Closed && !t.Opaque:
 			text.WriteString(`; health = "connect" joins the game to check it`)
 		}
 		text.WriteString("\n")
