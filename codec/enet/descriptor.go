@@ -37,11 +37,6 @@ type Settings struct {
 	Timeout        units.Duration `toml:"timeout" min:"5s" max:"5m"`          // the same, at most
 }
 
-// Former implements registry.Former.
-func (*Settings) Former() map[string]string {
-	return map[string]string{"connect_timeout": "limits.handshake_timeout bounds a server's answer"}
-}
-
 // with returns the Options for a use.
 func (s *Settings) with(use registry.Use) Options {
 	return Options{

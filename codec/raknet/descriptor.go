@@ -118,11 +118,6 @@ func (s *Settings) Check(r registry.Report) {
 	r.Key("cookie_secret", &s.CookieSecret, fmt.Sprintf("cookie_mode = %q", s.CookieMode), s.CookieMode.sharesSecret())
 }
 
-// Former implements registry.Former.
-func (*Settings) Former() map[string]string {
-	return map[string]string{"cookies": `cookie_mode = "none" stands for false`}
-}
-
 // with returns the Options for a use.
 func (s *Settings) with(name string, use registry.Use) Options {
 	o := Options{

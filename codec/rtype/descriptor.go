@@ -62,21 +62,6 @@ func defaultSettings() *Settings {
 	}
 }
 
-// Former implements registry.Former.
-func (*Settings) Former() map[string]string {
-	const hellos = "a server is asked each second, eight times"
-	return map[string]string{
-		"hello":            `the game's own text, "start", opens a session`,
-		"era":              `protocol "rtype" finds the age of the game out`,
-		"ping_timeout":     "a pinged player has 10 s to answer",
-		"connect_interval": hellos,
-		"connect_attempts": hellos,
-		"initial_copies":   `with rtype.refresh = "1s" players get three copies`,
-		"max_world":        "Tidegate repeats a world of up to 256 KiB",
-		"max_rate":         `a [[limit]] of = "packets", per = "session" bounds what a player sends`,
-	}
-}
-
 // lossyCopies is the number of copies of the initialisation on paths that lose datagrams. Hardly any player misses a
 // part of it then. docs/protocols/rtype/repair.md
 const lossyCopies = 3

@@ -29,14 +29,6 @@ type Settings struct {
 	MaxJoined int    `toml:"max_joined" min:"1" max:"1456"` // bytes that share a packet
 }
 
-// Former implements registry.Former.
-func (*Settings) Former() map[string]string {
-	return map[string]string{
-		"connect_timeout": "a server has 3 s to answer, six times as long as the library gives it",
-		"max_payload":     "messages may have 4080 bytes, less a PROXY protocol header",
-	}
-}
-
 // with returns the Options for a use. The largest payload is the most that the library can receive.
 func (s *Settings) with(use registry.Use) Options {
 	return Options{

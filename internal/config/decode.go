@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	"tidegate/internal/protocols"
-	"tidegate/internal/registry"
 	"tidegate/internal/words"
 )
 
@@ -122,11 +121,9 @@ func (d decoder) list(path string, to reflect.Value, list []any) {
 // unknown reports a key that the table does not have. A similar known key is probably meant, so it is not also
 // reported as missing.
 func (d decoder) unknown(path, key string, table map[string]any, to reflect.Value) {
-	if former, ok := to.Addr().Interface().(registry.Former); ok {
-		if now, was := former.Former()[key]; was {
-			d.report.unknown(child(path, key), table[key], "this key removed: "+now)
-			return
-		}
+	if now := formerly(path, key); now != "" {
+		d.report.unknown(child(path, key), table[key], "this key removed: "+now)
+		return
 	}
 	known := keysOf(to.Type())
 	want := "a known key: " + enumerate(known)

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"tidegate/internal/registry"
+	"github.com/pelletier/go-toml/v2"
 )
 
 // change replaces old in the valid file. old must be there.
@@ -94,16 +94,25 @@ func TestFormerKeys(t *testing.T) {
 	check(t, err, `t.toml:1:7: rtype.era = "late": want this key removed: protocol "rtype" finds the age of the game out`+
 		"\n"+`t.toml:2:7: rtype.max_rate = 5: want this key removed: a [[limit]] of = "packets", per = "session" bounds `+
 		"what a player sends")
-	for table, options := range defaultOptions() {
-		former, ok := options.(registry.Former)
-		if !ok {
-			continue
+	var all map[string]map[string]string
+	if err := toml.Unmarshal(formerKeys, &all); err != nil || len(all) < 10 {
+		t.Fatal(all, err)
+	}
+	for table, keys := range all {
+		header := "[" + table + "]"
+		if value, ok := fieldOf(reflect.ValueOf(Default()).Elem(), table); ok && value.Kind() == reflect.Slice {
+			header = "[" + header + "]"
 		}
-		for key, now := range former.Former() {
-			if _, has := fieldOf(reflect.ValueOf(options).Elem(), key); has || now == "" {
-				t.Errorf("%s.%s is a key, or has no remedy", table, key)
+		for key, now := range keys {
+			_, _, err := Parse("t.toml", []byte(header+"\n"+key+" = 1\n"), known)
+			if want := key + " = 1: want this key removed: " + now; err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%v, want %s", err, want)
 			}
 		}
+	}
+	_, _, err = Parse("t.toml", []byte("[[listener]]\n[listener.raknet]\ncookies = true\n"), known)
+	if want := "listener[0].raknet.cookies = true: want this key removed"; !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %s", err, want)
 	}
 }
 

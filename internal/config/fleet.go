@@ -28,14 +28,6 @@ type Fleet struct {
 	Limits      bool     `toml:"limits"` // limits per address and network hold for all nodes together
 }
 
-// Former implements registry.Former.
-func (*Fleet) Former() map[string]string {
-	return map[string]string{
-		"embedded": "a node with fleet.peers runs a NATS server; a single node is its only peer",
-		"nkey":     "fleet.credentials takes the seed of an nkey, too",
-	}
-}
-
 func defaultFleet() Fleet {
 	return Fleet{
 		Name: "tidegate", Servers: []string{}, Replicas: 3, Listen: "0.0.0.0:6222", Peers: []string{}, Store: "fleet",

@@ -1,9 +1,6 @@
 package config
 
-import (
-	"fmt"
-	"reflect"
-)
+import "reflect"
 
 // Limits bounds sessions and durations, over all listeners together.
 type Limits struct {
@@ -25,35 +22,6 @@ type Limits struct {
 	// Bytes per second, on the wire, to clients that have not proved their address.
 	UnprovedBytes   Size      `toml:"unproved_bytes" min:"256KiB" max:"1GiB"`
 	TrustedNetworks []Network `toml:"trusted_networks"` // networks without forged addresses
-}
-
-// Parts of a limit that one network, address or session may use.
-const (
-	NetworkAddresses   = 4   // addresses that fill their network
-	PingAnswersNetwork = 100 // of ping_answers
-	UnprovedNetwork    = 8   // of unproved_bytes
-	UnprovedSession    = 64
-	// UnprovedSessionFloor is what a session may use of its network's part at least.
-	UnprovedSessionFloor = 512 << 10
-	HeldAddress          = 8 // of held_bytes
-	HeldSession          = 16
-)
-
-// Former implements registry.Former.
-func (*Limits) Former() map[string]string {
-	part := func(n int, of string) string { return fmt.Sprintf("it is a part of %s, 1/%d", of, n) }
-	network := "a network is an IPv4 /24 or an IPv6 /48, an address an IPv4 address or an IPv6 /64"
-	return map[string]string{
-		"sessions_per_network":       "it is four times sessions_per_address",
-		"half_open_per_network":      "it is four times half_open_per_address",
-		"network_ipv4":               network,
-		"network_ipv6":               network,
-		"held_bytes_per_address":     part(HeldAddress, "held_bytes"),
-		"held_bytes_per_session":     part(HeldSession, "held_bytes") + ", or two of the largest messages",
-		"ping_answers_per_network":   part(PingAnswersNetwork, "ping_answers"),
-		"unproved_bytes_per_network": part(UnprovedNetwork, "unproved_bytes"),
-		"unproved_bytes_per_session": part(UnprovedSession, "unproved_bytes") + ", or 512 KiB of its network's part",
-	}
 }
 
 // Amounts returns the keys that are numbers or sizes, with their values.

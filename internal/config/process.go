@@ -69,11 +69,6 @@ type Kernel struct {
 	Forward    KernelUse `toml:"forward"` // forwards datagrams of routes in mode "relay"
 }
 
-// Former implements registry.Former.
-func (*Kernel) Former() map[string]string {
-	return map[string]string{"packet_burst": "it is packet_rate"}
-}
-
 // KernelUse says whether a kernel feature is used.
 type KernelUse string
 
@@ -105,22 +100,11 @@ type Record struct {
 
 func defaultRecord() Record { return Record{Memory: 64 * MiB, FilesSize: 256 * MiB} }
 
-// Former implements registry.Former.
-func (*Record) Former() map[string]string {
-	return map[string]string{"files": "files_size bounds them"}
-}
-
 // Bans configures the ban file and the duration of bans that Tidegate itself imposes. Operators may impose longer ones.
 type Bans struct {
 	File    string   `toml:"file"`                         // relative to the configuration's folder; empty: none
 	First   Duration `toml:"first" min:"1s" max:"8784h"`   // each further ban of a network is twice as long
 	Longest Duration `toml:"longest" min:"1s" max:"8784h"` // after its end, a ban still counts for this long
-}
-
-// Former implements registry.Former.
-func (*Bans) Former() map[string]string {
-	const whole = "a ban is for an IPv4 address or an IPv6 /64"
-	return map[string]string{"ipv4": whole, "ipv6": whole, "memory": "it is longest"}
 }
 
 func defaultBans() Bans {

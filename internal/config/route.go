@@ -38,14 +38,6 @@ func (r *Route) setDefaults() {
 	}
 }
 
-// Former implements registry.Former.
-func (*Route) Former() map[string]string {
-	return map[string]string{
-		"pong_refresh": "servers are asked each 2 s",
-		"pong_keep":    "the text of a silent server counts for a minute",
-	}
-}
-
 // Mode is the word for a route's mode.
 type Mode = Word[policy.Mode]
 

@@ -56,19 +56,6 @@ func (u *Upstream) setDefaults() {
 	}
 }
 
-// Former implements registry.Former.
-func (*Upstream) Former() map[string]string {
-	return map[string]string{
-		"health_timeout":  "it is half of health_interval, 1 s to 5 s",
-		"health_rise":     "two answers in a row bring a server up",
-		"health_fall":     "three checks without an answer take a server down",
-		"max_packets_per": "max_packets counts in 10 ms",
-		"receive_buffer":  "it is half of loop.receive_buffer",
-		"source_prefix":   "sources may be one prefix",
-		"transparent":     `sources = ["players"] stands for true`,
-	}
-}
-
 // Balance is the strategy that chooses a server for the next session.
 type Balance = Word[policy.Balance]
 

@@ -53,12 +53,6 @@ const (
 	TagSet = "set"
 )
 
-// Former is implemented by options that had other keys in earlier releases. It returns for each of them how things are
-// now.
-type Former interface {
-	Former() (now map[string]string)
-}
-
 // Checker is implemented by options with rules that tags cannot state.
 type Checker interface{ Check(r Report) }
 

@@ -41,10 +41,10 @@ func rateLimit(l config.Limit, loops int) ratelimit.Limit {
 func heldBounds(c *config.Config, loops int) admission.HeldBounds {
 	held := int(c.Limits.HeldBytes)
 	overall := shareUp(held, loops)
-	session := min(max(held/config.HeldSession, 2*int(c.LargestMessage())), overall)
+	session := min(max(held/16, 2*int(c.LargestMessage())), overall)
 	return admission.HeldBounds{
 		Session: session,
-		Address: max(held/config.HeldAddress, session),
+		Address: max(held/8, session),
 		Overall: overall,
 	}
 }

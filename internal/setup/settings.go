@@ -12,6 +12,9 @@ import (
 	"tidegate/session"
 )
 
+// networkAddresses is the number of addresses that fill their network.
+const networkAddresses = 4
+
 // Settings turns a checked configuration into the settings of a proxy with a number of loops. The secrets are the
 // process's, the same for each reload.
 func Settings(c *config.Config, loops int, secrets Secrets) *relay.Settings {
@@ -21,10 +24,10 @@ func Settings(c *config.Config, loops int, secrets Secrets) *relay.Settings {
 			HalfOpen: share(c.Limits.HalfOpen, loops),
 
 			Address: leaving(c.Limits.SessionsPerAddress, c.Limits.Sessions), // shared by the loops
-			Network: leaving(config.NetworkAddresses*c.Limits.SessionsPerAddress, c.Limits.Sessions),
+			Network: leaving(networkAddresses*c.Limits.SessionsPerAddress, c.Limits.Sessions),
 
 			HalfOpenAddress: shareUp(leaving(c.Limits.HalfOpenPerAddress, c.Limits.HalfOpen), loops),
-			HalfOpenNetwork: shareUp(leaving(config.NetworkAddresses*c.Limits.HalfOpenPerAddress, c.Limits.HalfOpen), loops),
+			HalfOpenNetwork: shareUp(leaving(networkAddresses*c.Limits.HalfOpenPerAddress, c.Limits.HalfOpen), loops),
 		},
 		HandshakeTimeout: time.Duration(c.Limits.HandshakeTimeout),
 		IdleTimeout:      time.Duration(c.Limits.IdleTimeout),
@@ -32,14 +35,14 @@ func Settings(c *config.Config, loops int, secrets Secrets) *relay.Settings {
 		DrainTimeout:     time.Duration(c.Limits.DrainTimeout),
 		Answers: ratelimit.Rates{
 			Overall: share(c.Limits.PingAnswers, loops),
-			Network: share(c.Limits.PingAnswers/config.PingAnswersNetwork, loops),
+			Network: share(c.Limits.PingAnswers/100, loops),
 		},
 	}
 	overall := int(c.Limits.UnprovedBytes)
-	network := overall / config.UnprovedNetwork
+	network := overall / 8
 	s.Unproved = admission.Unproved{ // shared by the loops
 		// A player's world needs its bytes, however many players there may be.
-		Session: max(overall/config.UnprovedSession, min(network, config.UnprovedSessionFloor)),
+		Session: max(overall/64, min(network, 512<<10)),
 		Network: network,
 		Overall: overall,
 		Trusted: config.Networks(c.Limits.TrustedNetworks),
