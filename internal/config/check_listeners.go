@@ -93,7 +93,7 @@ func (v *validator) listenProxies(path string, l Listener) {
 		v.fault(key, nil, `an empty list, or transport = "udp": TCP has no datagrams to carry the headers`)
 	}
 	for i, n := range l.ProxyProtocolFrom {
-		if n.IsValid() && n.Bits() == 0 {
+		if p := n.Prefix(); p.IsValid() && p.Bits() == 0 {
 			v.fault(item(key, i), n, "the networks of your own proxies: a trusted proxy can claim any client address")
 		}
 	}

@@ -59,7 +59,7 @@ func Default() *Config {
 
 			PingAnswers:     2000,
 			UnprovedBytes:   32 * MiB,
-			TrustedNetworks: []Network{},
+			TrustedNetworks: []Prefix{},
 		},
 		Bans:    defaultBans(),
 		Kernel:  defaultKernel(),

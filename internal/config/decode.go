@@ -67,7 +67,7 @@ func (d decoder) fits(path string, to reflect.Value, value any) bool {
 		switch {
 		case to.Kind() == reflect.Map:
 			d.entries(path, to, value)
-		case to.Kind() == reflect.Struct && to.Type() != addressType && to.Type() != networkType && to.Type() != discoverType:
+		case to.Kind() == reflect.Struct && to.Type() != addressType && to.Type() != discoverType:
 			d.table(path, to, value)
 		default:
 			return false

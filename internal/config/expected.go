@@ -14,7 +14,6 @@ import (
 var (
 	addressType  = reflect.TypeFor[Address]()
 	serverType   = reflect.TypeFor[Server]()
-	networkType  = reflect.TypeFor[Network]()
 	discoverType = reflect.TypeFor[Discover]()
 	durationType = reflect.TypeFor[Duration]()
 	sizeType     = reflect.TypeFor[Size]()
@@ -28,8 +27,6 @@ func expected(t reflect.Type) string {
 		return `ip:port, for example "0.0.0.0:7777"`
 	case discoverType:
 		return `host:port, the name of SRV records ("_game._udp.example.com"), or "file:" and a path`
-	case networkType:
-		return `a network or an address, for example "10.0.0.0/8"`
 	case durationType:
 		return `a duration in quotes, with its unit (ms, s, m or h), for example "10s"`
 	case sourceType:
@@ -71,7 +68,7 @@ func expected(t reflect.Type) string {
 
 // isTable reports whether a type is written only as a table.
 func isTable(t reflect.Type) bool {
-	return t.Kind() == reflect.Struct && t != addressType && t != serverType && t != networkType && t != discoverType
+	return t.Kind() == reflect.Struct && t != addressType && t != serverType && t != discoverType
 }
 
 // expectedDuration returns the remedy for a text that is not a duration.

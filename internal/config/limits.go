@@ -20,8 +20,8 @@ type Limits struct {
 	// Answers per second to strangers that are larger than the question, for each listener.
 	PingAnswers int `toml:"ping_answers" min:"1" max:"1000000"`
 	// Bytes per second, on the wire, to clients that have not proved their address.
-	UnprovedBytes   Size      `toml:"unproved_bytes" min:"256KiB" max:"1GiB"`
-	TrustedNetworks []Network `toml:"trusted_networks"` // networks without forged addresses
+	UnprovedBytes   Size     `toml:"unproved_bytes" min:"256KiB" max:"1GiB"`
+	TrustedNetworks []Prefix `toml:"trusted_networks"` // networks without forged addresses
 }
 
 // Amounts returns the keys that are numbers or sizes, with their values.

@@ -10,8 +10,8 @@ type Listener struct {
 	Protocols []string  `toml:"protocols"` // tried in this order on a client's first datagram
 	Route     string    `toml:"route"`     // name of a Route
 
-	IdleTimeout       Duration  `toml:"idle_timeout" min:"1s" max:"24h"` // zero, if not from a file: that of Limits
-	ProxyProtocolFrom []Network `toml:"proxy_protocol_from"`             // trusted sources of PROXY protocol headers
+	IdleTimeout       Duration `toml:"idle_timeout" min:"1s" max:"24h"` // zero, if not from a file: that of Limits
+	ProxyProtocolFrom []Prefix `toml:"proxy_protocol_from"`             // trusted sources of PROXY protocol headers
 
 	// for NetherNet's clients: addresses that they are told (none: the one they have reached), and files for HTTPS
 	PublicAddresses []IP   `toml:"public_addresses"`
@@ -41,7 +41,7 @@ func (Identity) Choices() []string { return choices(IdentityProof, IdentityMojan
 
 func (l *Listener) setDefaults() {
 	*l = Listener{
-		Transport: UDP, ProxyProtocolFrom: []Network{}, PublicAddresses: []IP{}, Identity: IdentityProof,
+		Transport: UDP, ProxyProtocolFrom: []Prefix{}, PublicAddresses: []IP{}, Identity: IdentityProof,
 	}
 }
 

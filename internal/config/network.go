@@ -25,20 +25,11 @@ func (p Prefix) Prefix() netip.Prefix {
 	return parsed
 }
 
-// Network is a prefix of IP addresses, or one address.
-type Network struct{ netip.Prefix }
-
-// UnmarshalText reads a prefix or an address.
-func (n *Network) UnmarshalText(text []byte) (err error) {
-	n.Prefix, err = cidr.Parse(string(text))
-	return err
-}
-
 // Networks returns the prefixes of a list.
-func Networks(list []Network) []netip.Prefix {
+func Networks(list []Prefix) []netip.Prefix {
 	all := make([]netip.Prefix, len(list))
 	for i, n := range list {
-		all[i] = n.Prefix
+		all[i] = n.Prefix()
 	}
 	return all
 }

@@ -39,10 +39,10 @@ func TestProxyProtocolFaults(t *testing.T) {
 		{"trust in everybody", "raknet", `proxy_protocol_from = ["10.0.0.1", "::/0", "x"]`, "",
 			`listener[0].proxy_protocol_from[1] = "::/0": want the networks of your own proxies: a trusted proxy can ` +
 				`claim any client address` +
-				"\n" + `listener[0].proxy_protocol_from[2] = "x": want a network or an address, for example "10.0.0.0/8"`},
+				"\n" + `listener[0].proxy_protocol_from[2] = "x": want a prefix, for example "192.0.2.0/24", or an address`},
 		{"no list", "raknet", `proxy_protocol_from = "10.0.0.1"`, "",
-			`listener[0].proxy_protocol_from = "10.0.0.1": want a list in brackets, each a network or an address, for ` +
-				`example "10.0.0.0/8"`},
+			`listener[0].proxy_protocol_from = "10.0.0.1": want a list in brackets, each a prefix, for ` +
+				`example "192.0.2.0/24", or an address`},
 		{"over tcp", "riptide-2.2", "transport = \"tcp\"\nproxy_protocol_from = [\"10.0.0.1\"]",
 			"transport = \"tcp\"\nproxy_protocol = \"every\"",
 			`listener[0].proxy_protocol_from: want an empty list, or transport = "udp": TCP has no datagrams to carry the ` +

@@ -64,7 +64,7 @@ func schemaOf(key string, value reflect.Value, about map[string]string) node {
 	switch t {
 	case serverType:
 		return node{"anyOf": []node{{"type": "string"}, schemaOfTable(key, reflect.ValueOf(Server{Weight: 1}), about)}}
-	case addressType, networkType, discoverType, sourceType, prefixType, ipType, rangeType:
+	case addressType, discoverType, sourceType, prefixType, ipType, rangeType:
 		return node{"type": "string"}
 	case durationType:
 		return node{"type": "string", "pattern": durationPattern}
