@@ -7,7 +7,7 @@ import (
 
 // Admin is the address at which operators and their programs reach a running Tidegate.
 type Admin struct {
-	Listen AdminAddress `toml:"listen"`
+	Listen AdminAddress `toml:"listen" default:"auto"`
 	Token  Secret       `toml:"token"` // every request must carry it; empty: requests need no token
 }
 

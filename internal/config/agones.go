@@ -3,17 +3,13 @@ package config
 // Agones finds an upstream's servers by the GameServers of a Kubernetes cluster. It is off without Fleet and Selector.
 type Agones struct {
 	Fleet      string        `toml:"fleet"`
-	Selector   string        `toml:"selector"` // by labels
-	Port       string        `toml:"port"`     // name or number; empty: the only one of the transport
-	States     []AgonesState `toml:"states"`   // that take new sessions
-	Address    AgonesAddress `toml:"address"`
+	Selector   string        `toml:"selector"`                         // by labels
+	Port       string        `toml:"port"`                             // name or number; empty: the only one
+	States     []AgonesState `toml:"states" default:"Ready,Allocated"` // that take new sessions
+	Address    AgonesAddress `toml:"address" default:"node"`
 	Capacity   string        `toml:"capacity"`   // counter or list that bounds the sessions; empty: none
 	Namespace  string        `toml:"namespace"`  // empty: the pod's own, or the one of Kubeconfig
 	Kubeconfig string        `toml:"kubeconfig"` // path; empty: the service account of the pod
-}
-
-func defaultAgones() Agones {
-	return Agones{States: []AgonesState{AgonesReady, AgonesAllocated}, Address: AgonesNode}
 }
 
 // On reports whether servers are GameServers.

@@ -11,7 +11,8 @@ func TestAgones(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := defaultAgones()
+	var want Agones
+	setDefaults(reflect.ValueOf(&want).Elem())
 	want.Fleet, want.Selector = "arena", "map in (dunes, sea),!beta"
 	if got := c.Upstreams[0].Agones; !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, want %+v", got, want)

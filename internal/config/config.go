@@ -7,10 +7,7 @@
 // has them in tables.
 package config
 
-import (
-	"reflect"
-	"time"
-)
+import "reflect"
 
 // Config is the whole of tidegate.toml. The toml tag of each field is its key.
 type Config struct {
@@ -37,41 +34,10 @@ type Config struct {
 // Default returns the configuration of an empty file: every option has its default, and there is no listener, route
 // or upstream.
 func Default() *Config {
-	return &Config{
-		Log: Log{Level: Info, Format: FormatAuto, PlayerAddresses: true, AccessSize: 64 * MiB, AccessFiles: 5},
-		Loop: Loop{
-			Backend:       BackendAuto,
-			MaxBatchDelay: Duration(75 * time.Microsecond),
-			ReceiveBuffer: 2 * MiB,
-		},
-		Limits: Limits{
-			Sessions: 10_000,
-			HalfOpen: 1_000,
-
-			HalfOpenPerAddress: 32,
-			SessionsPerAddress: 128,
-
-			HeldBytes: 256 * MiB,
-
-			HandshakeTimeout: Duration(10 * time.Second),
-			IdleTimeout:      Duration(30 * time.Second),
-			DrainTimeout:     Duration(2 * time.Second),
-
-			PingAnswers:     2000,
-			UnprovedBytes:   32 * MiB,
-			TrustedNetworks: []Prefix{},
-		},
-		Bans:    defaultBans(),
-		Kernel:  defaultKernel(),
-		Options: defaultOptions(),
-		Record:  defaultRecord(),
-		Admin:   Admin{Listen: AdminAuto},
-		Fleet:   defaultFleet(),
-	}
+	c := &Config{Options: defaultOptions()}
+	setDefaults(reflect.ValueOf(c).Elem())
+	return c
 }
-
-// defaulter is an element of a list of tables with defaults of its own.
-type defaulter interface{ setDefaults() }
 
 // RestartKeys lists the keys whose values differ in next and take effect only after a restart, in the order of the
 // file.

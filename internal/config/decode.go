@@ -108,9 +108,7 @@ func (d decoder) list(path string, to reflect.Value, list []any) {
 	to.Set(reflect.MakeSlice(to.Type(), len(list), len(list)))
 	for i, value := range list {
 		element := to.Index(i)
-		if entry, ok := element.Addr().Interface().(defaulter); ok {
-			entry.setDefaults()
-		}
+		setDefaults(element)
 		if entry, ok := element.Addr().Interface().(owner); ok {
 			entry.inherit(d.config)
 		}

@@ -6,7 +6,7 @@ import "tidegate/internal/policy"
 type Filter struct {
 	Name      string        `toml:"name"`
 	Verdict   FilterVerdict `toml:"verdict"` // empty: all
-	From      Sender        `toml:"from"`
+	From      Sender        `toml:"from" default:"any"`
 	Listeners []string      `toml:"listeners"`                     // names; empty: all
 	Protocols []string      `toml:"protocols"`                     // of the sender; empty: all
 	IDs       []Range       `toml:"ids"`                           // message IDs; empty: any
@@ -15,7 +15,7 @@ type Filter struct {
 	MaxSize   Size          `toml:"max_size" min:"0B" max:"64MiB"` // 0: unbounded
 	Modes     []Delivery    `toml:"modes"`                         // empty: all
 	Rate      int           `toml:"rate" min:"0" max:"1000000"`    // messages of each session that pass in Per; 0: none
-	Per       Duration      `toml:"per" min:"1ms" max:"1h"`
+	Per       Duration      `toml:"per" default:"1s" min:"1ms" max:"1h"`
 	Burst     int           `toml:"burst" min:"0" max:"1000000"` // at once after a rest; 0: Rate
 }
 
@@ -59,5 +59,3 @@ func (Delivery) Choices() []string {
 
 // maxRules bounds the number of source rules, and of message rules.
 const maxRules = 64
-
-func (f *Filter) setDefaults() { *f = Filter{From: WordOf(policy.Both), Per: seconds(1)} }

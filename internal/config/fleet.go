@@ -6,33 +6,25 @@ import (
 	"net/url"
 	"os"
 	"strconv"
-	"time"
 )
 
 // Fleet configures what several Tidegates share by NATS. It is off without Servers and Peers.
 type Fleet struct {
-	Name        string   `toml:"name"`
+	Name        string   `toml:"name" default:"tidegate"`
 	Node        string   `toml:"node"`    // empty: the host's name
 	Servers     []string `toml:"servers"` // URLs of NATS servers
 	Credentials string   `toml:"credentials"`
 	CA          string   `toml:"ca"`
 	Certificate string   `toml:"certificate"`
 	Key         string   `toml:"key"`
-	Replicas    int      `toml:"replicas"`
-	Listen      string   `toml:"listen"` // of the embedded server, for those of the other nodes
-	Peers       []string `toml:"peers"`  // host:port of all nodes, each with a NATS server in its process
-	Secret      Secret   `toml:"secret"` // that the embedded servers share
-	Store       string   `toml:"store"`  // folder of the embedded server
-	ReportEvery Duration `toml:"report_every" min:"50ms" max:"2s"`
+	Replicas    int      `toml:"replicas" default:"3"`
+	Listen      string   `toml:"listen" default:"0.0.0.0:6222"` // of the embedded server, for those of the other nodes
+	Peers       []string `toml:"peers"`                         // host:port of all nodes, each with a NATS server
+	Secret      Secret   `toml:"secret"`                        // that the embedded servers share
+	Store       string   `toml:"store" default:"fleet"`         // folder of the embedded server
+	ReportEvery Duration `toml:"report_every" default:"250ms" min:"50ms" max:"2s"`
 	Follow      bool     `toml:"follow"` // players whose path leads to another node keep their sessions
 	Limits      bool     `toml:"limits"` // limits per address and network hold for all nodes together
-}
-
-func defaultFleet() Fleet {
-	return Fleet{
-		Name: "tidegate", Servers: []string{}, Replicas: 3, Listen: "0.0.0.0:6222", Peers: []string{}, Store: "fleet",
-		ReportEvery: Duration(250 * time.Millisecond),
-	}
 }
 
 // On reports whether this Tidegate is part of a fleet.

@@ -8,10 +8,8 @@ type Limit struct {
 	Per     Scope        `toml:"per"`
 	Rate    Amount       `toml:"rate"`  // per second; of QueuedBytes: at any time
 	Burst   Amount       `toml:"burst"` // at once after a rest; 0: Rate
-	Verdict LimitVerdict `toml:"verdict"`
+	Verdict LimitVerdict `toml:"verdict" default:"drop"`
 }
-
-func (l *Limit) setDefaults() { *l = Limit{Verdict: LimitDrop} }
 
 // defaultLimits do not affect any known game, and stop a single source from occupying the whole proxy.
 // docs/security/limits.md has the reasons.

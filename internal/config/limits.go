@@ -4,23 +4,23 @@ import "reflect"
 
 // Limits bounds sessions and durations, over all listeners together.
 type Limits struct {
-	Sessions int `toml:"sessions" min:"1" max:"1000000"`
+	Sessions int `toml:"sessions" default:"10000" min:"1" max:"1000000"`
 	// Sessions of one address (package source), and four times as many of its network.
-	SessionsPerAddress int `toml:"sessions_per_address" min:"1" max:"1000000"`
-	HalfOpen           int `toml:"half_open" min:"1" max:"1000000"` // sessions whose handshake has not ended
-	HalfOpenPerAddress int `toml:"half_open_per_address" min:"1" max:"1000000"`
+	SessionsPerAddress int `toml:"sessions_per_address" default:"128" min:"1" max:"1000000"`
+	HalfOpen           int `toml:"half_open" default:"1000" min:"1" max:"1000000"` // before the end of their handshake
+	HalfOpenPerAddress int `toml:"half_open_per_address" default:"32" min:"1" max:"1000000"`
 
 	// Memory of unfinished and early messages, and of data of handshakes.
-	HeldBytes Size `toml:"held_bytes" min:"1MiB" max:"1024GiB"`
+	HeldBytes Size `toml:"held_bytes" default:"256MiB" min:"1MiB" max:"1024GiB"`
 
-	HandshakeTimeout Duration `toml:"handshake_timeout" min:"1s" max:"5m"`
-	IdleTimeout      Duration `toml:"idle_timeout" min:"1s" max:"24h"`
-	DrainGrace       Duration `toml:"drain_grace" min:"0s" max:"24h"`  // for sessions to end by themselves at shutdown
-	DrainTimeout     Duration `toml:"drain_timeout" min:"0s" max:"1h"` // for goodbyes at shutdown
+	HandshakeTimeout Duration `toml:"handshake_timeout" default:"10s" min:"1s" max:"5m"`
+	IdleTimeout      Duration `toml:"idle_timeout" default:"30s" min:"1s" max:"24h"`
+	DrainGrace       Duration `toml:"drain_grace" min:"0s" max:"24h"`               // for sessions to end at shutdown
+	DrainTimeout     Duration `toml:"drain_timeout" default:"2s" min:"0s" max:"1h"` // for goodbyes at shutdown
 	// Answers per second to strangers that are larger than the question, for each listener.
-	PingAnswers int `toml:"ping_answers" min:"1" max:"1000000"`
+	PingAnswers int `toml:"ping_answers" default:"2000" min:"1" max:"1000000"`
 	// Bytes per second, on the wire, to clients that have not proved their address.
-	UnprovedBytes   Size     `toml:"unproved_bytes" min:"256KiB" max:"1GiB"`
+	UnprovedBytes   Size     `toml:"unproved_bytes" default:"32MiB" min:"256KiB" max:"1GiB"`
 	TrustedNetworks []Prefix `toml:"trusted_networks"` // networks without forged addresses
 }
 

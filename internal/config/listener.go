@@ -6,7 +6,7 @@ import "tidegate/internal/policy"
 type Listener struct {
 	Name      string    `toml:"name"`
 	Address   Address   `toml:"address"`
-	Transport Transport `toml:"transport"`
+	Transport Transport `toml:"transport" default:"udp"`
 	Protocols []string  `toml:"protocols"` // tried in this order on a client's first datagram
 	Route     string    `toml:"route"`     // name of a Route
 
@@ -19,7 +19,7 @@ type Listener struct {
 	TLSKey          string `toml:"tls_key"`
 
 	// for NetherNet's clients on a route that terminates
-	Identity       Identity `toml:"identity"`
+	Identity       Identity `toml:"identity" default:"proof"`
 	IdentityKey    string   `toml:"identity_key"`    // file
 	IdentityIssuer string   `toml:"identity_issuer"` // file
 
@@ -38,12 +38,6 @@ const (
 
 // Choices lists the words of the configuration.
 func (Identity) Choices() []string { return choices(IdentityProof, IdentityMojang, IdentityNone) }
-
-func (l *Listener) setDefaults() {
-	*l = Listener{
-		Transport: UDP, ProxyProtocolFrom: []Prefix{}, PublicAddresses: []IP{}, Identity: IdentityProof,
-	}
-}
 
 // describeOverlap describes the new clients that are left for later, a protocol that is listed after another one.
 // With all, earlier accepts all of them.

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -247,7 +248,7 @@ func TestValidateWithoutFile(t *testing.T) {
 	}
 	c.Routes = []Route{{Name: "a", Upstream: "a", PacketID: 28, Queue: MiB, HoldTime: seconds(1)}}
 	var u Upstream
-	u.setDefaults()
+	setDefaults(reflect.ValueOf(&u).Elem())
 	u.Transport, u.Name, u.Protocol, u.Servers = "", "a", "raknet", []Server{ServerAt(at.AddrPort)}
 	c.Upstreams = []Upstream{u}
 	_, err = c.Validate(known)

@@ -96,9 +96,7 @@ func defaultLines(lines map[string]bool, path string, table reflect.Value) {
 			lines[child(path, name+" = "+literal(value)+"\n")] = true
 		case value.Kind() == reflect.Slice:
 			element := reflect.New(value.Type().Elem())
-			if entry, ok := element.Interface().(defaulter); ok {
-				entry.setDefaults()
-			}
+			setDefaults(element.Elem())
 			if entry, ok := element.Interface().(owner); ok {
 				entry.inherit(Default())
 			}

@@ -2,14 +2,14 @@ package config
 
 // Log configures the log.
 type Log struct {
-	Level           LogLevel  `toml:"level"`
-	Format          LogFormat `toml:"format"`
-	PlayerAddresses bool      `toml:"player_addresses"` // false: players' addresses are redacted
+	Level           LogLevel  `toml:"level" default:"info"`
+	Format          LogFormat `toml:"format" default:"auto"`
+	PlayerAddresses bool      `toml:"player_addresses" default:"true"` // false: players' addresses are redacted
 	// one line of JSON for each session; empty: none
 	AccessFile string `toml:"access_file"`
 	// a file of this size is renamed, and a new one begun
-	AccessSize  Size `toml:"access_size" min:"1MiB" max:"1GiB"`
-	AccessFiles int  `toml:"access_files" min:"1" max:"1000"` // renamed files that are kept
+	AccessSize  Size `toml:"access_size" default:"64MiB" min:"1MiB" max:"1GiB"`
+	AccessFiles int  `toml:"access_files" default:"5" min:"1" max:"1000"` // renamed files that are kept
 }
 
 // LogLevel is the lowest severity that is logged.
@@ -42,9 +42,9 @@ func (LogFormat) Choices() []string { return choices(FormatAuto, FormatHuman, Fo
 // Loop configures the loops that carry the datagrams.
 type Loop struct {
 	Count         int      `toml:"count" min:"0" max:"1024"` // 0: automatic
-	Backend       Backend  `toml:"backend"`
-	MaxBatchDelay Duration `toml:"max_batch_delay" min:"0s" max:"100ms"`  // of a turn under a steady load
-	ReceiveBuffer Size     `toml:"receive_buffer" min:"64KiB" max:"1GiB"` // of each listening socket, in the kernel
+	Backend       Backend  `toml:"backend" default:"auto"`
+	MaxBatchDelay Duration `toml:"max_batch_delay" default:"75us" min:"0s" max:"100ms"`  // of a turn in a steady load
+	ReceiveBuffer Size     `toml:"receive_buffer" default:"2MiB" min:"64KiB" max:"1GiB"` // of listening sockets
 }
 
 // Backend is the interface between a loop and the kernel.
@@ -62,11 +62,11 @@ func (Backend) Choices() []string { return choices(BackendAuto, BackendEpoll, Ba
 
 // Kernel configures the use of kernel features. Where the kernel lacks them, Tidegate does the work itself.
 type Kernel struct {
-	Filter KernelUse `toml:"filter"` // drops datagrams before each listener's socket
+	Filter KernelUse `toml:"filter" default:"auto"` // drops datagrams before each listener's socket
 	// of one source per second, enforced by the filters; 0: unbounded
-	PacketRate int       `toml:"packet_rate" min:"0" max:"10000000"`
-	XDP        []string  `toml:"xdp"`     // interfaces that drop even earlier
-	Forward    KernelUse `toml:"forward"` // forwards datagrams of routes in mode "relay"
+	PacketRate int       `toml:"packet_rate" default:"50000" min:"0" max:"10000000"`
+	XDP        []string  `toml:"xdp"`                    // interfaces that drop even earlier
+	Forward    KernelUse `toml:"forward" default:"auto"` // forwards datagrams of routes in mode "relay"
 }
 
 // KernelUse says whether a kernel feature is used.
@@ -81,10 +81,6 @@ const (
 // Choices lists the words of the configuration.
 func (KernelUse) Choices() []string { return choices(KernelAuto, KernelOff) }
 
-func defaultKernel() Kernel {
-	return Kernel{Filter: KernelAuto, PacketRate: 50_000, XDP: []string{}, Forward: KernelAuto}
-}
-
 // longestInterface is the length in bytes of the longest name of an interface in Linux.
 const longestInterface = 15
 
@@ -92,21 +88,15 @@ const longestInterface = 15
 type Record struct {
 	// age of the oldest datagram that is kept; 0: nothing is recorded
 	Last   Duration `toml:"last" min:"0s" max:"10m"`
-	Memory Size     `toml:"memory" min:"4MiB" max:"16GiB"` // of all loops together
+	Memory Size     `toml:"memory" default:"64MiB" min:"4MiB" max:"16GiB"` // of all loops together
 	// for files of sessions that end in an abnormal way; empty: none are saved
 	Directory string `toml:"directory"`
-	FilesSize Size   `toml:"files_size" min:"1MiB" max:"1024GiB"` // of all files in the directory together
+	FilesSize Size   `toml:"files_size" default:"256MiB" min:"1MiB" max:"1024GiB"` // of all its files together
 }
-
-func defaultRecord() Record { return Record{Memory: 64 * MiB, FilesSize: 256 * MiB} }
 
 // Bans configures the ban file and the duration of bans that Tidegate itself imposes. Operators may impose longer ones.
 type Bans struct {
-	File    string   `toml:"file"`                         // relative to the configuration's folder; empty: none
-	First   Duration `toml:"first" min:"1s" max:"8784h"`   // each further ban of a network is twice as long
-	Longest Duration `toml:"longest" min:"1s" max:"8784h"` // after its end, a ban still counts for this long
-}
-
-func defaultBans() Bans {
-	return Bans{File: "bans.jsonl", First: seconds(10 * 60), Longest: seconds(24 * 3600)}
+	File    string   `toml:"file" default:"bans.jsonl"`                  // beside the configuration; empty: none
+	First   Duration `toml:"first" default:"10m" min:"1s" max:"8784h"`   // each further ban of a network is twice as long
+	Longest Duration `toml:"longest" default:"24h" min:"1s" max:"8784h"` // after its end, a ban still counts for this long
 }

@@ -73,7 +73,7 @@ func quote(text string) string {
 // isZero reports whether a value is missing or the zero value of its type.
 func isZero(value any) bool {
 	v := reflect.ValueOf(value)
-	return !v.IsValid() || v.IsZero()
+	return !v.IsValid() || v.IsZero() || v.Kind() == reflect.Slice && v.Len() == 0
 }
 
 // either joins quoted alternatives as a sentence does: "a", "b" or "c".

@@ -6,36 +6,27 @@ import "tidegate/internal/policy"
 type Route struct {
 	Name       string   `toml:"name"`
 	Upstream   string   `toml:"upstream"` // name of an Upstream
-	Mode       Mode     `toml:"mode"`
-	Admit      Admit    `toml:"admit"`
+	Mode       Mode     `toml:"mode" default:"terminate"`
+	Admit      Admit    `toml:"admit" default:"auto"`
 	Ordered    Ordered  `toml:"ordered"`  // empty: not stated
 	Reliable   Reliable `toml:"reliable"` // empty: not stated
 	AllowLossy bool     `toml:"allow_lossy"`
-	Envelope   Envelope `toml:"envelope"`
+	Envelope   Envelope `toml:"envelope" default:"id"`
 	// first byte of a RakNet message from another protocol: RakNet uses bytes below 0x1b itself, and rewrites the time
 	// behind 0x1b; the next byte marks messages without an ID
-	PacketID uint8 `toml:"packet_id" min:"28" max:"254"`
+	PacketID uint8 `toml:"packet_id" default:"0x86" min:"28" max:"254"`
 	// message ID given to messages of a raw envelope
 	RawMessageID uint16     `toml:"raw_message_id"`
-	Queue        Size       `toml:"queue" min:"16KiB" max:"1GiB"` // bytes queued for one peer
-	Undeclared   Undeclared `toml:"undeclared"`                   // for messages without an entry in Messages
-	Failover     Failover   `toml:"failover"`                     // for players whose server is lost
-	HoldTime     Duration   `toml:"hold_time" min:"1s" max:"10m"` // how long failover holds them
-	HoldGoodbyes bool       `toml:"hold_goodbyes"`                // also after a goodbye without a reason
-	HoldNewIDs   bool       `toml:"hold_new_ids"`                 // also if the Riptide client ID changes
-	Pong         PongSource `toml:"pong"`                         // source of the server list text
+	Queue        Size       `toml:"queue" default:"4MiB" min:"16KiB" max:"1GiB"` // bytes queued for one peer
+	Undeclared   Undeclared `toml:"undeclared" default:"pass"`                   // for messages that are not in Messages
+	Failover     Failover   `toml:"failover" default:"disconnect"`               // for players whose server is lost
+	HoldTime     Duration   `toml:"hold_time" default:"15s" min:"1s" max:"10m"`  // how long failover holds them
+	HoldGoodbyes bool       `toml:"hold_goodbyes"`                               // also after a goodbye without a reason
+	HoldNewIDs   bool       `toml:"hold_new_ids"`                                // also if the Riptide client ID changes
+	Pong         PongSource `toml:"pong" default:"auto"`                         // source of the server list text
 	// replaces the servers' name in the text; empty: theirs
 	PongName string    `toml:"pong_name"`
 	Messages []Message `toml:"message"`
-}
-
-func (r *Route) setDefaults() {
-	*r = Route{
-		Mode: WordOf(policy.ModeTerminate), Admit: WordOf(policy.AdmitAuto), Envelope: WordOf(policy.EnvelopeID),
-		PacketID: 0x86, Queue: 4 * MiB,
-		Undeclared: UndeclaredPass, Failover: FailoverDisconnect, HoldTime: seconds(15),
-		Pong: PongAuto,
-	}
 }
 
 // Mode is the word for a route's mode.
@@ -88,11 +79,9 @@ func (r *Route) AsksServers() bool {
 
 // Message declares the values of a message, so that its payload can be encoded for another dialect.
 type Message struct {
-	ID    int      `toml:"id"`    // 0 to 65535; negative: not stated
-	Types []string `toml:"types"` // of its values, in order
+	ID    int      `toml:"id" default:"-1"` // 0 to 65535; negative: not stated
+	Types []string `toml:"types"`           // of its values, in order
 }
-
-func (m *Message) setDefaults() { *m = Message{ID: -1} }
 
 // Undeclared is the handling of messages without declared types between dialects that encode values differently.
 type Undeclared string

@@ -87,9 +87,7 @@ func schemaOf(key string, value reflect.Value, about map[string]string) node {
 		return node{"type": "integer", "minimum": 0, "maximum": math.MaxUint16}
 	case reflect.Slice:
 		element := reflect.New(t.Elem())
-		if entry, ok := element.Interface().(defaulter); ok {
-			entry.setDefaults()
-		}
+		setDefaults(element.Elem())
 		if entry, ok := element.Interface().(owner); ok {
 			entry.inherit(Default())
 		}

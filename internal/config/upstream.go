@@ -1,8 +1,6 @@
 package config
 
 import (
-	"time"
-
 	"tidegate/codec/raknet"
 	"tidegate/internal/policy"
 )
@@ -11,27 +9,27 @@ import (
 type Upstream struct {
 	Name      string     `toml:"name"`
 	Protocol  string     `toml:"protocol"`
-	Transport Transport  `toml:"transport"`
+	Transport Transport  `toml:"transport" default:"udp"`
 	Servers   []Server   `toml:"servers"`
 	Discover  []Discover `toml:"discover"` // sources of more servers
 	Resolver  Address    `toml:"resolver"` // DNS server; none: the system's
 	// longest time until names are looked up again
-	DiscoverRefresh Duration   `toml:"discover_refresh" min:"5s" max:"10m"`
+	DiscoverRefresh Duration   `toml:"discover_refresh" default:"10m" min:"5s" max:"10m"`
 	Kubernetes      Kubernetes `toml:"kubernetes"`
 	Agones          Agones     `toml:"agones"`
-	Balance         Balance    `toml:"balance"`
-	RetryAfter      Duration   `toml:"retry_after" min:"100ms" max:"1h"` // rest of a server that failed a session
+	Balance         Balance    `toml:"balance" default:"least_sessions"`
+	RetryAfter      Duration   `toml:"retry_after" default:"5s" min:"100ms" max:"1h"` // rest of a failed server
 
-	Library Library `toml:"server_library"`
+	Library Library `toml:"server_library" default:"any"`
 	// empty: the system's choice
 	Sources []Source `toml:"sources"`
 	// per 10 ms, from each source to each server; 0: as Library says
 	MaxPackets int `toml:"max_packets" min:"0" max:"10000"`
 
-	Health         Health   `toml:"health"`
-	HealthInterval Duration `toml:"health_interval" min:"100ms" max:"1h"`
+	Health         Health   `toml:"health" default:"auto"`
+	HealthInterval Duration `toml:"health_interval" default:"2s" min:"100ms" max:"1h"`
 
-	ProxyProtocol ProxyProtocol `toml:"proxy_protocol"`
+	ProxyProtocol ProxyProtocol `toml:"proxy_protocol" default:"off"`
 	// sessions at different servers share sockets
 	ShareSockets bool `toml:"share_sockets"`
 
@@ -40,20 +38,10 @@ type Upstream struct {
 	// file of the key that signs the joins at NetherNet servers, on routes that terminate
 	IdentityKey string `toml:"identity_key"`
 
-	CookieMode   CookieMode `toml:"cookie_mode"`   // of the servers
-	CookieSecret Key        `toml:"cookie_secret"` // of the servers, for their cookies
+	CookieMode   CookieMode `toml:"cookie_mode" default:"active"` // of the servers
+	CookieSecret Key        `toml:"cookie_secret"`                // of the servers, for their cookies
 
 	Own Options `toml:"*"` // tables of protocols in place of the process's
-}
-
-func (u *Upstream) setDefaults() {
-	*u = Upstream{
-		Transport: UDP, Discover: []Discover{}, DiscoverRefresh: seconds(600), Agones: defaultAgones(),
-		Balance: WordOf(policy.LeastSessions), RetryAfter: Duration(5 * time.Second),
-		Library: AnyLibrary, Sources: []Source{},
-		Health: HealthAuto, HealthInterval: seconds(2),
-		ProxyProtocol: WordOf(policy.HeadersOff), CookieMode: raknet.CookiesActive,
-	}
 }
 
 // Balance is the strategy that chooses a server for the next session.

@@ -106,5 +106,3 @@ func parseNumber(text string) (uint16, error) {
 }
 
 func seconds(n int) Duration { return Duration(time.Duration(n) * time.Second) }
-
-func milliseconds(n int) Duration { return Duration(time.Duration(n) * time.Millisecond) }

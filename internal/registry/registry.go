@@ -45,12 +45,14 @@ type Descriptor struct {
 
 // Tags of the fields of options, beside toml.
 //
+//	default    the value of a key that is not stated, in tables of package config
 //	min, max   bounds of a value, both allowed; of a text, bounds of its length in bytes
 //	set        names what a list holds: at least one element, each once
 const (
-	TagMin = "min"
-	TagMax = "max"
-	TagSet = "set"
+	TagDefault = "default"
+	TagMin     = "min"
+	TagMax     = "max"
+	TagSet     = "set"
 )
 
 // Checker is implemented by options with rules that tags cannot state.
