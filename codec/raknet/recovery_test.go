@@ -225,3 +225,67 @@ func TestPeerThatRequestsNothing(t *testing.T) {
 			mostUnrequested, window/2)
 	}
 }
+
+// TestOverduePartKeepsItsNumber: a lagging server has probably got a part whose acknowledgement is overdue. It is sent
+// again under its number, which the server knows then. If that is not acknowledged either, it gets a new one. A message
+// in one piece gets a new one at once, and so do parts to a client, or to a server that does not lag.
+func TestOverduePartKeepsItsNumber(t *testing.T) {
+	for _, test := range []struct {
+		what              string
+		size              int
+		lagging, toClient bool
+		again, at         []Seq24
+	}{
+		{"three parts", 1400, true, false, []Seq24{1, 2}, []Seq24{3, 4}},
+		{"one piece", 500, true, false, []Seq24{1}, []Seq24{2}},
+		{"a prompt server", 1400, false, false, []Seq24{3, 4}, []Seq24{5, 6}},
+		{"a client", 1400, true, true, []Seq24{3, 4}, []Seq24{5, 6}},
+	} {
+		s := newSender(0)
+		s.congestion.queue.lagging, s.toClient = test.lagging, test.toClient
+		s.enqueueOne(0, codec.ReliableOrdered, test.size, 0)
+		s.transmitAll(t, 0)
+		if test.size > 1000 {
+			_ = s.acknowledge(50*ms, one(0))
+		}
+		for i, want := range [][]Seq24{test.again, test.at} {
+			now := time.Duration(i+1) * 3 * time.Second
+			s.advance(now, false)
+			var got []Seq24
+			for wire, ok := s.transmit(now, nil, true); ok; wire, ok = s.transmit(now, nil, true) {
+				var d datagram
+				if err := d.parse(wire); err != nil {
+					t.Fatal(err)
+				}
+				got = append(got, d.number)
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%s: overdue %d times, sent again under %v, want %v", test.what, i+1, got, want)
+			}
+		}
+	}
+}
+
+// TestForgottenNumber fills the memory of datagrams while a part waits to be sent again under its number. It is sent
+// under another one.
+func TestForgottenNumber(t *testing.T) {
+	s := newSender(0)
+	s.congestion.queue.lagging = true
+	s.congestion.window, s.congestion.probing = 1<<30, false
+	s.enqueueOne(0, codec.ReliableOrdered, 1400, 0)
+	s.transmitAll(t, 0)
+	for range maxFlight - 3 {
+		s.enqueueOne(0, codec.Reliable, 400, 0)
+	}
+	s.transmitAll(t, 0)
+	s.flight.expire(0, true)
+	if !s.flight.room() {
+		t.Fatal("no room")
+	}
+	if _, again := s.flight.nextRepeat(); again {
+		t.Error("a number is sent that nobody remembers")
+	}
+	if _, p := s.flight.nextResend(); p == nil || p.index != 0 {
+		t.Errorf("part %v waits to be sent again, want the first one", p)
+	}
+}
