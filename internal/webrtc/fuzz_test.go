@@ -25,7 +25,7 @@ func record(kind byte, epoch uint16, content ...byte) []byte {
 
 // datagrams reads datagrams, each after a byte with its length.
 func datagrams(b []byte) (all [][]byte) {
-	for len(b) > 0 && len(all) < 50 {
+	for len(b) > 0 && len(all) < 100 {
 		n := min(int(b[0]), len(b)-1)
 		all, b = append(all, b[1:1+n]), b[1+n:]
 	}
@@ -54,6 +54,15 @@ func FuzzForged(f *testing.F) {
 	f.Add(joined(record(23, 1, hello...), record(22, 1, hello...), record(21, 1, fatal...)))
 	f.Add(joined(append(record(23, 1, hello...), record(23, 0, 1)...))) // the second record in the clear
 	f.Add(joined(record(25, 1, hello...), record(23, 2, 1), record(23, 0xffff, 1), []byte{23}, nil))
+	for epoch := range uint16(2) {
+		for content := range byte(2) {
+			var all [][]byte
+			for kind := range byte(80) {
+				all = append(all, record(kind, epoch, content))
+			}
+			f.Add(joined(all...))
+		}
+	}
 	f.Fuzz(func(t *testing.T, forged []byte) {
 		server, client := connect(t, newHost(t, DefaultLimits), nil)
 		for _, b := range datagrams(forged) {
@@ -169,7 +178,7 @@ func playHostile(ctx context.Context, s *stack, packets []byte, messages script)
 			return
 		}
 	}
-	<-ctx.Done()
+	_ = a.Shutdown(ctx)
 }
 
 // FuzzPeer joins with a peer that has a valid certificate, and then sends any packets of SCTP, and any messages.

@@ -64,6 +64,7 @@ func (w *wire) put(datagram []byte) {
 // Facts of records: a type, 2 bytes of version, 2 of epoch, 6 of number, 2 of length.
 const (
 	recordHeader  = 13
+	changeType    = 20 // of ciphers: the record is never encrypted, and only DTLS's handshake has one, in the clear
 	handshakeType = 22 // that of application data is larger
 )
 
@@ -75,8 +76,8 @@ func (w *wire) appendRecords(b, datagram []byte) []byte {
 		if size > len(datagram) {
 			break
 		}
-		isPlain := binary.BigEndian.Uint16(datagram[3:]) == 0
-		if !isPlain || !w.sealed && datagram[0] <= handshakeType {
+		kind, isPlain := datagram[0], binary.BigEndian.Uint16(datagram[3:]) == 0
+		if isPlain && !w.sealed && kind <= handshakeType || !isPlain && kind != changeType {
 			b = append(b, datagram[:size]...)
 		}
 		datagram = datagram[size:]
