@@ -211,11 +211,8 @@ func (s *joinServers) start(l *relay.Listener, at netip.AddrPort, c *config.Conf
 			return nil, err
 		}
 		o.Certificate = certificate.Get
-		s.all.Go(func() {
-			_ = certificate.Watch(ctx, func(err error) {
-				s.log.Info().AnErr("error", err).Str("file", one.files.certificate).Msg("certificate read again")
-			})
-		})
+		files := []string{one.files.certificate, one.files.key}
+		s.all.Go(func() { s.watch(ctx, "certificate", certificate.Load, c, files) })
 	}
 	raw, err := listenForJoins(at)
 	if err != nil {
@@ -224,7 +221,9 @@ func (s *joinServers) start(l *relay.Listener, at netip.AddrPort, c *config.Conf
 	}
 	server := signalling.New(o)
 	if one.files.own {
-		s.all.Go(func() { s.watchIdentity(ctx, server, *o.Own, set(l, c), c) })
+		load := func() error { return renew(server, *o.Own, set(l, c), c) }
+		files := []string{one.files.identityKey, one.files.issuer}
+		s.all.Go(func() { s.watch(ctx, "identity", load, c, files) })
 	}
 	s.all.Go(func() {
 		if err := server.Serve(ctx, raw); err != nil {

@@ -58,12 +58,24 @@ func (s *joinServers) own(one *joinServer, l *relay.Listener, c *config.Config) 
 	return own, nil
 }
 
-// watchIdentity reads the files of a listener's identity again when they change, until ctx is done. After an error the
-// identity stays as it was.
-func (s *joinServers) watchIdentity(ctx context.Context, server *signalling.Server,
-	own signalling.Own, l *config.Listener, c *config.Config) {
+// renew reads the files of a listener's identity again. After an error the identity stays as it was.
+func renew(server *signalling.Server, own signalling.Own, l *config.Listener, c *config.Config) error {
+	now, err := setup.Identity(c, l)
+	if err != nil {
+		return err
+	}
+	own.Issuer = now.Issuer
+	if l.IdentityKey != "" { // otherwise the key is new each time
+		own.Key = now.Key
+	}
+	server.Renew(&own)
+	return nil
+}
+
+// watch loads again when files change, until ctx is done.
+func (s *joinServers) watch(ctx context.Context, what string, load func() error, c *config.Config, names []string) {
 	var files []string
-	for _, name := range []string{l.IdentityKey, l.IdentityIssuer} {
+	for _, name := range names {
 		if name != "" {
 			files = append(files, c.Path(name))
 		}
@@ -73,20 +85,11 @@ func (s *joinServers) watchIdentity(ctx context.Context, server *signalling.Serv
 	}
 	w, err := filewatch.New(files...)
 	if err != nil {
-		s.log.Warn().Err(err).Msg("changes of the identity will not be noticed")
+		s.log.Warn().Err(err).Str("what", what).Msg("changes of files will not be noticed")
 		return
 	}
 	w.Run(ctx, func(file string) {
-		now, err := setup.Identity(c, l)
-		if err == nil {
-			next := own
-			next.Issuer = now.Issuer
-			if l.IdentityKey != "" { // otherwise the key is new each time
-				next.Key = now.Key
-			}
-			server.Renew(&next)
-		}
-		s.log.Info().AnErr("error", err).Str("file", file).Msg("identity read again")
+		s.log.Info().AnErr("error", load()).Str("file", file).Msg(what + " read again")
 	})
 }
 

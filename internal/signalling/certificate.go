@@ -1,12 +1,10 @@
 package signalling
 
 import (
-	"context"
 	"crypto/tls"
 	"fmt"
 	"sync/atomic"
 
-	"tidegate/internal/filewatch"
 	"tidegate/internal/regular"
 )
 
@@ -19,10 +17,11 @@ type Certificate struct {
 // LoadCertificate reads the files.
 func LoadCertificate(chain, key string) (*Certificate, error) {
 	c := &Certificate{chain: chain, key: key}
-	return c, c.load()
+	return c, c.Load()
 }
 
-func (c *Certificate) load() error {
+// Load reads the files again. After an error, the certificate stays as it was.
+func (c *Certificate) Load() error {
 	chain, err := regular.ReadFile(c.chain)
 	if err != nil {
 		return fmt.Errorf("read the certificate: %w", err)
@@ -42,15 +41,4 @@ func (c *Certificate) load() error {
 // Get returns the newest certificate, for Options.Certificate.
 func (c *Certificate) Get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return c.current.Load(), nil
-}
-
-// Watch reads the files again when they change, until ctx is done. It reports each attempt; after an error, the
-// certificate stays as it was.
-func (c *Certificate) Watch(ctx context.Context, report func(error)) error {
-	w, err := filewatch.New(c.chain, c.key)
-	if err != nil {
-		return err
-	}
-	w.Run(ctx, func(string) { report(c.load()) })
-	return nil
 }

@@ -3,7 +3,6 @@ package signalling
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -22,8 +21,6 @@ import (
 	"time"
 
 	"github.com/pires/go-proxyproto"
-
-	"tidegate/internal/testkit/await"
 )
 
 // secured begins TLS on a new connection.
@@ -89,15 +86,6 @@ func TestRenewedCertificate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	reports, ended := make(chan error, 100), make(chan error, 1)
-	go func() { ended <- c.Watch(ctx, func(err error) { reports <- err }) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
 	w := serve(t, func(o *Options) { o.Certificate = c.Get })
 	name := func() string {
 		_, secured, err := w.secured()
@@ -109,22 +97,19 @@ func TestRenewedCertificate(t *testing.T) {
 	if got := name(); got != "one" {
 		t.Error(got)
 	}
-	await.Until(t, "a fault is reported", func() bool { // the watch may begin later
-		if err := os.WriteFile(chain, []byte("broken"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		select {
-		case err := <-reports:
-			return err != nil
-		case <-time.After(time.Second):
-			return false
-		}
-	})
+	if err := os.WriteFile(chain, []byte("broken"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if c.Load() == nil {
+		t.Error("a broken certificate is taken")
+	}
 	if got := name(); got != "one" {
 		t.Errorf("after a fault: %s", got)
 	}
 	writeCertificate(t, folder, "two")
-	await.Until(t, "the new certificate is served", func() bool { return name() == "two" })
+	if err := c.Load(); err != nil || name() != "two" {
+		t.Errorf("%v; then %s", err, name())
+	}
 }
 
 func TestCertificatesThatCannotBeUsed(t *testing.T) {

@@ -6,11 +6,12 @@
 package webrtc
 
 import (
+	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/sha256"
-	"crypto/sha512"
+	_ "crypto/sha512" // for hashes
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -138,6 +139,9 @@ func (h *Host) ended() {
 	h.mu.Unlock()
 }
 
+// hashes are those of a fingerprint that is safe.
+var hashes = map[string]crypto.Hash{"sha-256": crypto.SHA256, "sha-384": crypto.SHA384, "sha-512": crypto.SHA512}
+
 var errFingerprint = errors.New("the certificate is not that of the description")
 
 // verify checks a certificate against the fingerprints of its owner's description. Each names one certificate that the
@@ -147,22 +151,12 @@ func verify(der [][]byte, fingerprints []nethernet.Fingerprint) error {
 		return errFingerprint
 	}
 	for _, f := range fingerprints {
-		var sum []byte
-		switch strings.ToLower(f.Algorithm) {
-		case "sha-256":
-			s := sha256.Sum256(der[0])
-			sum = s[:]
-		case "sha-384":
-			s := sha512.Sum384(der[0])
-			sum = s[:]
-		case "sha-512":
-			s := sha512.Sum512(der[0])
-			sum = s[:]
-		default:
-			continue
-		}
-		if strings.EqualFold(digestText(sum), f.Digest) {
-			return nil
+		if hash, ok := hashes[strings.ToLower(f.Algorithm)]; ok {
+			sum := hash.New()
+			_, _ = sum.Write(der[0]) // never fails
+			if strings.EqualFold(digestText(sum.Sum(nil)), f.Digest) {
+				return nil
+			}
 		}
 	}
 	return errFingerprint

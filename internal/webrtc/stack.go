@@ -311,17 +311,17 @@ func (s *stack) secure() (*dtls.Conn, error) {
 		}),
 	}
 	if s.dials {
-		options := []dtls.ServerOption{dtls.WithClientAuth(dtls.RequireAnyClientCert)}
-		for _, o := range shared {
-			options = append(options, o)
-		}
+		options := append(optionsOf[dtls.ServerOption](shared), dtls.WithClientAuth(dtls.RequireAnyClientCert))
 		return dtls.ServerWithOptions(&s.wire, peerAddr, options...)
 	}
-	options := make([]dtls.ClientOption, 0, len(shared))
+	return dtls.ClientWithOptions(&s.wire, peerAddr, optionsOf[dtls.ClientOption](shared)...)
+}
+
+func optionsOf[T any](shared []dtls.Option) (all []T) {
 	for _, o := range shared {
-		options = append(options, o)
+		all = append(all, o.(T))
 	}
-	return dtls.ClientWithOptions(&s.wire, peerAddr, options...)
+	return all
 }
 
 // mostMessage is the size in bytes of the largest message of SCTP to the peer.

@@ -238,13 +238,6 @@ func (h *Handed) put(loop int, d handedOver) bool {
 	return true
 }
 
-// waitFor reports whether datagrams wait for a loop.
-func (h *Handed) waitFor(loop int) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return len(h.bags[loop]) > 0
-}
-
 func (h *Handed) take(loop int) []handedOver {
 	if h.count.Load() == 0 {
 		return nil

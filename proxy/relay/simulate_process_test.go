@@ -131,7 +131,7 @@ func (p *process) Advance(now time.Time) {
 
 func (p *process) NextTimeout() (next time.Time) {
 	for i, n := range p.nodes {
-		if p.shared.handed.waitFor(i) && !n.stopped {
+		if len(p.shared.handed.bags[i]) > 0 && !n.stopped {
 			return p.net.Now() // as the other loop wakes it
 		}
 		next = codec.Earliest(next, n.NextTimeout())
