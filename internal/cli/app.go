@@ -145,7 +145,7 @@ func newApp(exampleConfig []byte) *cli.App {
 			versionCommand(),
 			helpCommand(),
 		},
-		Action:       func(c *cli.Context) error { return noSubcommand(c, "tidegate", cli.ShowAppHelp) },
+		Action:       func(c *cli.Context) error { return noSubcommand(c, "", cli.ShowAppHelp) },
 		OnUsageError: func(_ *cli.Context, err error, _ bool) error { return flagError(err) },
 		// run prints errors and picks the code.
 		ExitErrHandler: func(*cli.Context, error) {},

@@ -30,7 +30,8 @@ func group(c *cli.Command) *cli.Command {
 	return command(c)
 }
 
-// noSubcommand prints the help to stderr and exits with 2: a script that stops there has a bug.
+// noSubcommand prints the help of a command, or of the program (""), to stderr and exits with 2: a script that stops
+// there has a bug.
 func noSubcommand(c *cli.Context, name string, help func(*cli.Context) error) error {
 	c.App.Writer = c.App.ErrWriter
 	if err := help(c); err != nil {
@@ -42,7 +43,7 @@ func noSubcommand(c *cli.Context, name string, help func(*cli.Context) error) er
 			names = append(names, sub.Name)
 		}
 	}
-	if len(names) == 0 {
+	if name == "" { // the help lists them
 		return cli.Exit("tidegate: want one of its commands", exitUsage)
 	}
 	return cli.Exit(fmt.Sprintf("tidegate %s: want one of its commands: %s", name, strings.Join(names, ", ")), exitUsage)

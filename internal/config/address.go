@@ -15,10 +15,13 @@ type Address struct {
 // AddressOf returns an address with one port.
 func AddressOf(addr netip.AddrPort) Address { return Address{AddrPort: addr} }
 
-// UnmarshalText reads the format of String.
+// UnmarshalText reads the format of String. Without an IP address before the colon it is a port of all addresses.
 func (a *Address) UnmarshalText(text []byte) error {
 	*a = Address{}
 	first, last, two := cutLast(string(text))
+	if strings.HasPrefix(first, ":") && !strings.Contains(first[1:], ":") {
+		first = "[::]" + first
+	}
 	if err := a.AddrPort.UnmarshalText([]byte(first)); err != nil || !two {
 		return err
 	}

@@ -78,10 +78,13 @@ route = "arena"
 
 // TestLargestPort names the largest port to a user who wrote a larger one.
 func TestLargestPort(t *testing.T) {
-	if got := expectedAddress("0.0.0.0:77777"); !strings.Contains(got, "the largest port is 65535") {
+	if got := expectedAddress(addressType, "0.0.0.0:77777"); !strings.Contains(got, "the largest port is 65535") {
 		t.Errorf("%q", got)
 	}
-	if got := expectedAddress("localhost:7777"); strings.Contains(got, "largest") {
+	if got, want := expectedAddress(addressType, "::1:24720"), `an IPv6 address in brackets: "[::1]:24720"`; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := expectedAddress(addressType, "localhost:7777"); strings.Contains(got, "largest") {
 		t.Errorf("%q", got)
 	}
 }

@@ -49,7 +49,7 @@ func (d decoder) value(path string, to reflect.Value, value any) {
 	if text, ok := value.(string); ok {
 		switch to.Type() {
 		case addressType, serverType:
-			want = expectedAddress(text)
+			want = expectedAddress(to.Type(), text)
 		case durationType:
 			want = expectedDuration(text)
 		}

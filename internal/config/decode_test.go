@@ -48,10 +48,10 @@ func TestWrongTypes(t *testing.T) {
 				`for example "2MiB"`},
 		{"table for text", "[log.level]\na = 1", `1:6: log.level: want "debug", "info", "warn" or "error"`},
 		{"table for an address", "[[upstream]]\nname = \"u\"\nprotocol = \"raknet\"\nservers = [{ip = 1}]",
-			`4:12: upstream[0].servers[0]: want ip:port, for example "0.0.0.0:7777"` + "\n" +
+			`4:12: upstream[0].servers[0]: want ip:port, for example "10.0.0.5:7777"` + "\n" +
 				`t.toml:4:13: upstream[0].servers[0].ip = 1: want a known key: address, weight or max_sessions`},
 		{"address for a list", "[[upstream]]\nname = \"u\"\nprotocol = \"raknet\"\nservers = \"1.1.1.1:1\"",
-			`4:11: upstream[0].servers = "1.1.1.1:1": want a list in brackets, each ip:port, for example "0.0.0.0:7777"`},
+			`4:11: upstream[0].servers = "1.1.1.1:1": want a list in brackets, each ip:port, for example "10.0.0.5:7777"`},
 		{"text for a table", `log = "info"`, `1:7: log = "info": want a table: a [header] and keys below it`},
 		{"date", `limits.sessions = 2026-11-21`, `1:19: limits.sessions = "2026-11-21": want a whole number`},
 		{"long text", `limits.sessions = "x` + strings.Repeat("é", 40) + `"`,
@@ -68,10 +68,10 @@ func TestWrongTypes(t *testing.T) {
 
 func TestAddresses(t *testing.T) {
 	for _, row := range []struct{ value, want string }{
-		{`":7777"`, `":7777": want ip:port, for example "0.0.0.0:7777"`},
+		{`":70000"`, `":70000": want ip:port, for example "0.0.0.0:7777"`},
 		{`"1.2.3.4"`, `"1.2.3.4": want ip:port, for example "0.0.0.0:7777"`},
 		{`"1.2.3.4:70000"`, `"1.2.3.4:70000": want ip:port, for example "0.0.0.0:7777"; the largest port is 65535`},
-		{`"::1:7777"`, `"::1:7777": want ip:port, for example "0.0.0.0:7777"`},
+		{`"::1:7777"`, `"::1:7777": want an IPv6 address in brackets: "[::1]:7777"`},
 		{`"example.com:7777"`,
 			`"example.com:7777": want ip:port, for example "0.0.0.0:7777"; ` +
 				`host names are looked up only by discover of [[upstream]]`},
@@ -81,7 +81,7 @@ func TestAddresses(t *testing.T) {
 		_, _, err := Parse("t.toml", text, known)
 		check(t, err, "t.toml:3:11: listener[0].address = "+row.want)
 	}
-	for _, value := range []string{`"[::]:7777"`, `"[::1]:7777"`, `"127.0.0.1:0"`} {
+	for _, value := range []string{`"[::]:7777"`, `":7777"`, `"[::1]:7777"`, `"127.0.0.1:0"`} {
 		if _, _, err := Parse("t.toml", change(t, `"0.0.0.0:7777"`, value), known); err != nil {
 			t.Error(err)
 		}

@@ -23,8 +23,10 @@ var (
 // expected describes the form of a type's values, as the remedy of a fault.
 func expected(t reflect.Type) string {
 	switch t {
-	case addressType, serverType:
+	case addressType:
 		return `ip:port, for example "0.0.0.0:7777"`
+	case serverType:
+		return `ip:port, for example "10.0.0.5:7777"`
 	case discoverType:
 		return `host:port, the name of SRV records ("_game._udp.example.com"), or "file:" and a path`
 	case durationType:
@@ -87,10 +89,15 @@ func expectedDuration(text string) string {
 // likeDuration matches a text that is a duration or too long for one.
 var likeDuration = regexp.MustCompile(`^\+?((\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h))+$`)
 
-// expectedAddress returns the remedy for a text that is not an address.
-func expectedAddress(text string) string {
-	want := expected(addressType)
+// expectedAddress returns the remedy for a text that is not an address of type t.
+func expectedAddress(t reflect.Type, text string) string {
+	want := expected(t)
 	host, port, err := net.SplitHostPort(text)
+	if colon := strings.LastIndexByte(text, ':'); err != nil && colon > 0 {
+		if ip, err := netip.ParseAddr(text[:colon]); err == nil && ip.Is6() {
+			return fmt.Sprintf("an IPv6 address in brackets: %q", "["+text[:colon]+"]"+text[colon:])
+		}
+	}
 	if err != nil || host == "" {
 		return want
 	}

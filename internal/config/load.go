@@ -8,7 +8,9 @@ import (
 	"io/fs"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/pelletier/go-toml/v2"
 
@@ -24,8 +26,18 @@ const maxFile = 1 * MiB
 // ErrNoFile says that no default configuration file exists.
 var ErrNoFile = errors.New("no configuration file")
 
-// Find returns the default configuration file: ./tidegate.toml, else /etc/tidegate/tidegate.toml.
+// Variables of the environment, for containers. The first names the default file, the second overrides log.level.
+const (
+	fileVariable  = "TIDEGATE_CONFIG"
+	levelVariable = "TIDEGATE_LOG_LEVEL"
+)
+
+// Find returns the default configuration file: $TIDEGATE_CONFIG, else ./tidegate.toml, else
+// /etc/tidegate/tidegate.toml.
 func Find() (string, error) {
+	if path := os.Getenv(fileVariable); path != "" {
+		return path, nil
+	}
 	return find("tidegate.toml", "/etc/tidegate/tidegate.toml")
 }
 
@@ -43,14 +55,22 @@ func find(paths ...string) (string, error) {
 		strings.Join(paths, " nor "))
 }
 
-// Load reads a configuration file. known has the protocols that it may name. The error is Faults, with all faults of
-// the file, if the file is readable but unusable. warnings concern a usable Config.
+// Load reads a configuration file, and $TIDEGATE_LOG_LEVEL. known has the protocols that it may name. The error is
+// Faults, with all faults of the file, if the file is readable but unusable. warnings concern a usable Config.
 func Load(path string, known map[string]Traits) (c *Config, warnings []Fault, err error) {
 	text, err := read(path)
 	if err != nil {
 		return nil, nil, err
 	}
-	return Parse(path, text, known)
+	if c, warnings, err = Parse(path, text, known); err != nil {
+		return nil, nil, err
+	}
+	if level := os.Getenv(levelVariable); level != "" {
+		if c.Log.Level = LogLevel(level); !slices.Contains(c.Log.Level.Choices(), level) {
+			return nil, nil, fmt.Errorf("%s = %q: want %s", levelVariable, level, either(c.Log.Level.Choices()))
+		}
+	}
+	return c, warnings, nil
 }
 
 // read reads a file up to one byte more than parse accepts.
@@ -94,6 +114,19 @@ func (c *Config) Text() string {
 	return c.places.text
 }
 
+// curlyQuote returns the first quote in a line that a word processor or a chat has made of a straight one, or "".
+func curlyQuote(text []byte, line int) string {
+	lines := bytes.Split(text, []byte("\n"))
+	if line < 1 || line > len(lines) {
+		return ""
+	}
+	if at := bytes.IndexAny(lines[line-1], "“”„‟«»‘’"); at >= 0 {
+		r, _ := utf8.DecodeRune(lines[line-1][at:])
+		return string(r)
+	}
+	return ""
+}
+
 // parse reads TOML. If the text is not TOML, the result is a single fault, since nothing else can be checked.
 func parse(text []byte) (map[string]any, *Fault) {
 	if len(text) > int(maxFile) {
@@ -111,6 +144,9 @@ func parse(text []byte) (map[string]any, *Fault) {
 	var syntax *toml.DecodeError
 	if errors.As(err, &syntax) {
 		fault.Line, fault.Column = syntax.Position()
+		if quote := curlyQuote(text, fault.Line); quote != "" {
+			fault.Want = fmt.Sprintf(`straight quotes (") in place of %s`, quote)
+		}
 		first := newIndex("", text).again[position{fault.Line, fault.Column}]
 		if strings.Contains(fault.Want, "already") && first > 0 {
 			fault.Want += fmt.Sprintf(" on line %d", first)

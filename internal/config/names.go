@@ -12,6 +12,11 @@ import (
 // maxName is the length in bytes of the longest name. Names become metric labels and log fields.
 const maxName = 64
 
+// engines has the protocol that games of an engine or a family often speak.
+var engines = map[string]string{
+	"unity": "riptide-2.2", "godot": "enet", "minecraft": "bedrock", "mcpe": "bedrock", "webrtc": "nethernet",
+}
+
 // names checks the names of a list of tables. Each must be present, consist of allowed characters, and be unique.
 func (v *validator) names(list string, names []string) {
 	for i, name := range names {
@@ -67,10 +72,18 @@ func (v *validator) protocol(key, name string, able func(Traits) bool) {
 	slices.Sort(names)
 	want := either(names)
 	versions := slices.DeleteFunc(slices.Clone(names), func(n string) bool { return !strings.HasPrefix(n, name+"-") })
-	if near, ok := words.Nearest(name, names); len(versions) > 1 {
+	near, isNear := words.Nearest(name, names)
+	engine, isEngine := engines[strings.ToLower(name)]
+	_, isKnown := v.known[name]
+	switch {
+	case len(versions) > 1:
 		want = "one of its versions: " + either(versions)
-	} else if ok {
+	case isEngine && slices.Contains(names, engine):
+		want = fmt.Sprintf("a known protocol; %s games often speak %q", name, engine)
+	case isNear:
 		want = fmt.Sprintf("a known protocol; did you mean %q?", near)
+	case name != "" && !isKnown && slices.Contains(names, "any"):
+		want += `; any other protocol is "any" on a route with mode = "relay"`
 	}
 	v.fault(key, name, want)
 }

@@ -154,6 +154,7 @@ func TestSyntaxErrorStandsAlone(t *testing.T) {
 			"t.toml:3:1: want valid TOML: key level is already defined on line 2"},
 		{"dotted key twice", "[log]\nlevel = \"info\"\n[admin]\nlisten = \"off\"\n[log]\nformat = \"json\"",
 			"t.toml:5:2: want valid TOML: table log already exists on line 1"},
+		{"a quote from a chat", "[log]\nlevel = “info”", `t.toml:2:9: want straight quotes (") in place of “`},
 		{"too long", strings.Repeat("#", int(maxFile)+1), "t.toml:1:1: want a file of at most 1MiB"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -291,5 +292,27 @@ func TestByteOrderMark(t *testing.T) {
 	_, _, err := Parse("t.toml", []byte("\xef\xbb\xbfsessions = 1"), known)
 	if err == nil || !strings.HasPrefix(err.Error(), "t.toml:1:1: sessions = 1") {
 		t.Errorf("a fault behind the mark: %v", err)
+	}
+}
+
+// TestEnvironment names the default file and the level of the log by variables.
+func TestEnvironment(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "game.toml")
+	if err := os.WriteFile(path, []byte(valid), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("TIDEGATE_CONFIG", path)
+	t.Setenv("TIDEGATE_LOG_LEVEL", "debug")
+	found, err := Find()
+	if err != nil || found != path {
+		t.Fatalf("found %q: %v, want %q", found, err, path)
+	}
+	if c, _, err := Load(found, known); err != nil || c.Log.Level != Debug {
+		t.Errorf("%v, want the level of the environment", err)
+	}
+	t.Setenv("TIDEGATE_LOG_LEVEL", "loud")
+	want := `TIDEGATE_LOG_LEVEL = "loud": want "debug", "info", "warn" or "error"`
+	if _, _, err := Load(found, known); err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
 	}
 }

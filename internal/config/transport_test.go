@@ -22,7 +22,7 @@ func TestTransports(t *testing.T) {
 				`riptide-2.2): raknet does not`},
 		{"unknown protocol is no fault of the transport", "[\"moon\"]\ntransport = \"tcp\"", server,
 			`4:14: listener[0].protocols[0] = "moon": want "any", "bedrock", "lossy", "mute", "raknet", "riptide-2.0", ` +
-				`"riptide-2.2", "rtype" or "rudp"`},
+				`"riptide-2.2", "rtype" or "rudp"; any other protocol is "any" on a route with mode = "relay"`},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			text := strings.Replace(valid, `["raknet"]`, row.listener, 1)

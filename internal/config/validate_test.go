@@ -98,7 +98,7 @@ func TestRules(t *testing.T) {
 		{"retry too soon", `protocol = "raknet"`, "protocol = \"raknet\"\nretry_after = \"99ms\"",
 			`14:15: upstream[0].retry_after = "99ms": want "100ms" to "1h"`},
 		{"fault in a list is not taken for another", `["127.0.0.1:19132"]`, `["x", "127.0.0.1:19132"]`,
-			`14:12: upstream[0].servers[0] = "x": want ip:port, for example "0.0.0.0:7777"`},
+			`14:12: upstream[0].servers[0] = "x": want ip:port, for example "10.0.0.5:7777"`},
 		{"reliable towards lossy", `protocol = "raknet"`, `protocol = "lossy"`,
 			`7:3: route[0].allow_lossy: want true, to accept losses, or another upstream protocol: ` +
 				"lossy does not resend messages that raknet promises to deliver; lossy does not keep the order that raknet " +
