@@ -104,7 +104,7 @@ func (v *validator) terminable(r Route, upstream int) bool {
 	for i, l := range v.Listeners {
 		for j, name := range l.Protocols {
 			needsBridge := v.known[name].Opaque || v.known[speaks].Edge
-			if l.Route == r.Name && needsBridge && !(isBedrock(name) && isBedrock(speaks)) {
+			if l.Route == r.Name && needsBridge && (!isBedrock(name) || !isBedrock(speaks)) {
 				v.fault(item(child(item("listener", i), "protocols"), j), name, remedy(name))
 				known = false
 			}

@@ -63,7 +63,7 @@ func (c *call) abandon() {
 		c.of = nil
 		delete(c.all, c)
 		c.question.Abandon()
-		c.Call.Abandon()
+		c.Abandon()
 	}
 }
 
