@@ -11,7 +11,6 @@ import (
 // "lost", with the reason.
 const fatesOfServer = `
 addrs       anew     of the same listeners
-captures    lost     captures end
 deserted    anew     a channel
 handedOver  anew     the new process has handed nothing over
 inherited   carried
@@ -21,7 +20,6 @@ mu          anew     a lock
 onDrain     anew     set by the process
 options     anew     from the command line
 precopied   lost     the new process has copied nothing
-recorder    lost     a recording begins again
 reloading   anew     a lock
 settings    anew     the configuration
 shared      carried
