@@ -39,10 +39,14 @@ servers = ["%s"]
 	return at, log
 }
 
-// TestBridge plays with pion on a server of go-raknet: ordered messages, large ones, unreliable ones, and the end from
-// both sides.
+// TestBridge plays with pion on a server of go-raknet: ordered messages, large ones, unreliable ones, and the end. In
+// mid-game a NAT gives the client another port, which the kernel may give to Tidegate's other loop.
 func TestBridge(t *testing.T) {
-	at, log := startBridge(t, rakserver.Start(t, rakserver.Echo), `identity = "none"`)
+	t.Parallel()
+	const public = "127.0.0.2"
+	at, log := startBridge(t, rakserver.Start(t, rakserver.Echo), `identity = "none"
+public_addresses = ["`+public+`"]`)
+	n := startNATAt(t, at, netip.AddrPortFrom(netip.MustParseAddr(public), at.Port()))
 	k := newKeys(t)
 	k.server = nil // Tidegate makes its own
 	p := join(t, k, at.String())
@@ -63,6 +67,10 @@ func TestBridge(t *testing.T) {
 			return false
 		}
 	})
+	for range 2 {
+		n.rebind(t)
+		p.echo(100)
+	}
 	if err := p.pc.Close(); err != nil {
 		t.Fatal(err)
 	}
