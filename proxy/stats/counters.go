@@ -143,14 +143,6 @@ func (w *Wire) Receive(datagram []byte, f Fate) {
 	w.Fates[f]++
 }
 
-func (w *Wire) join(o *Wire) {
-	w.In.Join(o.In)
-	w.Out.Join(o.Out)
-	for f, n := range o.Fates {
-		w.Fates[f] += n
-	}
-}
-
 // Breaches counts breaches of a limit by their consequence.
 type Breaches struct {
 	Observed uint64 // counted only
@@ -184,36 +176,7 @@ type Counters struct {
 }
 
 // Add adds the totals of another Relay.
-func (c *Counters) Add(o *Counters) {
-	c.Opened += o.Opened
-	c.Evicted += o.Evicted
-	for q := range c.Limits {
-		for s := range c.Limits[q] {
-			c.Limits[q][s].Observed += o.Limits[q][s].Observed
-			c.Limits[q][s].Enforced += o.Limits[q][s].Enforced
-		}
-	}
-	c.Established += o.Established
-	c.Closed += o.Closed
-	c.Paced += o.Paced
-	c.Held += o.Held
-	c.Moved += o.Moved
-	c.Regained += o.Regained
-	c.Redialed += o.Redialed
-	c.Overtaken += o.Overtaken
-	c.Resent += o.Resent
-	c.Lost += o.Lost
-	c.Passed += o.Passed
-	c.RelayedUp.Join(o.RelayedUp)
-	c.RelayedDown.Join(o.RelayedDown)
-	c.FromClients.Join(o.FromClients)
-	c.FromUpstreams.Join(o.FromUpstreams)
-	c.Clients.join(&o.Clients)
-	c.Upstreams.join(&o.Upstreams)
-	for i, n := range o.Drops {
-		c.Drops[i] += n
-	}
-}
+func (c *Counters) Add(o *Counters) { c.Restore(o.Save()) }
 
 // DropOf returns the reason of a codec's error.
 func DropOf(err error) Drop {
