@@ -76,6 +76,3 @@ func (s *Server) wake(shard int) {
 		}
 	}
 }
-
-// Bans returns the bans in force, for changes and subscriptions. It is safe for concurrent use.
-func (s *Server) Bans() *ratelimit.Bans { return s.options.Bans }

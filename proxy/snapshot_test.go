@@ -8,6 +8,7 @@ import (
 	"tidegate/internal/netio"
 	"tidegate/proxy/relay"
 	"tidegate/proxy/stats"
+	"tidegate/ratelimit"
 )
 
 // Snapshot is the state of a proxy at one moment, for tests.
@@ -41,3 +42,6 @@ func (s *Server) List(ctx context.Context, q *relay.ListSessions) ([]relay.Sessi
 	err := s.Ask(ctx, q)
 	return q.Sessions, err
 }
+
+// Bans returns the bans in force.
+func (s *Server) Bans() *ratelimit.Bans { return s.options.Bans }

@@ -240,15 +240,7 @@ func (s *checked) hangUp(now time.Time, r *Relay) {
 
 // flush writes a connection's datagrams and handles its events. It reports whether the server has decided.
 func (s *checked) flush(now time.Time, r *Relay) (decided bool) {
-	for {
-		b, ok := s.conn.Transmit(now, s.preamble.begin(r.sockets.Buffer()))
-		if !ok {
-			break
-		}
-		s.preamble.sent()
-		r.counters.Upstreams.Out.Count(b)
-		r.sockets.Send(s.socket, s.server.Addr, b)
-	}
+	r.sockets.sendAll(now, s.conn, s.preamble, s.socket, s.server.Addr)
 	for ev, ok := s.conn.Poll(); ok; ev, ok = s.conn.Poll() {
 		decided = decided || ev.Kind == codec.Connected || ev.Kind == codec.Disconnected
 	}

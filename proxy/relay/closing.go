@@ -103,15 +103,7 @@ func (ps *closingConns) plan(x *closingConn) {
 
 // flush handles the connection's events and writes its datagrams.
 func (x *closingConn) flush(now time.Time, r *Relay) {
-	for {
-		b, ok := x.conn.Transmit(now, x.preamble.begin(r.sockets.Buffer()))
-		if !ok {
-			break
-		}
-		x.preamble.sent()
-		r.counters.Upstreams.Out.Count(b)
-		r.sockets.Send(x.socket, x.socket.Peer(), b)
-	}
+	r.sockets.sendAll(now, x.conn, x.preamble, x.socket, x.socket.Peer())
 	for ev, ok := x.conn.Poll(); ok; ev, ok = x.conn.Poll() {
 		switch ev.Kind {
 		case codec.Received:

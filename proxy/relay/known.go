@@ -16,43 +16,42 @@ type known struct {
 	count   int          // of known clients
 }
 
+// seesClients reports whether the listener's datagrams come from the clients' own addresses: by UDP, and by no proxy.
+func (l *listener) seesClients() bool { return !l.stream && l.proxies == nil }
+
 // add notes that a client of a listener is no longer a stranger. Where no filter sees the client's own address, it
 // does nothing.
 func (k *known) add(l *listener, client netip.AddrPort) {
-	if l.stream || l.proxies != nil {
-		return
+	if l.seesClients() {
+		k.count++
+		k.meet(l, client)
 	}
-	k.count++
-	k.meet(l, client)
 }
 
 // meet is add for another address of a known client.
 func (k *known) meet(l *listener, at netip.AddrPort) {
-	if l.stream || l.proxies != nil {
-		return
+	if l.seesClients() {
+		k.changes++
+		k.gate.Know(at, l.port)
+		k.players.opened(l.id, at, k.loop)
 	}
-	k.changes++
-	k.gate.Know(at, l.port)
-	k.players.opened(l.id, at, k.loop)
 }
 
 // remove notes that a known client has left.
 func (k *known) remove(l *listener, client netip.AddrPort) {
-	if l.stream || l.proxies != nil {
-		return
+	if l.seesClients() {
+		k.count--
+		k.leave(l, client)
 	}
-	k.count--
-	k.leave(l, client)
 }
 
 // leave is remove for another address of a known client.
 func (k *known) leave(l *listener, at netip.AddrPort) {
-	if l.stream || l.proxies != nil {
-		return
+	if l.seesClients() {
+		k.changes++
+		k.gate.Forget(at, l.port)
+		k.players.closed(l.id, at, k.loop)
 	}
-	k.changes++
-	k.gate.Forget(at, l.port)
-	k.players.closed(l.id, at, k.loop)
 }
 
 // proved reports whether the client has proved its address.

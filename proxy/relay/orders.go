@@ -100,7 +100,7 @@ func EndCapture(c *recording.Capture) Request {
 func KnownClients(know func(netip.AddrPort)) Request {
 	return &order{work: stats.WorkSample, do: func(*Relay, time.Time) Visit {
 		return func(_ *Relay, _ time.Time, e *Entry) int {
-			if e.Value.isKnown() && !e.Value.listener.stream && e.Value.listener.proxies == nil {
+			if e.Value.isKnown() && e.Value.listener.seesClients() {
 				know(e.Key.Client)
 			}
 			return looked

@@ -18,7 +18,7 @@ func TellPlayers() Request {
 
 // tellPlayers is the visit for TellPlayers.
 func tellPlayers(r *Relay, _ time.Time, e *Entry) int {
-	if l := e.Value.listener; e.Value.isKnown() && !l.stream && l.proxies == nil {
+	if l := e.Value.listener; e.Value.isKnown() && l.seesClients() {
 		r.ways.players.opened(l.id, e.Key.Client, r.shard.index)
 		if g := e.Value.edge; g != nil {
 			for _, at := range g.known {
@@ -76,7 +76,7 @@ func (m *Movers) visit(r *Relay, now time.Time, e *Entry) int {
 	}
 	s := &e.Value
 	l := s.listener
-	if l.stream || l.proxies != nil || !s.isKnown() || isStacked(s) {
+	if !l.seesClients() || !s.isKnown() || isStacked(s) {
 		return looked
 	}
 	key := r.known.players.keyOf(l.id, e.Key.Client)

@@ -166,6 +166,15 @@ func (o *outlet) sendToServer(now time.Time, s *session, b []byte) {
 	o.Send(s.socket, to, b)
 }
 
+// sendAll sends the datagrams of a connection to a server that is no session's.
+func (o *outlet) sendAll(now time.Time, c codec.Conn, header *preamble, s netio.Socket, to netip.AddrPort) {
+	for b, ok := c.Transmit(now, header.begin(o.Buffer())); ok; b, ok = c.Transmit(now, header.begin(o.Buffer())) {
+		header.sent()
+		o.counters.Upstreams.Out.Count(b)
+		o.Send(s, to, b)
+	}
+}
+
 // forwardUp forwards a client's datagram to its server, or parks it until its path is free.
 func (o *outlet) forwardUp(now time.Time, e *Entry, datagram []byte) {
 	s := &e.Value

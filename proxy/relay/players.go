@@ -119,7 +119,7 @@ func (p *Players) home(d *stray.Datagram, loops int) (key stray.Key, loop int) {
 // passOn passes a stranger's datagram on, if another node or another loop has the session. It reports whether it did.
 func (p *Players) passOn(l *listener, s netio.Socket, from netip.AddrPort, loop int, datagram []byte) bool {
 	carrier := p.carrier.Load()
-	if carrier == nil || l.stream || l.proxies != nil || len(datagram) > stray.MaxDatagram {
+	if carrier == nil || !l.seesClients() || len(datagram) > stray.MaxDatagram {
 		return false
 	}
 	p.mu.RLock()
@@ -224,7 +224,7 @@ func (w *ways) excuse(now time.Time, s *session) {
 // listenerWith returns the listener of a fleet's datagram, or nil.
 func listenerWith(id uint64, all []*listener) *listener {
 	for _, l := range all {
-		if l.id == id && !l.stream && l.proxies == nil {
+		if l.id == id && l.seesClients() {
 			return l
 		}
 	}
