@@ -9,11 +9,13 @@ import (
 	"encoding/pem"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/rs/zerolog"
@@ -64,6 +66,22 @@ func TestOwnJoinsFollow(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = games.Close() })
+	web, err := net.Listen("tcp", games.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var asked atomic.Bool
+	go func() {
+		if c, err := web.Accept(); err == nil {
+			asked.Store(true)
+			_ = c.Close()
+		}
+	}()
+	t.Cleanup(func() {
+		if _ = web.Close(); asked.Load() {
+			t.Error("the server, which speaks RakNet, was asked by HTTP")
+		}
+	})
 	at, err := freeport.Find(netip.MustParseAddr("127.0.0.1"))
 	if err != nil {
 		t.Fatal(err)

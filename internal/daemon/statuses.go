@@ -16,6 +16,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/codec/nethernet"
+	"tidegate/internal/policy"
 	"tidegate/proxy"
 	"tidegate/proxy/relay"
 )
@@ -48,7 +49,8 @@ func (s *statuses) follow(settings *relay.Settings, addrs []netip.AddrPort) {
 		l := &settings.Listeners[i]
 		u := l.Route.Upstream
 		checks := u.Checks.By == relay.CheckHTTP && !checked[u.Name]
-		if !isEdge(l) && u.Protocol != relay.NetherNet || !checks && l.Pong == nil {
+		speaks := u.Protocol == relay.NetherNet || isEdge(l) && l.Route.Mode == policy.ModeRelay
+		if !checks && (!speaks || l.Pong == nil) || !speaks && !isEdge(l) {
 			continue
 		}
 		checked[u.Name] = true
