@@ -19,12 +19,22 @@ import (
 	"tidegate/internal/testkit/freeport"
 )
 
-var buildTidegate = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "tidegate")
-	if err != nil {
+// folder has the program, for as long as the tests run.
+var folder string
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if folder != "" {
+		_ = os.RemoveAll(folder)
+	}
+	os.Exit(code)
+}
+
+var buildTidegate = sync.OnceValues(func() (_ string, err error) {
+	if folder, err = os.MkdirTemp("", "tidegate"); err != nil {
 		return "", err
 	}
-	program := filepath.Join(dir, "tidegate")
+	program := filepath.Join(folder, "tidegate")
 	build := exec.Command("go", "build", "-o", program, ".")
 	build.Dir = "../../.."
 	out, err := build.CombinedOutput()
