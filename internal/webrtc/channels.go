@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"sync/atomic"
 
 	"github.com/pion/datachannel"
 	"github.com/pion/sctp"
@@ -20,18 +21,25 @@ const (
 
 var errNoChannel = errors.New("the peer has opened other channels than NetherNet's")
 
-// openChannels opens or accepts the data channels, and reads the second one until the end. open is called when the
-// reliable channel can be used.
+// openChannels opens or accepts the data channels, and reads the second one until the end. open is called when messages
+// may be sent: a client's reliable channel is there, or a server has acknowledged both. Some servers lose messages that
+// come before.
 func (s *stack) openChannels(a *sctp.Association, readers *sync.WaitGroup, open func()) error {
+	var acknowledged atomic.Int32
 	for last := range 2 {
 		channel, isReliable, err := s.nextChannel(a)
 		if err != nil {
 			return err
 		}
-		if isReliable {
-			open()
-		}
+		channel.OnOpen(func() { // only on a channel that we open
+			if acknowledged.Add(1) == 2 {
+				s.open(open)
+			}
+		})
 		s.begin(channel, isReliable)
+		if isReliable && !s.dials {
+			s.open(open)
+		}
 		if last == 1 {
 			s.read(channel, isReliable)
 			return nil
@@ -69,16 +77,21 @@ func (s *stack) nextChannel(a *sctp.Association) (c *datachannel.DataChannel, is
 	return c, isReliable, nil
 }
 
+// open tells the owner that messages may be sent. It calls first before.
+func (s *stack) open(first func()) {
+	first()
+	s.mu.Lock()
+	s.out.Open = s.out.Open || !s.closing
+	s.tell()
+}
+
 // begin lets messages pass on a channel.
 func (s *stack) begin(c *datachannel.DataChannel, isReliable bool) {
 	c.SetBufferedAmountLowThreshold(lowBuffer)
 	c.OnBufferedAmountLow(func() { s.host.writers.schedule(s) })
 	s.mu.Lock()
 	s.outgoing.channels[channelOf(isReliable)] = c
-	if isReliable {
-		s.out.Open = true
-	}
-	s.tell()
+	s.mu.Unlock()
 }
 
 // Sizes of the memory that a channel is read into. It grows to that of the largest message of SCTP.

@@ -21,7 +21,7 @@ import (
 )
 
 // startBefore runs Tidegate before a NetherNet server, for clients of RakNet and of NetherNet without a login.
-func startBefore(t *testing.T, server netip.AddrPort) (netip.AddrPort, *output) {
+func startBefore(t *testing.T, server netip.AddrPort, keys ...string) (netip.AddrPort, *output) {
 	t.Helper()
 	at, log, _ := runTidegate(t, `
 [loop]
@@ -46,7 +46,8 @@ name = "bedrock"
 protocol = "nethernet"
 servers = ["%s"]
 health = "http"
-`, server))
+%s
+`, server, strings.Join(keys, "\n")))
 	return at, log
 }
 

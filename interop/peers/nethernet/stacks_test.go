@@ -242,9 +242,7 @@ var otherServers = []string{"libwebrtc", "libdatachannel"}
 // without any candidate, as behind every edge. pion and libwebrtc are the clients, and a NAT gives them another port.
 func TestOtherServers(t *testing.T) {
 	for _, name := range otherServers {
-		server := stack{name, 0, nodePins, npm, func(dir string) (string, []string) {
-			return "NODE_PATH=" + filepath.Join(dir, "node_modules"), []string{"node", "server.js", name}
-		}}
+		server := otherServer(name)
 		for _, client := range []string{"pion", "libwebrtc"} {
 			t.Run(name+" for "+client, func(t *testing.T) {
 				t.Parallel()
@@ -252,6 +250,12 @@ func TestOtherServers(t *testing.T) {
 			})
 		}
 	}
+}
+
+func otherServer(name string) stack {
+	return stack{name, 0, nodePins, npm, func(dir string) (string, []string) {
+		return "NODE_PATH=" + filepath.Join(dir, "node_modules"), []string{"node", "server.js", name}
+	}}
 }
 
 func playAt(t *testing.T, server *stack, client string) {
