@@ -41,9 +41,6 @@ func Split(message []byte, size int) (Splitter, error) {
 	return Splitter{rest: message, size: size, left: count}, nil
 }
 
-// Left returns the number of fragments that Append has not appended yet.
-func (s *Splitter) Left() int { return s.left }
-
 // Append appends the next fragment, or reports false if there is none.
 func (s *Splitter) Append(b []byte) ([]byte, bool) {
 	if s.left == 0 {

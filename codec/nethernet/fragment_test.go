@@ -120,3 +120,6 @@ func FuzzAssembler(f *testing.F) {
 		}
 	})
 }
+
+// Left returns the number of fragments that Append has not appended yet.
+func (s *Splitter) Left() int { return s.left }

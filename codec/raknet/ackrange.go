@@ -84,9 +84,6 @@ type ackWriter struct {
 	records uint16
 }
 
-// ackHeaderSize is the length of an acknowledgement without records.
-const ackHeaderSize = 1 + 2
-
 // beginAcks starts a datagram of the kind at the end of b, at most limit bytes long. add and end must follow.
 func beginAcks(b []byte, kind datagramKind, limit int) ackWriter {
 	bits := byte(bitValid | bitNACK)

@@ -11,6 +11,9 @@ import (
 	"tidegate/internal/testkit/allocs"
 )
 
+// ackHeaderSize is the length of an acknowledgement without records.
+const ackHeaderSize = 3
+
 func readAll(r ackReader) (all []ackRange) {
 	for got, ok := r.next(); ok; got, ok = r.next() {
 		all = append(all, got)

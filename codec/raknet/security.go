@@ -19,19 +19,6 @@ const (
 	clientIdentityInvalid = 2
 )
 
-const requiresPublicKeySize = 2
-
-func (m *requiresPublicKey) parse(b []byte) error {
-	if err := checkOnline(b, idRequiresPublicKey, requiresPublicKeySize); err != nil {
-		return err
-	}
-	if len(b) != requiresPublicKeySize || b[1] > clientIdentityInvalid {
-		return errOnlineShort
-	}
-	m.code = b[1]
-	return nil
-}
-
 func (m *requiresPublicKey) append(b []byte) []byte { return append(b, idRequiresPublicKey, m.code) }
 
 // requiresSecurity tells a client that wants to encrypt that the server does not encrypt:
@@ -42,23 +29,6 @@ func (m *requiresPublicKey) append(b []byte) []byte { return append(b, idRequire
 type requiresSecurity struct {
 	client address
 	guid   uint64
-}
-
-func (m *requiresSecurity) parse(b []byte) error {
-	err := checkOnline(b, idRequiresSecurity, 1)
-	if err != nil {
-		return err
-	}
-	*m = requiresSecurity{}
-	var rest []byte
-	if m.client, rest, err = parseAddress(b[1:]); err != nil {
-		return err
-	}
-	if len(rest) != 8 {
-		return errOnlineShort
-	}
-	m.guid = binary.BigEndian.Uint64(rest)
-	return nil
 }
 
 func (m *requiresSecurity) append(b []byte) []byte {
@@ -86,8 +56,4 @@ func (m *connectionLost) parse(b []byte) error {
 		err = errOnlineShort
 	}
 	return err
-}
-
-func (m *connectionLost) append(b []byte) []byte {
-	return appendAddress(appendGUID(append(b, idConnectionLost), m.guid), m.client)
 }

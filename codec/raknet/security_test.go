@@ -1,6 +1,7 @@
 package raknet
 
 import (
+	"encoding/binary"
 	"errors"
 	"testing"
 	"time"
@@ -111,4 +112,36 @@ func TestConnectionLostIsOurs(t *testing.T) {
 			t.Errorf("ended as %v, want timed-out", ending(t, l.toClient))
 		}
 	}
+}
+
+func (m *requiresPublicKey) parse(b []byte) error {
+	if err := checkOnline(b, idRequiresPublicKey, 2); err != nil {
+		return err
+	}
+	if len(b) != 2 || b[1] > clientIdentityInvalid {
+		return errOnlineShort
+	}
+	m.code = b[1]
+	return nil
+}
+
+func (m *requiresSecurity) parse(b []byte) error {
+	err := checkOnline(b, idRequiresSecurity, 1)
+	if err != nil {
+		return err
+	}
+	*m = requiresSecurity{}
+	var rest []byte
+	if m.client, rest, err = parseAddress(b[1:]); err != nil {
+		return err
+	}
+	if len(rest) != 8 {
+		return errOnlineShort
+	}
+	m.guid = binary.BigEndian.Uint64(rest)
+	return nil
+}
+
+func (m *connectionLost) append(b []byte) []byte {
+	return appendAddress(appendGUID(append(b, idConnectionLost), m.guid), m.client)
 }
