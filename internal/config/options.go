@@ -27,11 +27,12 @@ func (o Options) Of(d *registry.Descriptor) any { return o[d.Table] }
 // bound reads a bound or a default from a tag. They have the same form as values in the file.
 func bound(field reflect.Value, text string) reflect.Value {
 	b := reflect.New(field.Type()).Elem()
-	n, err := strconv.ParseInt(text, 0, 64)
-	switch {
-	case b.Kind() == reflect.Bool:
+	if b.Kind() == reflect.Bool {
 		b.SetBool(text == "true")
-	case !(err == nil && fitsNumber(b, n) || fitsText(b, text)):
+		return b
+	}
+	n, err := strconv.ParseInt(text, 0, 64)
+	if fits := err == nil && fitsNumber(b, n) || fitsText(b, text); !fits {
 		panic(fmt.Sprintf("bound %q does not fit %s", text, field.Type()))
 	}
 	return b
