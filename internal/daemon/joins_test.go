@@ -17,6 +17,7 @@ import (
 	"tidegate/internal/config"
 	"tidegate/internal/filter"
 	"tidegate/internal/joining"
+	"tidegate/internal/policy"
 	"tidegate/internal/testkit/await"
 	"tidegate/internal/testkit/freeport"
 	"tidegate/proxy/relay"
@@ -35,6 +36,15 @@ func TestCalls(t *testing.T) {
 	for _, name := range []string{"one:19133", "two"} {
 		u := &relay.Upstream{Name: name, Protocol: relay.NetherNet}
 		all.Listeners = append(all.Listeners, relay.Listener{Name: name, Route: &relay.Route{Name: name, Upstream: u}})
+	}
+	for i := range all.Listeners {
+		all.Listeners[i].Route.Mode = policy.ModeRelay
+	}
+	if s.prepare(all, c); s.host != nil || s.key != nil || all.Listeners[0].Route.Upstream.Joiner != nil {
+		t.Error("a relay has stacks")
+	}
+	for i := range all.Listeners {
+		all.Listeners[i].Route.Mode = policy.ModeTerminate
 	}
 	s.prepare(all, c)
 	t.Cleanup(s.host.Close)
