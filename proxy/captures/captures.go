@@ -58,7 +58,7 @@ func (c *Captures) Capture(ctx context.Context, f recording.CaptureFilter, take 
 	}
 	defer c.running.Add(-1)
 	spools := recording.NewCapture(&f, c.server.Loops())
-	defer c.server.Begin(relay.EndCapture(spools)) // also in a loop that does not have it yet
+	defer func() { c.server.Begin(relay.EndCapture(spools)) }() // also in a loop that does not have it yet
 	if err := c.server.Ask(ctx, relay.StartCapture(spools)); err != nil {
 		return err
 	}
