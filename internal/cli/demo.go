@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -109,7 +108,6 @@ func playDemo(c *cli.Context, exampleConfig []byte, pair demo.Pair, loss float64
 		Loss:     loss,
 		Delay:    durationOf(c, "delay"),
 		Settings: demoSettings(exampleConfig, pair),
-		In:       keys(c),
 		Out:      out,
 		Terminal: terminal,
 		Log:      zerolog.Nop(),
@@ -122,14 +120,6 @@ func playDemo(c *cli.Context, exampleConfig []byte, pair demo.Pair, loss float64
 	}
 	if !result.OK() {
 		return cli.Exit("", 1)
-	}
-	return nil
-}
-
-// keys returns the user's keys; nil if standard input or output is no terminal.
-func keys(c *cli.Context) io.Reader {
-	if isTerminal(os.Stdin) && isTerminal(c.App.Writer) {
-		return os.Stdin
 	}
 	return nil
 }

@@ -50,7 +50,7 @@ func printable(text string) string {
 	return strings.NewReplacer("\n", "?", "\t", "?").Replace(strings.Map(safe, text))
 }
 
-// rawOutput returns the output of a command that writes a file or draws on the terminal. Its bytes pass unchanged.
+// rawOutput returns the output of a command that writes a file. Its bytes pass unchanged.
 func rawOutput(c *cli.Context) io.Writer {
 	if o, ok := c.App.Writer.(*output); ok {
 		o.raw = true
@@ -67,7 +67,7 @@ func isTerminal(w io.Writer) bool {
 	return ok && isatty.IsTerminal(file.Fd())
 }
 
-// terminalOf returns the file behind an output: a program that draws on a terminal must know it.
+// terminalOf returns the file behind an output, whose width can be asked.
 func terminalOf(w io.Writer) io.Writer {
 	if o, ok := w.(*output); ok {
 		return o.Writer
@@ -77,9 +77,5 @@ func terminalOf(w io.Writer) io.Writer {
 
 // printTable prints a table. On a terminal it leaves out columns that do not fit.
 func printTable(w io.Writer, columns []table.Column, rows [][]string) {
-	file := w
-	if o, ok := w.(*output); ok {
-		file = o.Writer
-	}
-	table.Print(w, table.TerminalWidth(file), columns, rows)
+	table.Print(w, table.TerminalWidth(terminalOf(w)), columns, rows)
 }

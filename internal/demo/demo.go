@@ -45,9 +45,8 @@ type Options struct {
 	Rate    int           // reliable messages a second of each client, and as many unreliable ones; 1 to 1000, 20 if zero
 	// Settings returns the proxy's settings, with one listener at listen and one upstream server.
 	Settings func(listen, server netip.AddrPort) (*relay.Settings, error)
-	Out      io.Writer      // receives the table and the summary
-	In       io.Reader      // keys; nil: none
-	Terminal bool           // Out is a terminal: the players are shown live; else each second adds a line
+	Out      io.Writer      // receives the table, to which each second adds a line, and the summary
+	Terminal bool           // Out is a terminal: texts are wrapped to its width
 	Log      zerolog.Logger // the proxy's
 }
 

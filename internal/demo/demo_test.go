@@ -23,8 +23,7 @@ func TestRun(t *testing.T) {
 	}{
 		{"clean link, terminal", 0, true, []string{
 			"Starting a game server, Tidegate and 3 clients in this process", "Tidegate on 127.0.0.1:",
-			"The clients join now, play for 2s, and say goodbye.", "riptide-2.2 to bedrock",
-			"SESSION", "Receivers drop", "\nok: ",
+			"The clients join now, play for 2s, and say goodbye.", "time     open", "Receivers drop", "\nok: ",
 		}},
 		{"lossy link, plain", 0.05, false, []string{
 			"loses 5 %", "time     open", "lost\n", "\nok: ",

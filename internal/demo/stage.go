@@ -181,7 +181,7 @@ func warning(loss float64) string {
 	return text
 }
 
-// play runs the clients and shows the proxy. A user who quits the view ends the play.
+// play runs the clients and shows the proxy. An error of the view ends the play.
 func (s *stage) play(ctx context.Context, o *Options) error {
 	ctx, quit := context.WithCancel(ctx)
 	defer quit()
@@ -199,16 +199,12 @@ func (s *stage) play(ctx context.Context, o *Options) error {
 	return errors.Join(<-played, err)
 }
 
-// watch shows the proxy until ctx is done or the user quits, by the API that operators have.
+// watch shows the proxy until ctx is done, by the API that operators have.
 func (s *stage) watch(ctx context.Context, o *Options) error {
 	client := admin.NewLocalClient(admin.New(admin.Options{
 		Proxy: s.proxy.server, Captures: captures.New(s.proxy.server, nil, 0),
 		Reloads: func() admin.Reloads { return admin.Reloads{} }, Version: "demo", Log: o.Log,
 	}))
-	if o.Terminal {
-		title := s.pair.From() + " to " + s.pair.To()
-		return top.Run(ctx, top.Options{Client: client, Title: title, In: o.In, Out: o.Out, Inline: true})
-	}
 	began := time.Now()
 	_, _ = io.WriteString(o.Out, top.Heading)
 	return top.Watch(ctx, client, 0, func(sample *top.Sample) error {

@@ -1,8 +1,5 @@
-// Package top shows a running proxy live in a terminal: its traffic, players and servers, as the API tells them. It
-// also prints one sample a second, for programs and log files.
-//
-// Start with Run, which shows the model (model.go) until the user quits. Watch prints samples. Both read the API by a
-// source (source.go).
+// Package top samples a running proxy each second: its traffic, drops and servers, as the API tells them. Watch gives
+// the samples, and Line makes a line of one.
 package top
 
 import (
@@ -60,10 +57,4 @@ type Drop struct {
 type Server struct {
 	Upstream string `json:"upstream"`
 	admin.GameServer
-}
-
-// Player is a session with its rates.
-type Player struct {
-	admin.Session
-	Up, Down Traffic // messages of the client and of the server
 }

@@ -17,27 +17,23 @@ import (
 
 // source reads the API of a proxy. It is not safe for concurrent use.
 type source struct {
-	client  *admin.Client
-	before  scrape
-	at      time.Time
-	players []Player
-	listed  time.Time // when players were read
-	counts  map[string]admin.Session
+	client *admin.Client
+	before scrape
+	at     time.Time
 }
 
-const (
-	// maxPlayers bounds the players that are read.
-	maxPlayers = 50_000
-	page       = 10_000
-	// playersPerSecond bounds the cost of the list: with more players it is read less often.
-	playersPerSecond = 2000
-)
+// listed is the number of sessions up to which the round trips are those of all of them. With more, they are those of
+// the sessions that the proxy has looked at in the meantime.
+const listed = 2000
 
-// read returns a sample. If the list of players is due, it is read too.
-func (s *source) read(ctx context.Context, now time.Time) (sample Sample, players []Player, err error) {
+// interval is the time between two samples.
+const interval = time.Second
+
+// read returns a sample.
+func (s *source) read(ctx context.Context, now time.Time) (sample Sample, err error) {
 	after, err := s.scrape(ctx)
 	if err != nil {
-		return sample, nil, err
+		return sample, err
 	}
 	var over time.Duration
 	if s.before != nil {
@@ -46,68 +42,30 @@ func (s *source) read(ctx context.Context, now time.Time) (sample Sample, player
 	sample = sampleOf(s.before, after, over)
 	sample.At = now
 	s.before, s.at = after, now
-	if sample.Servers, err = s.servers(ctx); err != nil {
-		return sample, nil, err
+	if sample.Servers, err = s.servers(ctx); err == nil && sample.Sessions+sample.HalfOpen <= listed {
+		sample.Client.RTT, sample.Server.RTT, err = s.meanRTTs(ctx)
 	}
-	all := sample.Sessions + sample.HalfOpen
-	if every := time.Duration(all / playersPerSecond * float64(time.Second)); now.Sub(s.listed) >= every {
-		if err := s.list(ctx, now); err != nil {
-			return sample, nil, err
-		}
-	}
-	if all <= playersPerSecond {
-		sample.Client.RTT, sample.Server.RTT = meanRTT(s.players)
-	}
-	return sample, s.players, nil
+	return sample, err
 }
 
-// list reads the players, page by page, and their rates since the last list.
-func (s *source) list(ctx context.Context, now time.Time) error {
-	over := now.Sub(s.listed).Seconds()
-	var players []Player
-	counts := make(map[string]admin.Session)
-	for after := ""; len(players) < maxPlayers; {
-		var one admin.Sessions
-		if err := s.client.Get(ctx, fmt.Sprintf("/api/v1/sessions?limit=%d&after=%s", page, after), &one); err != nil {
-			return err
-		}
-		for _, session := range one.Sessions {
-			p := Player{Session: session}
-			if before, ok := s.counts[session.ID]; ok {
-				p.Up, p.Down = rateOf(&before.Client, &session.Client, over), rateOf(&before.Server, &session.Server, over)
-			}
-			players, counts[session.ID] = append(players, p), session
-		}
-		if after = one.Next; after == "" {
-			break
-		}
+// meanRTTs returns the means of the known round trips in milliseconds.
+func (s *source) meanRTTs(ctx context.Context) (client, server float64, err error) {
+	var all admin.Sessions
+	if err := s.client.Get(ctx, fmt.Sprint("/api/v1/sessions?limit=", listed), &all); err != nil {
+		return 0, 0, err
 	}
-	s.players, s.counts, s.listed = players, counts, now
-	return nil
-}
-
-// rateOf returns the rate of a side's messages. A side that has been replaced begins to count anew.
-func rateOf(before, after *admin.Side, over float64) (t Traffic) {
-	if over > 0 && after.Messages >= before.Messages && after.Bytes >= before.Bytes {
-		t.Count, t.Bytes = float64(after.Messages-before.Messages)/over, float64(after.Bytes-before.Bytes)/over
-	}
-	return t
-}
-
-// meanRTT returns the means of the known round trips in milliseconds.
-func meanRTT(players []Player) (client, server float64) {
 	var clients, servers float64
-	for i := range players {
-		p := &players[i]
-		client, server = client+p.Client.RTT, server+p.Server.RTT
-		if p.Client.RTT > 0 {
+	for i := range all.Sessions {
+		one := &all.Sessions[i]
+		client, server = client+one.Client.RTT, server+one.Server.RTT
+		if one.Client.RTT > 0 {
 			clients++
 		}
-		if p.Server.RTT > 0 {
+		if one.Server.RTT > 0 {
 			servers++
 		}
 	}
-	return client / max(clients, 1), server / max(servers, 1)
+	return client / max(clients, 1), server / max(servers, 1), nil
 }
 
 func (s *source) servers(ctx context.Context) (all []Server, err error) {

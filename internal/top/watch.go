@@ -2,48 +2,17 @@ package top
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"time"
 
-	tea "charm.land/bubbletea/v2"
-
 	"tidegate/internal/admin"
-	"tidegate/internal/table"
 )
-
-// Options configure Run.
-type Options struct {
-	Client *admin.Client
-	Title  string
-	In     io.Reader // keys; nil: none
-	Out    io.Writer // the terminal
-	Inline bool      // below the text that stands there, and the last state stays
-}
-
-// Run shows the proxy until the user quits or ctx is done.
-func Run(ctx context.Context, o Options) error {
-	options := []tea.ProgramOption{
-		tea.WithContext(ctx), tea.WithOutput(o.Out), tea.WithInput(o.In), tea.WithoutSignalHandler(),
-	}
-	if table.TerminalWidth(o.Out) == 0 {
-		options = append(options, tea.WithWindowSize(80, 24)) // of unknown size
-	}
-	m := newModel(ctx, o.Client, o.Title)
-	m.inline = o.Inline
-	_, err := tea.NewProgram(m, options...).Run()
-	if ctx.Err() != nil || errors.Is(err, tea.ErrInterrupted) {
-		return nil
-	}
-	return err
-}
 
 // Watch gives take a sample each second, the first one after a second, until count samples were taken or ctx is done. 0
 // means all.
 func Watch(ctx context.Context, client *admin.Client, count int, take func(*Sample) error) error {
 	s := source{client: client}
-	if _, _, err := s.read(ctx, time.Now()); err != nil {
+	if _, err := s.read(ctx, time.Now()); err != nil {
 		return err
 	}
 	ticker := time.NewTicker(interval)
@@ -55,7 +24,7 @@ func Watch(ctx context.Context, client *admin.Client, count int, take func(*Samp
 			return nil
 		case now = <-ticker.C:
 		}
-		sample, _, err := s.read(ctx, now)
+		sample, err := s.read(ctx, now)
 		if ctx.Err() != nil {
 			return nil
 		}
