@@ -16,17 +16,17 @@ import (
 type fakeProxy struct{ asked atomic.Int64 }
 
 func (f *fakeProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	switch {
-	case r.URL.Path == "/metrics":
+	switch r.URL.Path {
+	case "/metrics":
 		n := f.asked.Add(1)
 		fmt.Fprintf(w, "tidegate_sessions{listener=\"a\",protocol=\"raknet\",state=\"established\"} 3\n"+
 			"tidegate_dropped_total{listener=\"a\",reason=\"malformed\"} %d\n"+
 			"tidegate_dropped_total{listener=\"a\",reason=\"banned\"} 0\n"+
 			"tidegate_messages_total{listener=\"a\",protocol=\"raknet\",from=\"client\",mode=\"reliable\"} %d\n", 10*n, 40*n)
-	case r.URL.Path == "/api/v1/upstreams":
+	case "/api/v1/upstreams":
 		fmt.Fprint(w, `{"upstreams":[{"name":"arena","servers":[`+
 			`{"address":"10.0.0.5:19132","state":"up","sessions":3,"weight":1}]}]}`)
-	case r.URL.Path == "/api/v1/sessions":
+	case "/api/v1/sessions":
 		var all []string
 		for i, id := range []string{"1", "2", "c"} {
 			all = append(all, fmt.Sprintf(`{"id":%q,"state":"established","mode":"terminate","listener":"a","route":"arena",`+

@@ -227,10 +227,3 @@ func (p *process) replace(j *judge, m *image) (old []*Relay) {
 	}
 	return old
 }
-
-// waitFor reports whether datagrams wait for a loop.
-func (h *Handed) waitFor(loop int) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return len(h.bags[loop]) > 0
-}
