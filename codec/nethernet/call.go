@@ -1,6 +1,7 @@
 package nethernet
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -164,6 +165,9 @@ func (c *Call) Abandon() {
 		c.conn.Abandon()
 	}
 }
+
+// ErrBusy reports that a bound of this process is reached, which is no fault of a server.
+var ErrBusy = errors.New("nethernet: too many connections begin at once")
 
 // Refusal is a server's refusal of a join: an HTTP status, or a status of success and a number in place of an answer.
 type Refusal struct {

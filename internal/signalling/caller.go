@@ -35,7 +35,7 @@ const MaxCalls = 256
 const callTime = 30 * time.Second
 
 // ErrCalls reports that MaxCalls is reached.
-var ErrCalls = errors.New("too many joins wait for their servers")
+var ErrCalls = fmt.Errorf("%w: joins wait for their servers", nethernet.ErrBusy)
 
 // NewCaller returns a Caller with a key of P-384. The fingerprint is that of the certificate of its stacks. anyAddress
 // is for servers behind NAT or in containers, see Backend.

@@ -26,7 +26,7 @@ import (
 )
 
 // ErrFull reports that a bound of Limits is reached.
-var ErrFull = errors.New("too many WebRTC connections")
+var ErrFull = fmt.Errorf("%w: WebRTC", nethernet.ErrBusy)
 
 // Limits bound the stacks of a Host.
 type Limits struct {

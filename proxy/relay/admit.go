@@ -94,6 +94,9 @@ func (r *Relay) dial(now time.Time, e *Entry, failed *upstream.Server) bool {
 	switch {
 	case server == nil:
 		r.end(now, e, stats.ByUpstream, codec.Goodbye{Reason: codec.NoConnection})
+	case s.route.Upstream.Protocol == NetherNet && r.isReplaced(now): // the successor joins
+		s.tries--
+		s.dialBy = now.Add(seekEvery)
 	case r.reach(now, e):
 	case s.route.mayTry(s.tries):
 		s.route.pool.Failed(server, now, now, codec.TransportError.String())

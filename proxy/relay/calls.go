@@ -74,13 +74,22 @@ func (c *call) take(r *Relay, now time.Time) {
 		return
 	}
 	s := &e.Value
-	if s.socket == nil {
-		if err := c.begin(r, now); err != nil {
+	switch {
+	case s.socket != nil:
+		c.Advance(now)
+	case !s.upstream.Live():
+		return // it has given up
+	default:
+		err := c.begin(r, now)
+		if errors.Is(err, nethernet.ErrBusy) {
+			s.wait(now)
+			r.dirty.mark(e)
+			return
+		}
+		if err != nil {
 			r.journal.because(e, err.Error())
 			c.Fail(reasonOf(err))
 		}
-	} else {
-		c.Advance(now)
 	}
 	if end := c.End(); end.Err != nil {
 		r.journal.because(e, end.Err.Error())

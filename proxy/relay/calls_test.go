@@ -3,6 +3,7 @@ package relay
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"net/netip"
 	"slices"
 	"testing"
@@ -10,6 +11,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/codec/nethernet"
+	"tidegate/internal/upstream"
 )
 
 // fakeJoiner joins servers that are the test.
@@ -242,4 +244,85 @@ func TestCallWithout(t *testing.T) {
 			t.Errorf("told after %v: %q", w.now.Sub(began), w.client.closed)
 		}
 	}
+}
+
+// TestCallBusy: a bound of this process is no fault of the servers. The session asks again in a moment.
+func TestCallBusy(t *testing.T) {
+	w := newCallRelay(t)
+	w.noStack = fmt.Errorf("no more: %w", nethernet.ErrBusy)
+	first := w.questions[0]
+	first.answer = callAnswer
+	if out := w.wakes(first.wake); len(out) > 0 || !first.abandoned || len(w.asked) != 1 || w.client.closed != "" {
+		t.Fatalf("%d datagrams, asked %v, the player is told %q", len(out), w.asked, w.client.closed)
+	}
+	for _, s := range w.relay.routes[0].pool.Status(w.now) {
+		if s.State != upstream.Up {
+			t.Errorf("a server is blamed: %+v", s)
+		}
+	}
+	w.noStack = nil
+	w.wakes(func() { w.now = w.now.Add(seekEvery) })
+	if len(w.asked) != 2 {
+		t.Fatalf("asked %v", w.asked)
+	}
+	up := w.answer(1)
+	up.out.Open = true
+	if w.wakes(up.wake); w.relay.counters.Established != 1 {
+		t.Error("not established")
+	}
+}
+
+// TestCallCause: the log of a session does not name the failure of a server that it left before.
+func TestCallCause(t *testing.T) {
+	w := newCallRelay(t)
+	first := w.questions[0]
+	first.err = errors.New("connection refused")
+	w.wakes(first.wake)
+	up := w.answer(1)
+	up.out.Open = true
+	if w.wakes(up.wake); w.relay.counters.Established != 1 || len(w.relay.journal.causes) > 0 {
+		t.Errorf("%d established, causes %v", w.relay.counters.Established, w.relay.journal.causes)
+	}
+}
+
+// TestCallLate: an answer for a session that has given up opens no way to the server.
+func TestCallLate(t *testing.T) {
+	w := newCallRelay(t)
+	for w.client.closed == "" {
+		w.wakes(func() { w.now = w.now.Add(time.Second / 4) })
+	}
+	last := w.questions[len(w.questions)-1]
+	last.answer = callAnswer
+	if out := w.wakes(last.wake); len(w.ups) > 0 || len(out) > 0 {
+		t.Errorf("%d stacks and %d datagrams to the server", len(w.ups), len(out))
+	}
+}
+
+// TestNoStackDuringUpgrade: once sessions with stacks were dismissed for a successor, no other begins, and no server is
+// asked. If the upgrade fails, they begin again.
+func TestNoStackDuringUpgrade(t *testing.T) {
+	w := newCallRelay(t)
+	w.relay.DismissStacked(w.now)
+	asked := len(w.asked)
+	w.hears(playerAddr(2), w.request(w.joinStacked("b"), true))
+	if len(w.stacks) != 1 {
+		t.Fatal("a stack has begun that the successor cannot have")
+	}
+	e := tableEntry(t, w.relay)
+	if e.Value.call = nil; !w.relay.dial(w.now, e, nil) || len(w.asked) != asked || !e.Value.dialBy.After(w.now) {
+		t.Errorf("asked %d servers after the dismissal", len(w.asked)-asked)
+	}
+	w.now = w.now.Add(replacedWithin)
+	if w.hears(playerAddr(3), w.request(w.joinStacked("c"), true)); len(w.stacks) != 2 {
+		t.Error("no stack begins after an upgrade that has failed")
+	}
+}
+
+func tableEntry(t *testing.T, r *Relay) (e *Entry) {
+	t.Helper()
+	r.eachStacked(func(one *Entry) { e = one })
+	if e == nil {
+		t.Fatal("no session")
+	}
+	return e
 }

@@ -79,6 +79,7 @@ func (r *Relay) upstreamEvent(now time.Time, e *Entry, ev *codec.Event) {
 		r.granted(now, e, ev.Identity)
 	case codec.Connected:
 		s.upstream.up, s.dialBy = true, time.Time{}
+		delete(r.journal.causes, s.serial) // another server's
 		s.forgetEarlier()
 		r.samples.accepted(s)
 		r.notePace(s)

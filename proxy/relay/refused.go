@@ -83,8 +83,13 @@ func postpone(now time.Time, r *Relay, e *Entry) {
 	s := &e.Value
 	r.samples.refused(s, codec.TransportError)
 	r.samples.lastOfServer(s)
+	s.wait(now)
+	r.dirty.mark(e)
+}
+
+// wait leaves the server, and has the session ask again in a moment.
+func (s *session) wait(now time.Time) {
 	s.hangUp()
 	s.upstream = side{Sender: bridge.Sender{Keeps: s.upstream.Keeps}}
 	s.dialBy = now.Add(seekEvery)
-	r.dirty.mark(e)
 }

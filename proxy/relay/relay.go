@@ -69,6 +69,7 @@ type Relay struct {
 	leaving    bool      // sessions move to other nodes, and the loop goes on without sessions, while draining
 	drainBy    time.Time // when remaining sessions get their goodbyes, while draining
 	farewell   bool      // the goodbyes have been sent
+	dismissed  time.Time // when sessions with stacks were; zero: never
 
 	walks                       walks
 	bansEnforced, rulesEnforced rounds
