@@ -2,9 +2,11 @@ package examples
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"tidegate/codec"
@@ -45,7 +47,11 @@ func TestLibrary(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), await.Patience)
 	defer cancel()
 	p := raknet.New(raknet.Options{})
-	if text, _, err := endpoint.Ping(ctx, p, at); string(text) != "echo" || err != nil {
+	text, _, err := endpoint.Ping(ctx, p, at)
+	for errors.Is(err, syscall.ECONNREFUSED) && ctx.Err() == nil { // it does not listen yet
+		text, _, err = endpoint.Ping(ctx, p, at)
+	}
+	if string(text) != "echo" || err != nil {
 		t.Fatalf("Ping returns %q, %v", text, err)
 	}
 	c, err := e.Dial(p, at, codec.Hello{}, endpoint.SocketOptions{})

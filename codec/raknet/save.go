@@ -328,7 +328,8 @@ func (v *savedConn) checkTimes() error {
 	times := []time.Duration{
 		v.UpSince, v.PongDue, v.Shutdown.ByeAt, v.Shutdown.EndAt, v.Goodbye.At, v.Goodbye.Patience, v.Goodbye.PingAt,
 		v.Goodbye.EndAt, v.ReportAt, k.HeardAt, k.ActiveAt, k.PingedAt, k.SentAt, k.PongAt, k.Far,
-		s.AckedAt, s.AckedSent, s.ReliableAt, s.WakeAt, s.Queue.Least, s.Queue.Before, s.Queue.Since, s.Queue.Round,
+		s.AckedAt, s.AckedSent, s.ReliableAt, s.PacerAt, s.WakeAt, s.Queue.Least, s.Queue.Before, s.Queue.Since,
+		s.Queue.Round,
 		r.HeardAt, r.StrayAt, r.GiantSince, r.Patience, r.AcksSince, r.AcksAt, r.AcksWithDataAt, r.RecentAt, r.HolesAt,
 	}
 	if a := v.Attempt; a != nil {

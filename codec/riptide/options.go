@@ -42,6 +42,8 @@ type Options struct {
 	// in 2.0. Both ends must agree on it, or a larger message can crash a peer of 2.0. The largest useful value is
 	// codec.MaxDatagram minus those 6 bytes.
 	MaxPayload int
+	// Headroom is the bytes of a datagram that are not ours to send: of a header in front of it.
+	Headroom int
 	// MaxQueued bounds the bytes of messages that wait to be sent or acknowledged; 1 MiB if zero.
 	MaxQueued int
 	// MaxInFlight bounds the reliable messages under way, counted from the oldest unacknowledged one; at most 4096.

@@ -111,7 +111,7 @@ func (c *Conn) write(k kind, head []byte, m *codec.Message) error {
 // checkRoom returns an error if a datagram of size bytes may not be queued.
 func (c *Conn) checkRoom(size int) error {
 	switch {
-	case size > c.options.maxDatagram:
+	case size > min(c.options.maxDatagram, codec.MaxDatagram-c.options.Headroom):
 		return codec.ErrTooLarge
 	case c.queued()+size > c.options.MaxQueued:
 		return codec.ErrFull

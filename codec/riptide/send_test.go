@@ -11,6 +11,19 @@ import (
 	"tidegate/codec/codectest"
 )
 
+// TestHeadroom: a header in front of our datagrams takes room from our messages, and not from the peer's.
+func TestHeadroom(t *testing.T) {
+	p := newPair(t, Options{MaxPayload: mostPayload, Headroom: 52})
+	large := codec.Message{Mode: codec.Unreliable, Payload: make([]byte, 4090)}
+	if err := p.client.Send(p.now, large); !errors.Is(err, codec.ErrTooLarge) {
+		t.Errorf("%v, want ErrTooLarge", err)
+	}
+	theirs := p.client.dialect.append(nil, kindUnreliable, nil, large.Payload, 0)
+	if err := p.client.Receive(p.now, theirs); errors.Is(err, codec.ErrMalformed) {
+		t.Error(err)
+	}
+}
+
 func TestSendErrors(t *testing.T) {
 	p := newPair(t, Options{MaxQueued: 2000})
 	big := make([]byte, 1230)

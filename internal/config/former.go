@@ -4,6 +4,7 @@ import (
 	"cmp"
 	_ "embed"
 	"regexp"
+	"sync"
 
 	"github.com/pelletier/go-toml/v2"
 )
@@ -13,10 +14,14 @@ var formerKeys []byte
 
 var indices = regexp.MustCompile(`\[\d+\]`)
 
+// allFormer has what formerly says, by table and key.
+var allFormer = sync.OnceValue(func() (all map[string]map[string]string) {
+	_ = toml.Unmarshal(formerKeys, &all) // a test reads it, too
+	return all
+})
+
 // formerly says how things are now for a key that the table at path had in an earlier release.
 func formerly(path, key string) (now string) {
-	var all map[string]map[string]string
-	_ = toml.Unmarshal(formerKeys, &all) // a test reads it, too
 	full := child(path, key)
-	return all[indices.ReplaceAllString(parent(cmp.Or(processKey(full), full)), "")][key]
+	return allFormer()[indices.ReplaceAllString(parent(cmp.Or(processKey(full), full)), "")][key]
 }

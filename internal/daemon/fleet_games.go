@@ -65,8 +65,10 @@ func (g fleetGames) TakeOutPlayers(
 
 // PlayersLeft implements fleet.Players.
 func (g fleetGames) PlayersLeft(ctx context.Context) (n int, err error) {
-	err = g.Ask(ctx, relay.CountSessions(&n))
-	return n, err
+	if err := g.Ask(ctx, relay.CountSessions(&n)); err != nil {
+		return 0, err // a loop may still write n
+	}
+	return n, nil
 }
 
 // CheckPlayers implements fleet.Players.

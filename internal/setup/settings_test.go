@@ -58,7 +58,7 @@ func TestServerListSettings(t *testing.T) {
 		if l.Route.Pings != row.pings || (l.Pong != nil) != (row.pings.Refresh > 0) {
 			t.Errorf("%s: %+v, listener's text %v", row.source, l.Route.Pings, l.Pong)
 		}
-		if want := (ratelimit.Rates{Overall: 250, Network: 2}); s.Answers != want {
+		if want := (ratelimit.Rates{Overall: 250, Network: 5}); s.Answers != want {
 			t.Errorf("%s: answers %+v, want %+v of each of four loops", row.source, s.Answers, want)
 		}
 		from := netip.MustParseAddrPort("192.0.2.1:5000")

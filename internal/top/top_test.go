@@ -13,12 +13,19 @@ import (
 )
 
 // fakeProxy is an admin server with three players, whose counts grow with each question.
-type fakeProxy struct{ asked atomic.Int64 }
+type fakeProxy struct {
+	asked atomic.Int64
+	away  atomic.Int64 // a question that it does not answer
+}
 
 func (f *fakeProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch r.URL.Path {
 	case "/metrics":
 		n := f.asked.Add(1)
+		if n == f.away.Load() {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
 		fmt.Fprintf(w, "tidegate_sessions{listener=\"a\",protocol=\"raknet\",state=\"established\"} 3\n"+
 			"tidegate_dropped_total{listener=\"a\",reason=\"malformed\"} %d\n"+
 			"tidegate_dropped_total{listener=\"a\",reason=\"banned\"} 0\n"+
@@ -60,10 +67,12 @@ func TestRates(t *testing.T) {
 	}
 }
 
-// TestWatch takes one sample, with rates.
+// TestWatch takes one sample, after a moment without an answer, as during an upgrade.
 func TestWatch(t *testing.T) {
 	var lines []string
-	err := Watch(t.Context(), new(fakeProxy).client(t), 1, func(s *Sample) error {
+	f := new(fakeProxy)
+	f.away.Store(2)
+	err := Watch(t.Context(), f.client(t), 1, func(s *Sample) error {
 		lines = append(lines, s.Line(s.At))
 		return nil
 	})

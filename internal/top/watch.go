@@ -8,6 +8,9 @@ import (
 	"tidegate/internal/admin"
 )
 
+// mostMissed is how many samples in a row may fail. A proxy that is upgraded or starts again does not answer.
+const mostMissed = 15
+
 // Watch gives take a sample each second, the first one after a second, until count samples were taken or ctx is done. 0
 // means all.
 func Watch(ctx context.Context, client *admin.Client, count int, take func(*Sample) error) error {
@@ -17,7 +20,7 @@ func Watch(ctx context.Context, client *admin.Client, count int, take func(*Samp
 	}
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
-	for n := 0; count == 0 || n < count; n++ {
+	for n, missed := 0, 0; count == 0 || n < count; {
 		var now time.Time
 		select {
 		case <-ctx.Done():
@@ -29,11 +32,16 @@ func Watch(ctx context.Context, client *admin.Client, count int, take func(*Samp
 			return nil
 		}
 		if err != nil {
-			return err
+			if missed++; missed > mostMissed {
+				return err
+			}
+			s.before = nil // the next sample has no rates
+			continue
 		}
 		if err := take(&sample); err != nil {
 			return err
 		}
+		n, missed = n+1, 0
 	}
 	return nil
 }
