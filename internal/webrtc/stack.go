@@ -191,13 +191,18 @@ func (s *stack) tell() {
 	}
 }
 
-// deliver gives the owner a message. It waits while the owner does not want one. It reports false at the end.
+// deliver gives the owner a message. It waits while the owner does not want one. It reports false at the end. An
+// unreliable message that comes before the acknowledgements is lost: its reader must find them.
 func (s *stack) deliver(message []byte, reliable bool) bool {
 	if err := s.judge(message); err != nil {
 		s.fail(codec.Violation, err, "Your login is not that of the player who has joined.")
 		return false
 	}
 	s.mu.Lock()
+	if s.dials && !reliable && !s.out.Open {
+		s.mu.Unlock()
+		return true
+	}
 	for !s.closing && (s.paused || s.isFull()) {
 		s.changed.Wait()
 	}

@@ -323,7 +323,7 @@ func TestWrongCertificate(t *testing.T) {
 }
 
 // TestDialWaits dials a server that is slow to acknowledge the channels. Messages may not be sent before: such a server
-// may lose them.
+// may lose them. An unreliable message of the server's does not hide an acknowledgement behind it.
 func TestDialWaits(t *testing.T) {
 	h, other := newHost(t, DefaultLimits), newHost(t, DefaultLimits)
 	client := &end{woken: make(chan struct{}, 1), quit: make(chan struct{})}
@@ -366,13 +366,19 @@ func TestDialWaits(t *testing.T) {
 		}
 	}
 	const acknowledge = 2
-	for _, stream := range streams {
+	for n, stream := range streams {
 		s := dialed.(*stack)
 		s.mu.Lock()
 		if s.out.Open {
 			t.Error("open before the server's acknowledgement")
 		}
 		s.mu.Unlock()
+		if n == 1 {
+			stream.SetReliabilityParams(true, sctp.ReliabilityTypeRexmit, 0)
+			if _, err := stream.WriteSCTP([]byte{0, 'x'}, sctp.PayloadTypeWebRTCBinary); err != nil {
+				t.Fatal(err)
+			}
+		}
 		if _, err := stream.WriteSCTP([]byte{acknowledge}, sctp.PayloadTypeWebRTCDCEP); err != nil {
 			t.Fatal(err)
 		}
