@@ -89,7 +89,11 @@ func (s *joinServers) watch(ctx context.Context, what string, load func() error,
 		return
 	}
 	w.Run(ctx, func(file string) {
-		s.log.Info().AnErr("error", load()).Str("file", file).Msg(what + " read again")
+		if err := load(); err != nil {
+			s.log.Warn().Err(err).Str("file", file).Msg(what + " could not be read")
+			return
+		}
+		s.log.Info().Str("file", file).Msg(what + " read again")
 	})
 }
 

@@ -127,19 +127,23 @@ func TestOwnJoinsFollow(t *testing.T) {
 	if !signer(t, at).Equal(key) {
 		t.Error("not the key of the file")
 	}
-	for _, change := range []func(){
-		func() { key = writeKey(t, file) },
-		func() {
+	for _, tt := range []struct {
+		change func()
+		level  string
+		says   string
+	}{
+		{func() { key = writeKey(t, file) }, "info", "identity read again"},
+		{func() {
 			if err := os.WriteFile(file, []byte("no key"), 0o600); err != nil {
 				t.Fatal(err)
 			}
-		},
+		}, "warn", "identity could not be read"},
 	} {
-		change()
-		await.Until(t, "the file was read again", func() bool {
+		tt.change()
+		await.Until(t, "the log says: "+tt.says, func() bool {
 			select {
 			case line := <-log:
-				return strings.Contains(line, "identity read again")
+				return strings.Contains(line, tt.says) && strings.Contains(line, `"level":"`+tt.level+`"`)
 			default:
 				return false
 			}
