@@ -64,7 +64,8 @@ func TestRules(t *testing.T) {
 		{"health that nobody asks for", `protocol = "raknet"`, "protocol = \"raknet\"\nhealth = \"http\"",
 			`14:10: upstream[0].health = "http": want "auto": no listener with "nethernet" leads to it, so nobody would ask`},
 		{"time for an answer", `protocol = "raknet"`, "protocol = \"raknet\"\nhealth_timeout = \"3s\"",
-			`14:1: upstream[0].health_timeout = "3s": want this key removed: it is half of health_interval, 1 s to 5 s`},
+			`14:1: upstream[0].health_timeout = "3s": want this key removed: it is half of health_interval, 1 s to 5 s, ` +
+				`at most the interval`},
 		{"transparent from elsewhere", `protocol = "raknet"`,
 			"protocol = \"raknet\"\nsources = [\"players\"]\nshare_sockets = true",
 			`15:17: upstream[0].share_sockets = true: want false: sources give each session an address of its own`},

@@ -89,7 +89,7 @@ export default function fleet() {
       if (!wanted()) return;
       page.hidden = !f.on;
       note.className = f.on ? 'banner bad' : 'banner';
-      put(note, f.on ? f.error || '' : 'This proxy has no fleet: its configuration has neither fleet.servers nor fleet.embedded.');
+      put(note, f.on ? f.error || '' : 'This proxy has no fleet: its configuration has neither fleet.servers nor fleet.peers.');
       if (!f.on) return;
       showState(f);
       showNodes(f, n.nodes);
