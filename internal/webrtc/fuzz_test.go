@@ -216,9 +216,11 @@ func FuzzPeer(f *testing.F) {
 		ctx, cancel := context.WithTimeout(t.Context(), fuzzTime)
 		defer cancel()
 		playHostile(ctx, peer, packets, script{messages})
+		server.mu.Lock()
 		if s := server.conn.Stats(); s.Held > DefaultLimits.Message || s.Queued > DefaultLimits.Queue {
 			t.Errorf("%+v", s)
 		}
+		server.mu.Unlock()
 		server.stack.Abandon()
 	})
 }
