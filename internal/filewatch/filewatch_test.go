@@ -13,6 +13,12 @@ import (
 // watch runs a Watcher during the test, and returns the names that it reports.
 func watch(t *testing.T, files ...string) <-chan string {
 	t.Helper()
+	_, told := watcher(t, files...)
+	return told
+}
+
+func watcher(t *testing.T, files ...string) (*Watcher, <-chan string) {
+	t.Helper()
 	w, err := New(files...)
 	if err != nil {
 		t.Fatal(err)
@@ -24,7 +30,7 @@ func watch(t *testing.T, files ...string) <-chan string {
 		w.Run(ctx, func(file string) { told <- file })
 	}()
 	t.Cleanup(func() { cancel(); <-done })
-	return told
+	return w, told
 }
 
 func write(t *testing.T, file string) {
@@ -34,15 +40,22 @@ func write(t *testing.T, file string) {
 	}
 }
 
-func expect(t *testing.T, told <-chan string, want string) {
+// next returns the next name that a Watcher reports.
+func next(t *testing.T, told <-chan string) string {
 	t.Helper()
 	select {
-	case got := <-told:
-		if got != want {
-			t.Fatalf("told of %s, want %s", got, want)
-		}
+	case file := <-told:
+		return file
 	case <-time.After(await.Patience):
-		t.Fatalf("not told of %s", want)
+		t.Fatal("told of nothing")
+		return ""
+	}
+}
+
+func expect(t *testing.T, told <-chan string, want string) {
+	t.Helper()
+	if got := next(t, told); got != want {
+		t.Fatalf("told of %s, want %s", got, want)
 	}
 }
 
