@@ -1,6 +1,7 @@
 package raknet
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"net/netip"
@@ -285,13 +286,7 @@ func (c *Conn) Stats() codec.Stats {
 
 // roundTrip returns the measured round trip, or the handshake's while there is none.
 func (c *Conn) roundTrip() time.Duration {
-	if rtt := c.keepalive.rtt.smoothed; rtt != 0 {
-		return rtt
-	}
-	if rtt := &c.sender.rtt; rtt.smoothed == 0 {
-		return rtt.deviation
-	}
-	return c.sender.rtt.smoothed
+	return cmp.Or(c.keepalive.rtt.smoothed, c.sender.rtt.smoothed, c.sender.rtt.deviation)
 }
 
 // report turns the outcomes of messages into events.

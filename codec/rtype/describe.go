@@ -9,7 +9,8 @@ import (
 )
 
 // Describer explains the datagrams of one session in plain words, for people. It learns the dialect and the names of
-// the components as the session's peers do. It is not safe for concurrent use.
+// the components as the session's peers do. The zero value is for a session from its first datagram on. It is not safe
+// for concurrent use.
 type Describer struct {
 	dialect Dialect
 	format  format
@@ -17,9 +18,6 @@ type Describer struct {
 	initial initialisation
 	memory  *registry.Memory
 }
-
-// NewDescriber returns a Describer for a session from its first datagram on.
-func NewDescriber() *Describer { return new(Describer) }
 
 // NewDescriberOf returns a Describer for a session whose dialect is known.
 func NewDescriberOf(dialect Dialect) *Describer {

@@ -77,7 +77,7 @@ func TestDescribeSessions(t *testing.T) {
 			{client, "00", "lobby: a client wants to play"},
 		}},
 	} {
-		d := NewDescriber()
+		d := new(Describer)
 		for i, s := range session.datagrams {
 			text, instructions, err := d.Describe(s.fromServer, bytesOf(t, s.hex))
 			if text := strings.Join(slices.Insert(instructions, 0, text), "\n"); err != nil || text != s.text {
@@ -111,7 +111,7 @@ func TestDescribeMalformed(t *testing.T) {
 		{"a client that creates", false, "000020", 0},
 		{"no key", false, "0c", 0},
 	} {
-		_, instructions, err := NewDescriber().Describe(c.fromServer, bytesOf(t, c.hex))
+		_, instructions, err := new(Describer).Describe(c.fromServer, bytesOf(t, c.hex))
 		if !errors.Is(err, codec.ErrMalformed) || len(instructions) != c.text {
 			t.Errorf("%s: %q, %v", c.what, instructions, err)
 		}
@@ -120,11 +120,11 @@ func TestDescribeMalformed(t *testing.T) {
 	if !errors.Is(err, registry.ErrUnusual) || !errors.Is(err, codec.ErrMalformed) || len(keys) != 3 {
 		t.Errorf("keys in one datagram of the game: %q, %v", keys, err)
 	}
-	_, keys, err = NewDescriber().Describe(false, bytesOf(t, "0801000100"))
+	_, keys, err = new(Describer).Describe(false, bytesOf(t, "0801000100"))
 	if err != nil || len(keys) != 5 {
 		t.Errorf("keys before the server has answered: %q, %v", keys, err)
 	}
-	d := NewDescriber()
+	d := new(Describer)
 	_, text, err := d.Describe(true, bytesOf(t, "03000500010102"))
 	if !errors.Is(err, codec.ErrUnexpected) || len(text) != 0 {
 		t.Errorf("an update with entities of unknown width: %q, %v", text, err)
@@ -147,7 +147,7 @@ func FuzzDescribe(f *testing.F) {
 	f.Add(bytesOf(f, "02"), bytesOf(f, "00010141ffff000005"), bytesOf(f, "030005000001"))
 	f.Add(bytesOf(f, "0400"), bytesOf(f, "00014100"), bytesOf(f, "0300000007000009"))
 	f.Fuzz(func(t *testing.T, first, second, third []byte) {
-		d := NewDescriber()
+		d := new(Describer)
 		for _, b := range [][]byte{first, second, third, first} {
 			for _, fromServer := range []bool{true, false} {
 				text, _, err := d.Describe(fromServer, b)

@@ -170,7 +170,7 @@ func (r *playback) fromClient(d []byte) {
 // TestCapturesAreDescribed: the Describer explains every message of the game's own peers.
 func TestCapturesAreDescribed(t *testing.T) {
 	for _, c := range captures {
-		d := NewDescriber()
+		d := new(Describer)
 		for i, line := range c.load(t) {
 			text, _, err := d.Describe(line.fromServer, line.datagram)
 			if err != nil || text == "" {

@@ -30,16 +30,14 @@ func showTop(c *cli.Context, client *admin.Client) error {
 	if c.IsSet("count") && count < 1 {
 		return misuse(fmt.Errorf("--count %d: want at least 1", count))
 	}
-	began := time.Now()
-	if !c.Bool("json") {
-		fmt.Fprint(c.App.Writer, top.Heading)
-	}
+	began, heading := time.Now(), top.Heading
 	encoder := json.NewEncoder(c.App.Writer)
 	return top.Watch(c.Context, client, count, func(s *top.Sample) error {
 		if c.Bool("json") {
 			return encoder.Encode(s)
 		}
-		_, err := fmt.Fprint(c.App.Writer, s.Line(began))
+		_, err := fmt.Fprint(c.App.Writer, heading, s.Line(began))
+		heading = ""
 		return err
 	})
 }

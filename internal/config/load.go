@@ -8,9 +8,9 @@ import (
 	"io/fs"
 	"os"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/pelletier/go-toml/v2"
 
@@ -114,18 +114,8 @@ func (c *Config) Text() string {
 	return c.places.text
 }
 
-// curlyQuote returns the first quote in a line that a word processor or a chat has made of a straight one, or "".
-func curlyQuote(text []byte, line int) string {
-	lines := bytes.Split(text, []byte("\n"))
-	if line < 1 || line > len(lines) {
-		return ""
-	}
-	if at := bytes.IndexAny(lines[line-1], "“”„‟«»‘’"); at >= 0 {
-		r, _ := utf8.DecodeRune(lines[line-1][at:])
-		return string(r)
-	}
-	return ""
-}
+// curlyQuote is a quote that a word processor or a chat has made of a straight one.
+var curlyQuote = regexp.MustCompile(`[“”„‟«»‘’]`)
 
 // parse reads TOML. If the text is not TOML, the result is a single fault, since nothing else can be checked.
 func parse(text []byte) (map[string]any, *Fault) {
@@ -144,7 +134,8 @@ func parse(text []byte) (map[string]any, *Fault) {
 	var syntax *toml.DecodeError
 	if errors.As(err, &syntax) {
 		fault.Line, fault.Column = syntax.Position()
-		if quote := curlyQuote(text, fault.Line); quote != "" {
+		lines := bytes.Split(text, []byte("\n"))
+		if quote := curlyQuote.Find(lines[min(max(fault.Line, 1), len(lines))-1]); quote != nil {
 			fault.Want = fmt.Sprintf(`straight quotes (") in place of %s`, quote)
 		}
 		first := newIndex("", text).again[position{fault.Line, fault.Column}]

@@ -15,9 +15,6 @@ import (
 // networkAddresses is the number of addresses that fill their network.
 const networkAddresses = 4
 
-// leastAnswers is the number of answers a second that one network may always have of those to server lists.
-const leastAnswers = 20
-
 // Settings turns a checked configuration into the settings of a proxy with a number of loops. The secrets are the
 // process's, the same for each reload.
 func Settings(c *config.Config, loops int, secrets Secrets) *relay.Settings {
@@ -38,7 +35,7 @@ func Settings(c *config.Config, loops int, secrets Secrets) *relay.Settings {
 		DrainTimeout:     time.Duration(c.Limits.DrainTimeout),
 		Answers: ratelimit.Rates{
 			Overall: share(c.Limits.PingAnswers, loops),
-			Network: share(max(c.Limits.PingAnswers/100, min(c.Limits.PingAnswers, leastAnswers)), loops),
+			Network: share(max(c.Limits.PingAnswers/100, min(c.Limits.PingAnswers, 20)), loops),
 		},
 	}
 	overall := int(c.Limits.UnprovedBytes)

@@ -14,10 +14,8 @@ func number(n float64) string {
 		return fmt.Sprintf("%.1f", n)
 	case n < 99_999.5:
 		return fmt.Sprintf("%.0f", n)
-	case n < 999_950:
-		return fmt.Sprintf("%.0fk", n/1e3)
 	}
-	return fmt.Sprintf("%.1fM", n/1e6)
+	return fmt.Sprintf("%.0fk", n/1e3)
 }
 
 // milliseconds formats a round trip; "-" if it is unknown.
@@ -26,18 +24,4 @@ func milliseconds(ms float64) string {
 		return "-"
 	}
 	return fmt.Sprintf("%.1f", ms)
-}
-
-// age formats a time in seconds.
-func age(seconds float64) string {
-	switch n := int(seconds); {
-	case n < 120:
-		return fmt.Sprintf("%ds", n)
-	case n < 7200:
-		return fmt.Sprintf("%dm", n/60)
-	case n < 48*3600:
-		return fmt.Sprintf("%dh", n/3600)
-	default:
-		return fmt.Sprintf("%dd", n/86400)
-	}
 }

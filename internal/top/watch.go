@@ -54,7 +54,7 @@ time     open  client server  msg/s   kB/s  msg/s   kB/s  client server drops/s
 // Line returns a sample as a line of text.
 func (s *Sample) Line(since time.Time) string {
 	kilo := func(n float64) string { return fmt.Sprintf("%.1f", n/1e3) }
-	return fmt.Sprintf("%-8s%5.0f%8s%7s%7.0f%7s%7.0f%7s%8s%7s%8s\n", age(s.At.Sub(since).Seconds()), s.Sessions,
+	return fmt.Sprintf("%-8s%5.0f%8s%7s%7.0f%7s%7.0f%7s%8s%7s%8s\n", s.At.Sub(since).Round(time.Second), s.Sessions,
 		milliseconds(s.Client.RTT), milliseconds(s.Server.RTT), s.FromClients.Count, kilo(s.FromClients.Bytes),
 		s.FromServers.Count, kilo(s.FromServers.Bytes), number(s.Client.Resent), number(s.Server.Resent), number(s.Dropped))
 }

@@ -155,9 +155,7 @@ const joinAgain = "The proxy has been replaced. Please join again."
 const replacedWithin = 15 * time.Second
 
 // isReplaced reports whether a successor is about to take over, which can have no stacks. So none begins.
-func (r *Relay) isReplaced(now time.Time) bool {
-	return !r.dismissed.IsZero() && now.Sub(r.dismissed) < replacedWithin
-}
+func (r *Relay) isReplaced(now time.Time) bool { return now.Sub(r.dismissed) < replacedWithin }
 
 // DismissStacked ends the sessions that no successor can have, and begins no others for a while. Their players are told
 // to join again. It returns the number of them, and that of all such sessions that are still here.
