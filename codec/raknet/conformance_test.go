@@ -73,7 +73,6 @@ func conformance() codectest.Config {
 		ForgedLoss: mostForgedLoss,
 		Derived: []string{
 			"workspace", "p", "peer", "receiver.ackDelay", "receiver.heldBudget", "sender.orderedOnly",
-			"sender.newNumbers",
 			"receiver.channels", "receiver.fresh", "receiver.anchor", "receiver.loose",
 			"receiver.scope", "receiver.reliable.prints",
 			"receiver.receiving.acks", "receiver.receiving.nacks", "receiver.receiving.recent", "receiver.receiving.repeat",

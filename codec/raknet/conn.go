@@ -86,7 +86,7 @@ var (
 
 func newConn(p *Protocol, now time.Time, peer netip.AddrPort, phase phase) *Conn {
 	c := &Conn{p: p, peer: peer, start: now, phase: phase}
-	c.sender.orderedOnly, c.sender.newNumbers = p.o.OrderedOnly, p.o.NewNumbers
+	c.sender.orderedOnly = p.o.OrderedOnly
 	c.receiver.ackDelay = p.o.AckDelay
 	c.receiver.heldBudget = p.o.MaxHeld
 	c.receiver.splits.budget = p.o.MaxAssembly

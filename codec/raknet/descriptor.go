@@ -78,12 +78,11 @@ const (
 	stockLibrary    = "stock"
 	goRakNetLibrary = "go-raknet"
 	goRakNetVersion = 11 // the only one that it takes
-	rakLibLibrary   = "raklib"
 )
 
 // suit fits the options to an upstream's servers. Servers of Bedrock may be of any library.
 func (o *Options) suit(s *registry.Servers) {
-	o.Bits, o.NewNumbers = s.Library == stockLibrary, s.Library == rakLibLibrary
+	o.Bits = s.Library == stockLibrary
 	o.Blocks = !o.Bits && (o.SizedPong || slices.Contains(blocking, s.Library))
 	switch s.Library {
 	case goRakNetLibrary:
@@ -101,7 +100,7 @@ func (o *Options) suit(s *registry.Servers) {
 var usualVersions, bedrockVersions = []uint8{6, 9, 10, 11}, []uint8{9, 10, 11}
 
 // blocking are the libraries that block an address for a datagram's form.
-var blocking = []string{goRakNetLibrary, "cloudburst", rakLibLibrary}
+var blocking = []string{goRakNetLibrary, "cloudburst", "raklib"}
 
 func defaultSettings(parts uint16, versions ...uint8) *Settings {
 	return &Settings{

@@ -1,7 +1,6 @@
 package raknet
 
 import (
-	"slices"
 	"time"
 )
 
@@ -87,13 +86,10 @@ func (f *flight) room() bool {
 	}
 	switch f.at(f.base).state {
 	case lost:
-		f.expire(f.base, false)
+		f.expire(f.base)
 	case expired:
 	default:
 		return false
-	}
-	if slices.Contains(f.repeats, f.base) {
-		f.queueParts(f.base) // nothing is sent under its number any more
 	}
 	f.forgetOldest()
 	return true
@@ -171,12 +167,7 @@ func (f *flight) lose(n Seq24) {
 		f.queueRepeat(n)
 		return
 	}
-	f.queueParts(n)
-}
-
-// queueParts queues a datagram's reliable parts to be sent again in others.
-func (f *flight) queueParts(n Seq24) {
-	for _, r := range f.at(n).parts {
+	for _, r := range d.parts {
 		if p := f.get(r); p != nil && p.message.mode.IsReliable() && !p.waiting {
 			p.waiting = true
 			f.resend = append(f.resend, r)
@@ -184,16 +175,10 @@ func (f *flight) queueParts(n Seq24) {
 	}
 }
 
-// expire ends a datagram after its timeout: its unreliable parts are lost. If it has probably arrived, parts of split
-// messages are sent again under its number once. go-raknet knows a number that has come. But it begins another message
-// with a part that comes after its own message, and it blocks the address of a client with 17 of those.
-func (f *flight) expire(n Seq24, probablyArrived bool) {
+// expire ends a datagram after its timeout: its unreliable parts are lost.
+func (f *flight) expire(n Seq24) {
 	d := f.at(n)
-	switch {
-	case d.state != inFlight:
-	case probablyArrived && !d.again && f.hasSplit(d):
-		f.queueRepeat(n)
-	default:
+	if d.state == inFlight {
 		f.lose(n)
 	}
 	d.state = expired
@@ -284,13 +269,6 @@ func (f *flight) anyLive(d *sentDatagram) bool {
 		}
 	}
 	return false
-}
-
-func (f *flight) hasSplit(d *sentDatagram) bool {
-	return slices.ContainsFunc(d.parts, func(r partRef) bool {
-		p := f.get(r)
-		return p != nil && p.message.parts > 1
-	})
 }
 
 func (f *flight) drop(r partRef) {

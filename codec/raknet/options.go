@@ -33,8 +33,6 @@ type Options struct {
 	// be safe for concurrent use, and should not allocate; its result is only read.
 	PongText func() []byte
 
-	// NewNumbers sends nothing to a server twice under a datagram's number: RakLib drops it, also if it never came.
-	NewNumbers bool
 	// OrderedOnly removes Reliable and ReliableSequenced from Modes. Peers such as go-raknet deliver repeated messages of
 	// those modes twice. Received messages of those modes are still accepted.
 	OrderedOnly bool

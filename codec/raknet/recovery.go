@@ -98,7 +98,7 @@ func (s *sender) advance(now time.Duration, patient bool) {
 		if d.state == inFlight {
 			backoff = s.overdue(n, d, silent) || backoff
 		}
-		s.flight.expire(n, d.unsure && !s.toClient && !s.newNumbers)
+		s.flight.expire(n)
 	}
 	if backoff {
 		s.rtt.expire()

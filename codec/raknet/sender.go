@@ -36,7 +36,6 @@ type sender struct {
 	narrowed    int // MTU of a path that has shown itself narrower; 0: as mtu
 	narrowing   narrowing
 	orderedOnly bool // as in Options
-	newNumbers  bool // as in Options
 	bits        bool // the peer counts the bits of a message; otherwise all messages are whole bytes
 	bulkTurn    bool // if small and bulk messages wait, bulk is first in the next datagram
 	flight      flight
