@@ -11,7 +11,7 @@ PLATFORMS ?= linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64,win
 BENCH ?= .
 BENCHCOUNT ?= 6
 
-.PHONY: help reference build build-platform test race fuzz fuzz-smoke simulate simulate-mutants planted-faults codec-mutants bench bench-tool bench-flood bench-compare bench-peers vuln lint check demo interop kubernetes pictures charts chaos beside fleet soak module release release-check image chart site recording
+.PHONY: help reference build build-platform test race fuzz fuzz-smoke simulate simulate-mutants planted-faults codec-mutants bench bench-tool bench-flood bench-compare bench-peers vuln lint check demo interop interop-peers interop-nethernet kubernetes pictures charts chaos beside fleet soak module release release-check image chart site recording
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' Makefile
@@ -146,8 +146,13 @@ check: lint test race ## what must pass before a change is handed in
 demo: ## show the main job
 	$(GO) run . demo
 
-interop: ## talk to real independent peers; needs Python, Node, Java with Maven, Rust, Debian and Chromium
-	$(GO) test -tags interop -count 1 -parallel 4 -timeout 30m ./interop/...
+interop: interop-peers interop-nethernet ## talk to real independent peers; needs Python, Node, Java with Maven, Rust, Debian and Chromium
+
+# The tests mostly wait.
+interop-peers:
+	$(GO) test -tags interop -count 1 -parallel 6 -timeout 30m ./interop/...
+
+interop-nethernet:
 	cd interop/peers/nethernet && $(GO) test -tags interop -count 1 -parallel 4 -timeout 20m ./...
 
 pictures: build recording ## take the picture of the dashboard for the documentation; needs Chromium
