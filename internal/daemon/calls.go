@@ -14,10 +14,10 @@ import (
 	"tidegate/proxy/relay"
 )
 
-// calls implements relay.Joiner for the servers of an upstream.
+// calls implements relay.Joiner for the servers of an upstream. The Host has Dial.
 type calls struct {
 	caller *signalling.Caller
-	host   *webrtc.Host
+	*webrtc.Host
 }
 
 // Join implements relay.Joiner.
@@ -33,11 +33,6 @@ func (c *calls) Join(server netip.AddrPort, wake func()) relay.Question {
 		wake()
 	}()
 	return q
-}
-
-// Dial implements relay.Joiner.
-func (c *calls) Dial(p *nethernet.Peer, wake func()) (nethernet.Stack, error) {
-	return c.host.Dial(p, wake)
 }
 
 // question implements relay.Question.

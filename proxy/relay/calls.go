@@ -47,12 +47,7 @@ type calls struct {
 func (r *Relay) call(e *Entry) *call {
 	c := &call{of: e, all: r.calls.all}
 	c.all[c] = struct{}{}
-	c.wake = func() {
-		r.ready.put(c)
-		if r.pools.Wake != nil {
-			r.pools.Wake(r.shard.index)
-		}
-	}
+	c.wake = func() { r.wake(c) }
 	c.question = e.Value.route.Upstream.Joiner.Join(e.Value.server.Addr, c.wake)
 	return c
 }

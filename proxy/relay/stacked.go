@@ -66,12 +66,7 @@ func (r *Relay) beginStacked(now time.Time, l *listener, entry *protocolEntry, s
 		return errNoJoin
 	}
 	g := &edge{ticket: t}
-	stack, err := l.stacks.Accept(t.Peer, func() {
-		r.ready.put(g)
-		if r.pools.Wake != nil {
-			r.pools.Wake(r.shard.index)
-		}
-	})
+	stack, err := l.stacks.Accept(t.Peer, func() { r.wake(g) })
 	if err != nil {
 		return err
 	}
@@ -116,6 +111,14 @@ func (r *Relay) takeStacked(now time.Time, e *Entry, sock netio.Socket, from net
 	}
 	r.settleSides(now, e, clientSide)
 	r.accepted(now, e, len(datagram))
+}
+
+// wake has the loop take what a stack or a question has. It is safe for concurrent use.
+func (r *Relay) wake(s stacked) {
+	r.ready.put(s)
+	if r.pools.Wake != nil {
+		r.pools.Wake(r.shard.index)
+	}
 }
 
 // takeReady lets the sessions go on whose stacks have something.
