@@ -16,7 +16,7 @@ const (
 	untimedPing = 250 * time.Millisecond
 	// mostUnanswered is the number of pings that are repeated sooner for lack of a pong.
 	mostUnanswered = 5
-	// A pong waits for the far peer's round trip, if that is at least leastFar and as far as it is at most mostFar.
+	// A pong waits for the round trip to the far peer: not below leastFar, and never longer than mostFar.
 	leastFar = 5 * time.Millisecond
 	mostFar  = time.Second
 	// leastPing is the shortest interval of pings that look for a queue on the path.
@@ -36,7 +36,7 @@ type keepalive struct {
 	untimed    bool       // quirks.untimed
 	unanswered uint8      // unanswered pings in a row
 	pongTime   uint64     // time of that ping
-	pongClock  uint64     // our own time for the pong
+	pongClock  uint64     // our own time for the pong; 0: an older release has saved the ping
 	pongAt     time.Duration
 	far        time.Duration // round trip to the far peer, which the pong waits for
 	sentTime   uint64        // time in our last ping
@@ -125,7 +125,7 @@ func (c *Conn) fillControl(now time.Duration) {
 	k := &c.keepalive
 	if k.pong && now >= k.pongAt {
 		k.pong = false
-		m := connectedPong{pingTime: k.pongTime, pongTime: cmp.Or(k.pongClock, c.milliseconds(now))} // 0: 0.1.0 saved it
+		m := connectedPong{pingTime: k.pongTime, pongTime: cmp.Or(k.pongClock, c.milliseconds(now))}
 		var b [connectedPongSize]byte
 		c.sender.enqueueControl(now, codec.Unreliable, m.append(b[:0]), 0)
 	}

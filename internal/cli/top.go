@@ -15,8 +15,8 @@ func topCommand() *cli.Command {
 	return operatorCommand(&cli.Command{
 		Name:  "top",
 		Usage: "print the running proxy's traffic, round trips and drops each second",
-		Description: "The round trips are means of all sessions. Of more than 2,000 they are those that were measured\n" +
-			"in the meantime. tidegate dashboard shows each player.\n\n" +
+		Description: "The round trips are means of all sessions. With more than 2,000 sessions, they are means of the\n" +
+			"last second's samples. tidegate dashboard shows each player.\n\n" +
 			examples("tidegate top --count 1", "tidegate top --json --count 1"),
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "json", Usage: "print a JSON object each second, and errors as JSON"},

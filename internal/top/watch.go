@@ -54,7 +54,15 @@ time     open  client server  msg/s   kB/s  msg/s   kB/s  client server drops/s
 // Line returns a sample as a line of text.
 func (s *Sample) Line(since time.Time) string {
 	kilo := func(n float64) string { return fmt.Sprintf("%.1f", n/1e3) }
-	return fmt.Sprintf("%-8s%5.0f%8s%7s%7.0f%7s%7.0f%7s%8s%7s%8s\n", s.At.Sub(since).Round(time.Second), s.Sessions,
+	return fmt.Sprintf("%-8s%5.0f%8s%7s%7.0f%7s%7.0f%7s%8.1f%7.1f%8.1f\n", s.At.Sub(since).Round(time.Second), s.Sessions,
 		milliseconds(s.Client.RTT), milliseconds(s.Server.RTT), s.FromClients.Count, kilo(s.FromClients.Bytes),
-		s.FromServers.Count, kilo(s.FromServers.Bytes), number(s.Client.Resent), number(s.Server.Resent), number(s.Dropped))
+		s.FromServers.Count, kilo(s.FromServers.Bytes), s.Client.Resent, s.Server.Resent, s.Dropped)
+}
+
+// milliseconds formats a round trip; "-" if it is unknown.
+func milliseconds(ms float64) string {
+	if ms == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.1f", ms)
 }
