@@ -22,6 +22,8 @@ var anyPort = netip.MustParseAddrPort("127.0.0.1:0")
 
 // A RakNet server that returns every message, and that answers pings. One goroutine serves all players.
 func Example_server() {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
 	var server *endpoint.Endpoint[string] // with the name of each player
 	server, err := endpoint.New(endpoint.Options[string]{
 		Admit: func(c *endpoint.Conn[string], e *codec.Event) codec.Reason {
@@ -37,6 +39,7 @@ func Example_server() {
 				_ = server.Send(c, e.Message) // a player too slow for its echo misses some
 			case codec.Disconnected:
 				fmt.Println(c.Value, "is gone:", e.Reason)
+				stop()
 			}
 		},
 	})
@@ -50,11 +53,7 @@ func Example_server() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	ctx, stop := context.WithCancel(context.Background())
-	go func() {
-		defer stop()
-		play(raknet.New(raknet.Options{}), listener.Addr())
-	}()
+	go play(raknet.New(raknet.Options{}), listener.Addr())
 	if err := server.Run(ctx); err != nil {
 		log.Fatal(err)
 	}
