@@ -261,7 +261,7 @@ func plainRows() []situation {
 		{name: "the server moves behind a NAT, its players look at their list", kit: goRakNet, route: `pong = "upstream"`,
 			mute: true, limit: 5 * time.Second, steps: []step{listed, moveServer, pass(14 * time.Second), listed}},
 		{name: "a player of protocol version 8", kit: versions, still: true, mute: true, clientArgs: []string{"version=8"},
-			more: "[bedrock]\nversions = [8, 9, 10, 11]\ncookie_mode = \"none\"", steps: []step{in}, limit: 3 * time.Second},
+			more: "[raknet]\nversions = [8, 9, 10, 11]\ncookie_mode = \"none\"", steps: []step{in}, limit: 3 * time.Second},
 		{name: "a player joins a running game", kit: rtypeKit("rtype"), still: true,
 			steps: []step{joinRunning(rtypegame.Final)}},
 		{name: "a player joins a running game", kit: rtypeKit("rtype-final"), still: true, ci: true,

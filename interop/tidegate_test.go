@@ -60,7 +60,7 @@ type route struct {
 	admit     string // the route's admit; empty: upstream_first
 	failover  string // more keys of [[route]]
 	upstream  string // more keys of [[upstream]]
-	bedrock   string // more keys of [bedrock], or of the clients' dialect
+	bedrock   string // more keys of [raknet]
 	enet      string // keys of [enet]
 	limits    string // more keys of [limits]
 }
@@ -147,7 +147,7 @@ protocol = %q
 transport = %q
 servers = [%q]
 %s
-[%s]
+[raknet]
 %s
 %s
 pong = "MCPE;the arena;844;1.21.111;0;100;1;Tidegate;Survival;1;19132;19132;"
@@ -163,7 +163,7 @@ format = "json"
 [admin]
 listen = "off"
 `, net.JoinHostPort(cmp.Or(r.listen, "127.0.0.1"), "0"), players, cmp.Or(r.admit, "upstream_first"), packetByte,
-		r.failover, r.protocol, r.transport, net.JoinHostPort(cmp.Or(r.host, "127.0.0.1"), r.server), r.upstream, players,
+		r.failover, r.protocol, r.transport, net.JoinHostPort(cmp.Or(r.host, "127.0.0.1"), r.server), r.upstream,
 		map[bool]string{true: `cookie_mode = "none"`}[r.noCookies], r.bedrock, r.enet, r.limits)
 }
 

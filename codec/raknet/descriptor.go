@@ -1,6 +1,7 @@
 package raknet
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -17,7 +18,7 @@ var Stock = registry.Descriptor{
 	Name:     "raknet",
 	Evidence: registry.ByMagic,
 	Table:    "raknet",
-	Options:  func() any { return defaultSettings(goRaknetParts, usualVersions...) },
+	Options:  func() any { return defaultSettings() },
 	New: func(options any, use registry.Use) codec.Protocol {
 		o := options.(*Settings).with("raknet", use)
 		if use.Servers != nil {
@@ -35,13 +36,13 @@ var Stock = registry.Descriptor{
 
 // Bedrock describes the dialect of Minecraft: Bedrock Edition. Stock's Describe explains it, too.
 var Bedrock = registry.Descriptor{
-	Name:     "bedrock",
+	Name:     bedrockName,
 	Aliases:  []string{"minecraft"},
 	Evidence: registry.ByMagic,
-	Table:    "bedrock",
-	Options:  func() any { return defaultSettings(rakLibParts, bedrockVersions...) },
+	Table:    "raknet",
+	Options:  func() any { return defaultSettings() },
 	New: func(options any, use registry.Use) codec.Protocol {
-		o := options.(*Settings).with("bedrock", use)
+		o := options.(*Settings).with(bedrockName, use)
 		o.DialVersion = 11
 		o.SizedPong = true
 		o.OrderedOnly = true // as Minecraft does; go-raknet needs it
@@ -55,11 +56,11 @@ var Bedrock = registry.Descriptor{
 
 // Settings are the options in the configuration.
 type Settings struct {
-	Versions   []uint8        `toml:"versions" set:"protocol number"`     // accepted from clients
+	Versions   []uint8        `toml:"versions" set:""`                    // accepted from clients; empty: the dialect's
 	MaxMTU     uint16         `toml:"max_mtu" min:"576" max:"1492"`       // bytes, IP and UDP headers included
 	Pong       string         `toml:"pong" max:"400"`                     // server list text: RakNet's own limit
 	MaxMessage units.Size     `toml:"max_message" min:"1KiB" max:"64MiB"` // of one message
-	MaxParts   uint16         `toml:"max_parts" min:"2" max:"65535"`      // of one message to a server
+	MaxParts   uint16         `toml:"max_parts" min:"0" max:"65535"`      // of one message to a server; 0: the dialect's
 	Timeout    units.Duration `toml:"timeout" min:"1s" max:"5m"`          // silence of a peer
 
 	CookieMode   CookieMode `toml:"cookie_mode"`   // for clients' cookies
@@ -102,10 +103,9 @@ var usualVersions, bedrockVersions = []uint8{6, 9, 10, 11}, []uint8{9, 10, 11}
 // blocking are the libraries that block an address for a datagram's form.
 var blocking = []string{goRakNetLibrary, "cloudburst", "raklib"}
 
-func defaultSettings(parts uint16, versions ...uint8) *Settings {
+func defaultSettings(versions ...uint8) *Settings {
 	return &Settings{
-		MaxParts:   parts,
-		Versions:   slices.Clone(versions),
+		Versions:   append([]uint8{}, versions...),
 		MaxMTU:     1492,
 		CookieMode: CookiesPrivate,
 		MaxMessage: 2 * units.MiB,
@@ -118,11 +118,21 @@ func (s *Settings) Check(r registry.Report) {
 	r.Key("cookie_secret", &s.CookieSecret, fmt.Sprintf("cookie_mode = %q", s.CookieMode), s.CookieMode.sharesSecret())
 }
 
-// with returns the Options for a use.
+// bedrockName is the name of Minecraft's dialect.
+const bedrockName = "bedrock"
+
+// with returns the Options for a use of a dialect.
 func (s *Settings) with(name string, use registry.Use) Options {
+	versions, parts := usualVersions, uint16(goRaknetParts)
+	if name == bedrockName {
+		versions, parts = bedrockVersions, rakLibParts
+	}
+	if len(s.Versions) > 0 {
+		versions = s.Versions
+	}
 	o := Options{
 		Name:        name,
-		Versions:    slices.Clone(s.Versions),
+		Versions:    slices.Clone(versions),
 		DialVersion: 6,
 		GUID:        use.GUID,
 		Seed:        use.Seed,
@@ -130,7 +140,7 @@ func (s *Settings) with(name string, use registry.Use) Options {
 		PongText:    use.Pong,
 		MaxMTU:      int(s.MaxMTU) - use.Headroom,
 		MaxMessage:  int(s.MaxMessage),
-		MaxParts:    int(s.MaxParts),
+		MaxParts:    int(cmp.Or(s.MaxParts, parts)),
 		MaxQueued:   use.Queue,
 		MaxAssembly: max(8<<20, stockPriorities*2*int(s.MaxMessage)+1<<20),
 		MaxHeld:     max(heldFor(use.Queue), int(s.MaxMessage)),

@@ -139,7 +139,7 @@ func TestStockPriorities(t *testing.T) {
 
 // stockOptions are those of the default configuration.
 func stockOptions() Options {
-	return defaultSettings(goRaknetParts, 6).with("raknet", registry.Use{Handshake: 10 * time.Second})
+	return defaultSettings(6).with("raknet", registry.Use{Handshake: 10 * time.Second})
 }
 
 // stockPair connects a stock sender with our server, or our client, as a configuration makes it.

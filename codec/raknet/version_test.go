@@ -33,6 +33,7 @@ func TestVersionOfferedToServers(t *testing.T) {
 		want     bool
 		parts    int
 	}{
+		{"any", nil, false, rakLibParts},
 		{"any", bedrockVersions, false, rakLibParts}, {"any", []uint8{8, 9, 10, 11}, true, rakLibParts},
 		{"go-raknet", []uint8{8, 11}, false, rakLibParts}, {"cloudburst", bedrockVersions, true, rakLibParts},
 		{"raklib", bedrockVersions, true, rakLibParts}, {"stock", bedrockVersions, true, math.MaxInt},

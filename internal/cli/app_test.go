@@ -333,7 +333,7 @@ ordered = "fast"
 name = "arena"
 protocol = "bedrock"
 servers = ["` + server + `"]
-[bedrock]
+[raknet]
 pong = "MCPE;A test;"
 `
 }

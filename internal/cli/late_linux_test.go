@@ -47,8 +47,8 @@ func changeLate(t *testing.T, step, config string) {
 	server, other := gameServer(t), gameServer(t)
 	p := newProcess(t, os.Args[0], write(t, ""))
 	p.rewrite(t, strings.Replace(bridgeConfig(server), `"]
-[bedrock]`, `", "`+other+`"]
-[bedrock]`, 1)+config)
+[raknet]`, `", "`+other+`"]
+[raknet]`, 1)+config)
 	command := func(line string) string { return os.Args[0] + " " + line + " --admin unix:" + p.admin + "\n" }
 	p.cmd.Env = append(p.cmd.Env, actsAt+"="+step, actsScript+"="+
 		command("ban add 203.0.113.2")+command("ban del 203.0.113.1")+

@@ -127,7 +127,7 @@ func probeOf(d *registry.Descriptor, stream, join bool) probe {
 	switch spec := d.Default().Spec(); {
 	case spec.Closed:
 		return nil
-	case d.Table == "raknet" || d.Table == "bedrock":
+	case d.Table == "raknet":
 		return pingRakNet
 	case !join && !hides(d):
 		return nil

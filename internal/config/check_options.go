@@ -46,8 +46,8 @@ func (v *validator) bounds(key string, value reflect.Value, tags reflect.StructT
 	if processKey(key) != "" && !v.source.has(key) {
 		return // it is the process's value, which is checked there
 	}
-	if what := tags.Get(registry.TagSet); what != "" {
-		v.set(key, value, "at least one "+what)
+	if _, ok := tags.Lookup(registry.TagSet); ok {
+		v.set(key, value)
 	}
 	switch {
 	case high == "":
@@ -67,13 +67,13 @@ func (v *validator) length(key, text, high string) {
 	}
 }
 
-// set checks that a list is not empty and has no duplicates.
-func (v *validator) set(key string, list reflect.Value, atLeastOne string) {
+// set checks that a list has no duplicates.
+func (v *validator) set(key string, list reflect.Value) {
 	elements := make([]any, list.Len())
 	for i := range elements {
 		elements[i] = list.Index(i).Interface()
 	}
-	unique(v.report, key, elements, atLeastOne)
+	unique(v.report, key, elements, "")
 }
 
 // optionReport collects a table's faults.

@@ -28,9 +28,9 @@ func TestFilesBesideTheConfiguration(t *testing.T) {
 		t.Fatal(err)
 	}
 	if c.Admin.Token != Secret(strings.Repeat("t", 20)) || c.Upstreams[0].CookieSecret != Key(goodSecret) ||
-		c.Options["bedrock"].(*raknet.Settings).CookieSecret != Key(goodSecret) {
+		c.Options["raknet"].(*raknet.Settings).CookieSecret != Key(goodSecret) {
 		t.Errorf("token %q, secrets %q and %q", string(c.Admin.Token), string(c.Upstreams[0].CookieSecret),
-			string(c.Options["bedrock"].(*raknet.Settings).CookieSecret))
+			string(c.Options["raknet"].(*raknet.Settings).CookieSecret))
 	}
 }
 
@@ -41,23 +41,23 @@ func TestCookies(t *testing.T) {
 	}
 	for _, c := range []struct {
 		what          string
-		listener, up  string // keys of [bedrock] and [[upstream]]
+		listener, up  string // keys of [raknet] and [[upstream]]
 		fault, warned string // parts of them; empty: none
 	}{
 		{"as it is", "", "", "", ""},
 		{"active", `cookie_mode = "active"` + "\n" + `cookie_secret = "` + goodSecret + `"`, "", "", ""},
 		{"from a file", `cookie_mode = "offloaded_psk"` + "\n" + `cookie_secret = "file:` + file + `"`, "", "", ""},
 		{"offloaded", `cookie_mode = "offloaded"`, `cookie_mode = "offloaded"`, "", ""},
-		{"no secret", `cookie_mode = "active"`, "", `bedrock.cookie_secret: want 64 hexadecimal digits`, ""},
+		{"no secret", `cookie_mode = "active"`, "", `raknet.cookie_secret: want 64 hexadecimal digits`, ""},
 		{"a short secret", `cookie_mode = "active"` + "\n" + `cookie_secret = "0f"`, "",
-			`bedrock.cookie_secret = "(hidden)": want 64 hexadecimal digits`, ""},
+			`raknet.cookie_secret = "(hidden)": want 64 hexadecimal digits`, ""},
 		{"no digits", "", `cookie_mode = "offloaded_psk"` + "\n" + `cookie_secret = "` + strings.Repeat("x", 64) + `"`,
 			`upstream[0].cookie_secret = "(hidden)": want 64`, ""},
 		{"no such file", "", `cookie_mode = "offloaded_psk"` + "\n" + `cookie_secret = "file:` + file + `.not"`,
 			"no such file", ""},
 		{"a secret for nothing", `cookie_secret = "` + goodSecret + `"`, "", "", `cookie_mode = "private" does not use it`},
 		{"none", `cookie_mode = "none"`, "", "", ""},
-		{"the former key", "cookies = false", "", `bedrock.cookies = false: want this key removed: cookie_mode = "none"`, ""},
+		{"the former key", "cookies = false", "", `raknet.cookies = false: want this key removed: cookie_mode = "none"`, ""},
 		{"no cookies of a server", "", `cookie_mode = "none"`, `upstream[0].cookie_mode = "none": want "active"`, ""},
 		{"private ones of a server", "", `cookie_mode = "private"`,
 			`upstream[0].cookie_mode = "private": want "active": the server gives its own cookies`, ""},
@@ -77,7 +77,7 @@ func TestCookies(t *testing.T) {
 		if got := Faults(warnings).Error(); (c.warned == "") != (len(warnings) == 0) || !strings.Contains(got, c.warned) {
 			t.Errorf("%s: warnings %q, want one with %q", c.what, got, c.warned)
 		}
-		if secret := found.Options["bedrock"].(*raknet.Settings).CookieSecret; secret != "" && secret.Bytes()[31] != 0x0f {
+		if secret := found.Options["raknet"].(*raknet.Settings).CookieSecret; secret != "" && secret.Bytes()[31] != 0x0f {
 			t.Errorf("%s: secret %x", c.what, secret.Bytes())
 		}
 	}
@@ -97,7 +97,7 @@ name = "arena"
 protocol = "bedrock"
 servers = ["127.0.0.1:19132"]
 #upstream
-[bedrock]
+[raknet]
 #bedrock
 `
 

@@ -167,16 +167,6 @@ func TestReferenceIsWhole(t *testing.T) {
 			t.Errorf("%s is not current: make reference", page)
 		}
 	}
-	bedrock := sections["bedrock"] // in the table of [raknet]; a sentence has other defaults
-	delete(sections, "bedrock")
-	for _, k := range bedrock.Keys {
-		if k.Name != "versions" && k.Name != "max_parts" {
-			continue
-		}
-		if want := "`" + k.Name + "` are `" + k.Value + "`"; !strings.Contains(readPages(t, reference), want) {
-			t.Errorf("bedrock.%s: want the sentence ... %s", k.Name, want)
-		}
-	}
 	for table := range sections {
 		t.Errorf("no page has the table %s", table)
 	}

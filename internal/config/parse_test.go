@@ -185,7 +185,7 @@ func TestLoad(t *testing.T) {
 	check(t, err, path+":15:1: upstream[0].x = 1: want a known key: name, protocol, transport, servers, discover, "+
 		"resolver, discover_refresh, kubernetes, agones, balance, retry_after, server_library, sources, max_packets, "+
 		"health, health_interval, proxy_protocol, share_sockets, nat, identity_key, cookie_mode, cookie_secret, raknet, "+
-		"bedrock, riptide, rudp, enet or rtype")
+		"riptide, rudp, enet or rtype")
 	if c != nil {
 		t.Error("a faulty file gave a configuration")
 	}

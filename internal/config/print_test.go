@@ -13,7 +13,7 @@ import (
 func TestTOMLIsRead(t *testing.T) {
 	text := readFile(t, manual)
 	want := loaded(t, manual, commented.ReplaceAllString(text, "$1"))
-	want.Options["bedrock"].(*raknet.Settings).Pong = "quoted \"\\\t\x7f räuberisch <&>"
+	want.Options["raknet"].(*raknet.Settings).Pong = "quoted \"\\\t\x7f räuberisch <&>"
 	want.Options["rtype"].(*rtype.Settings).Components = map[string]int{"a key": 3, "b": 4}
 	printed := want.TOML()
 	if got := loaded(t, "printed.toml", printed); !reflect.DeepEqual(got, want) {
@@ -64,7 +64,7 @@ func TestChanged(t *testing.T) {
 func TestTOMLHidesSecrets(t *testing.T) {
 	c := Default()
 	c.Admin.Token = "0123456789abcdef"
-	c.Options["bedrock"].(*raknet.Settings).CookieSecret = "00ff"
+	c.Options["raknet"].(*raknet.Settings).CookieSecret = "00ff"
 	text := c.TOML()
 	if strings.Contains(text, "0123456789") || strings.Contains(text, "00ff") ||
 		strings.Count(text, "(hidden)") != 2 {

@@ -104,9 +104,9 @@ func within[T cmp.Ordered](r *report, key string, value, low, high T) {
 	}
 }
 
-// unique reports a list that is empty, where atLeastOne is the remedy, or has duplicates.
+// unique reports a list with duplicates, or an empty one if it has a remedy, atLeastOne.
 func unique[T comparable](r *report, key string, list []T, atLeastOne string) {
-	if len(list) == 0 {
+	if len(list) == 0 && atLeastOne != "" {
 		r.fault(key, list, atLeastOne)
 	}
 	for i, element := range list {

@@ -38,7 +38,7 @@ func TestSchema(t *testing.T) {
 		{"[[listener]]\nprotocols = [\"minecraft\"]", ".listener.protocols"},
 		{"[[upstream]]\nbalance = \"best\"", ".upstream.balance"},
 		{"[[upstream]]\nservers = [{addr = \"10.0.0.5:1\"}]", ".upstream.servers"},
-		{"[bedrock]\nmax_mtu = 9000", ".bedrock.max_mtu"},
+		{"[raknet]\nmax_mtu = 9000", ".raknet.max_mtu"},
 		{"listener = \"public\"", ".listener"},
 	} {
 		if faults := judge(t, schema, c.text); !slices.Equal(faults, []string{c.fault}) {

@@ -14,6 +14,7 @@ import (
 	"tidegate/codec/enet"
 	"tidegate/codec/raknet"
 	"tidegate/internal/config"
+	"tidegate/internal/protocols"
 )
 
 // admin looks for a proxy at the admin address.
@@ -114,11 +115,15 @@ func (e *examination) eachServer(do func(u *config.Upstream, addr netip.AddrPort
 // largest returns the largest IP packet that Tidegate sends to the servers of an upstream, and its key. 0 means
 // unknown.
 func (e *examination) largest(u *config.Upstream) (bytes int, key string) {
-	switch o := u.Own.Over(e.config.Options)[u.Protocol].(type) {
+	d := protocols.Find(u.Protocol)
+	if d == nil {
+		return 0, ""
+	}
+	switch o := u.Own.Over(e.config.Options).Of(d).(type) {
 	case *raknet.Settings:
-		return int(o.MaxMTU), u.Protocol + ".max_mtu"
+		return int(o.MaxMTU), d.Table + ".max_mtu"
 	case *enet.Settings:
-		return int(o.MTU) + 28, u.Protocol + ".mtu" // IPv4 and UDP headers
+		return int(o.MTU) + 28, d.Table + ".mtu" // IPv4 and UDP headers
 	}
 	return 0, ""
 }

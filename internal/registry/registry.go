@@ -47,7 +47,7 @@ type Descriptor struct {
 //
 //	default    the value of a key that is not stated, in tables of package config
 //	min, max   bounds of a value, both allowed; of a text, bounds of its length in bytes
-//	set        names what a list holds: at least one element, each once
+//	set        a list that holds each element only once
 const (
 	TagDefault = "default"
 	TagMin     = "min"

@@ -33,7 +33,7 @@ const pingedUpstream = `
 name = "arena"
 protocol = "bedrock"
 servers = ["127.0.0.1:19132"]
-[bedrock]
+[raknet]
 pong = "configured"
 [limits]
 ping_answers = 1000
@@ -97,7 +97,7 @@ func TestHeadersLeaveRoom(t *testing.T) {
 		u := Settings(c, 1, NewSecrets()).Listeners[0].Route.Upstream
 		conn := u.Protocol.Dial(time.Time{}, c.Upstreams[0].Servers[0].Address.AddrPort, codec.Hello{})
 		probe, _ := conn.Transmit(time.Time{}, nil)
-		want := int(c.Options["bedrock"].(*raknet.Settings).MaxMTU)
+		want := int(c.Options["raknet"].(*raknet.Settings).MaxMTU)
 		if got := len(probe) + overhead + header; got != want {
 			t.Errorf("%s: the first packet has %d bytes with its header, want %d", option, got, want)
 		}

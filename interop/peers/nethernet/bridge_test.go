@@ -20,7 +20,7 @@ func startBridge(t *testing.T, server netip.AddrPort, keys string) (netip.AddrPo
 count = 2
 [admin]
 listen = "off"
-[bedrock]
+[raknet]
 max_parts = 2000
 [[listener]]
 name = "bedrock"

@@ -28,7 +28,7 @@ func startBefore(t *testing.T, server netip.AddrPort, keys ...string) (netip.Add
 count = 2
 [admin]
 listen = "off"
-[bedrock]
+[raknet]
 max_parts = 2000
 [[listener]]
 name = "bedrock"
