@@ -91,7 +91,10 @@ const (
 	probeEvery = 5 * time.Second
 )
 
-var errGap = errors.New("updates of the bucket are missing")
+var (
+	errGap      = errors.New("updates of the bucket are missing")
+	errNoLeader = errors.New("there is none")
+)
 
 // read begins to read the bucket.
 func (b *bucket) read(ctx, opening context.Context) error {
@@ -136,7 +139,7 @@ func (b *bucket) read(ctx, opening context.Context) error {
 }
 
 // probe ends the reading if the bucket has no leader for this node. The reader may be in the node's own server: it gets
-// heartbeats also if that server is cut off from all others.
+// heartbeats also if that server is cut off from all others. A server without a leader answers, and names none.
 func (b *bucket) probe(ctx context.Context) {
 	tick := time.NewTicker(probeEvery)
 	defer tick.Stop()
@@ -147,7 +150,10 @@ func (b *bucket) probe(ctx context.Context) {
 		case <-tick.C:
 		}
 		asking, cancel := context.WithTimeout(ctx, patience)
-		_, err := b.stream.Info(asking)
+		info, err := b.stream.Info(asking)
+		if err == nil && info.Cluster != nil && info.Cluster.Leader == "" {
+			err = errNoLeader
+		}
 		if cancel(); err != nil {
 			b.fail(fmt.Errorf("leader of the bucket: %w", err))
 			return

@@ -216,21 +216,36 @@ func TestPartition(t *testing.T) {
 	}
 }
 
-// leaderless is the stream of a bucket without a leader: it never answers.
-type leaderless struct{ jetstream.Stream }
+// leaderless is the stream of a bucket without a leader. Young groups do not answer, and others name no leader.
+type leaderless struct {
+	jetstream.Stream
+	answer *jetstream.StreamInfo
+}
 
-func (leaderless) Info(ctx context.Context, _ ...jetstream.StreamInfoOpt) (*jetstream.StreamInfo, error) {
+func (s leaderless) Info(ctx context.Context, _ ...jetstream.StreamInfoOpt) (*jetstream.StreamInfo, error) {
+	if s.answer != nil {
+		return s.answer, nil
+	}
 	<-ctx.Done()
 	return nil, ctx.Err()
 }
 
 // TestProbe notices that a bucket has no leader, also while a reader in the node's own server gets heartbeats.
 func TestProbe(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b, began := &bucket{stream: leaderless{}, failed: make(chan error, 1)}, time.Now()
-		b.probe(t.Context())
-		if err := <-b.failed; !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != probeEvery+patience {
-			t.Errorf("%v after %v", err, time.Since(began))
-		}
-	})
+	for _, row := range []struct {
+		answer *jetstream.StreamInfo
+		err    error
+		after  time.Duration
+	}{
+		{nil, context.DeadlineExceeded, probeEvery + patience},
+		{&jetstream.StreamInfo{Cluster: &jetstream.ClusterInfo{Name: "test"}}, errNoLeader, probeEvery},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			b, began := &bucket{stream: leaderless{answer: row.answer}, failed: make(chan error, 1)}, time.Now()
+			b.probe(t.Context())
+			if err := <-b.failed; !errors.Is(err, row.err) || time.Since(began) != row.after {
+				t.Errorf("%v after %v", err, time.Since(began))
+			}
+		})
+	}
 }
