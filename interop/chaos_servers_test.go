@@ -19,7 +19,7 @@ import (
 )
 
 // calm keeps sessions of our own crowds through pauses of a busy machine.
-const calm = "[riptide]\nquality_disconnect = false\ntimeout = \"15s\"\nconnect_attempts = 10\n[rudp]\nrate = 30\n"
+const calm = "[riptide]\nquality_disconnect = false\ntimeout = \"15s\"\n[rudp]\nrate = 30\n"
 
 // riptideToBedrock is the plan for our Riptide players on a go-raknet server.
 func riptideToBedrock(port string) plan {

@@ -26,7 +26,6 @@ func descriptor(v Version, prefix int, aliases ...string) registry.Descriptor {
 			return &Settings{
 				Heartbeat:         units.Duration(defaultHeartbeat),
 				Timeout:           units.Duration(defaultTimeout),
-				ConnectAttempts:   defaultAttempts,
 				MaxPayload:        defaultPayload,
 				QualityDisconnect: true,
 			}
@@ -34,7 +33,7 @@ func descriptor(v Version, prefix int, aliases ...string) registry.Descriptor {
 		New: func(options any, use registry.Use) codec.Protocol { return New(options.(*Settings).with(v, use)) },
 		Calm: func(options any) {
 			s := options.(*Settings)
-			s.ConnectAttempts, s.Timeout, s.QualityDisconnect = 10, units.Duration(15*time.Second), false
+			s.Timeout, s.QualityDisconnect = units.Duration(15*time.Second), false
 		},
 		Stream: &registry.Stream{
 			Prefix:   prefix,
@@ -54,7 +53,6 @@ const mostPayload = 4090
 type Settings struct {
 	Heartbeat         units.Duration `toml:"heartbeat" min:"100ms" max:"1m"`
 	Timeout           units.Duration `toml:"timeout" min:"1s" max:"5m"`
-	ConnectAttempts   int            `toml:"connect_attempts" min:"1" max:"100"`
 	MaxPayload        int            `toml:"max_payload" min:"1" max:"4090"` // bytes
 	QualityDisconnect bool           `toml:"quality_disconnect"`
 }
@@ -73,7 +71,7 @@ func (s *Settings) with(v Version, use registry.Use) Options {
 		HeartbeatInterval: time.Duration(s.Heartbeat),
 		TimeoutTime:       time.Duration(s.Timeout),
 		ConnectTimeout:    use.Handshake,
-		MaxAttempts:       s.ConnectAttempts,
+		MaxAttempts:       max(defaultAttempts, int(s.Timeout/s.Heartbeat)),
 		MaxPayload:        s.MaxPayload,
 		Headroom:          use.Headroom,
 		MaxQueued:         use.Queue,

@@ -11,7 +11,7 @@ var Descriptor = registry.Descriptor{
 	Evidence: registry.ByChecksum,
 	Table:    "rudp",
 	Options: func() any {
-		return &Settings{Rate: defaultRate, MaxJoined: defaultMaxJoined}
+		return &Settings{Rate: defaultRate}
 	},
 	New: func(options any, use registry.Use) codec.Protocol { return New(options.(*Settings).with(use)) },
 	Calm: func(options any) { // a session ends after 33 packets without an acknowledgement
@@ -22,11 +22,10 @@ var Descriptor = registry.Descriptor{
 	},
 }
 
-// Settings are the options in the configuration. Joined messages fit into an Ethernet packet.
+// Settings are the options in the configuration.
 type Settings struct {
-	AppID     uint16 `toml:"app_id"`
-	Rate      uint8  `toml:"rate" min:"1" max:"255"`        // packets per second
-	MaxJoined int    `toml:"max_joined" min:"1" max:"1456"` // bytes that share a packet
+	AppID uint16 `toml:"app_id"`
+	Rate  uint8  `toml:"rate" min:"1" max:"255"` // packets per second
 }
 
 // with returns the Options for a use. The largest payload is the most that the library can receive.
@@ -35,7 +34,6 @@ func (s *Settings) with(use registry.Use) Options {
 		AppID:      s.AppID,
 		Rate:       s.Rate,
 		MaxPayload: defaultMaxPayload - use.Headroom,
-		MaxJoined:  s.MaxJoined,
 		MaxQueued:  use.Queue,
 		Seed:       use.Seed,
 	}

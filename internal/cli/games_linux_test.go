@@ -80,7 +80,7 @@ func (g *games) configuration() string {
 		b.WriteString(strings.NewReplacer(`"players"`, `"players-`+number+`"`, `"game"`, `"game-`+number+`"`).
 			Replace(write(k.listener, k.server)))
 	}
-	b.WriteString("[riptide]\ntimeout = \"15s\"\nconnect_attempts = 10\nquality_disconnect = false\n[rudp]\nrate = 30\n")
+	b.WriteString("[riptide]\ntimeout = \"15s\"\nquality_disconnect = false\n[rudp]\nrate = 30\n")
 	return b.String()
 }
 

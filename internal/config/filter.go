@@ -16,7 +16,6 @@ type Filter struct {
 	Modes     []Delivery    `toml:"modes"`                         // empty: all
 	Rate      int           `toml:"rate" min:"0" max:"1000000"`    // messages of each session that pass in Per; 0: none
 	Per       Duration      `toml:"per" default:"1s" min:"1ms" max:"1h"`
-	Burst     int           `toml:"burst" min:"0" max:"1000000"` // at once after a rest; 0: Rate
 }
 
 // FilterVerdict is the treatment of messages that a rule matches, and of their sessions.

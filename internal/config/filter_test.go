@@ -58,7 +58,7 @@ func TestFilterRules(t *testing.T) {
 	rule := "[[filter]]\nname = \"x\"\n"
 	for _, row := range []struct{ name, more, want string }{
 		{"good", rule + "verdict = \"ban\"\nfrom = \"client\"\nprotocols = [\"raknet\"]\nids = [\"7\", \"100-0xffff\"]\n" +
-			"packets = [\"0x86\"]\nmin_size = \"1B\"\nmax_size = \"64MiB\"\nmodes = [\"notify\"]\nrate = 10\nburst = 3", ""},
+			"packets = [\"0x86\"]\nmin_size = \"1B\"\nmax_size = \"64MiB\"\nmodes = [\"notify\"]\nrate = 10", ""},
 		{"no verdict", rule, `t.toml:16:3: filter[0].verdict: want "allow", "observe", "drop", "disconnect" or "ban"`},
 		{"servers' messages do not ban", rule + "verdict = \"ban\"",
 			`t.toml:18:11: filter[0].verdict = "ban": want another verdict, or from = "client": players are not ` +
@@ -72,11 +72,10 @@ t.toml:19:24: filter[0].ids[2] = "x": want a number from 0 to 65535 or a range i
     "100-199" or "0x86"
 t.toml:20:21: filter[0].packets[1] = "256": want bytes: 0 to 255`},
 		{"sizes and rates",
-			rule + "verdict = \"drop\"\nmin_size = \"9B\"\nmax_size = \"8B\"\nrate = 1000001\nper = \"2h\"\nburst = -1", `
+			rule + "verdict = \"drop\"\nmin_size = \"9B\"\nmax_size = \"8B\"\nrate = 1000001\nper = \"2h\"", `
 t.toml:20:12: filter[0].max_size = "8B": want "0B", for no bound, or at least min_size, which is 9B
 t.toml:21:8: filter[0].rate = 1000001: want 0 to 1000000
-t.toml:22:7: filter[0].per = "2h": want "1ms" to "1h"
-t.toml:23:9: filter[0].burst = -1: want 0 to 1000000`},
+t.toml:22:7: filter[0].per = "2h": want "1ms" to "1h"`},
 		{"words", rule + "verdict = \"drop\"\nfrom = \"me\"\nprotocols = [\"any\"]\nmodes = [\"fast\"]", `
 t.toml:19:8: filter[0].from = "me": want "any", "client" or "upstream"
 t.toml:20:14: filter[0].protocols[0] = "any": want "bedrock", "deaf", "lossy", "mute", "raknet", "riptide-2.0",

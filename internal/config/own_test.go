@@ -107,7 +107,7 @@ func TestOwnTablesArePrinted(t *testing.T) {
 	}
 	for _, line := range []string{
 		`timeout = "30s" # line 8`, `idle_timeout = "40s" # line 6`, `idle_timeout = "50s" # [limits], line 39`,
-		`heartbeat = "2s" # [riptide], line 36`, `connect_attempts = 5 # default`, `timeout = "20s" # line 30`,
+		`heartbeat = "2s" # [riptide], line 36`, `max_payload = 1225 # default`, `timeout = "20s" # line 30`,
 		"channels = 3 # line 19",
 	} {
 		if !strings.Contains(printed, line+"\n") {

@@ -183,7 +183,7 @@ func TestLoad(t *testing.T) {
 	}
 	c, _, err := Load(path, known)
 	check(t, err, path+":15:1: upstream[0].x = 1: want a known key: name, protocol, transport, servers, discover, "+
-		"resolver, discover_refresh, kubernetes, agones, balance, retry_after, server_library, sources, max_packets, "+
+		"resolver, kubernetes, agones, balance, retry_after, server_library, sources, max_packets, "+
 		"health, health_interval, proxy_protocol, share_sockets, nat, identity_key, cookie_mode, cookie_secret, raknet, "+
 		"riptide, rudp, enet or rtype")
 	if c != nil {

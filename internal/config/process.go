@@ -8,8 +8,7 @@ type Log struct {
 	// one line of JSON for each session; empty: none
 	AccessFile string `toml:"access_file"`
 	// a file of this size is renamed, and a new one begun
-	AccessSize  Size `toml:"access_size" default:"64MiB" min:"1MiB" max:"1GiB"`
-	AccessFiles int  `toml:"access_files" default:"5" min:"1" max:"1000"` // renamed files that are kept
+	AccessSize Size `toml:"access_size" default:"64MiB" min:"1MiB" max:"1GiB"`
 }
 
 // LogLevel is the lowest severity that is logged.

@@ -7,18 +7,16 @@ import (
 
 // Upstream is a group of equal game servers.
 type Upstream struct {
-	Name      string     `toml:"name"`
-	Protocol  string     `toml:"protocol"`
-	Transport Transport  `toml:"transport" default:"udp"`
-	Servers   []Server   `toml:"servers"`
-	Discover  []Discover `toml:"discover"` // sources of more servers
-	Resolver  Address    `toml:"resolver"` // DNS server; none: the system's
-	// longest time until names are looked up again
-	DiscoverRefresh Duration   `toml:"discover_refresh" default:"10m" min:"5s" max:"10m"`
-	Kubernetes      Kubernetes `toml:"kubernetes"`
-	Agones          Agones     `toml:"agones"`
-	Balance         Balance    `toml:"balance" default:"least_sessions"`
-	RetryAfter      Duration   `toml:"retry_after" default:"5s" min:"100ms" max:"1h"` // rest of a failed server
+	Name       string     `toml:"name"`
+	Protocol   string     `toml:"protocol"`
+	Transport  Transport  `toml:"transport" default:"udp"`
+	Servers    []Server   `toml:"servers"`
+	Discover   []Discover `toml:"discover"` // sources of more servers
+	Resolver   Address    `toml:"resolver"` // DNS server; none: the system's
+	Kubernetes Kubernetes `toml:"kubernetes"`
+	Agones     Agones     `toml:"agones"`
+	Balance    Balance    `toml:"balance" default:"least_sessions"`
+	RetryAfter Duration   `toml:"retry_after" default:"5s" min:"100ms" max:"1h"` // rest of a failed server
 
 	Library Library `toml:"server_library" default:"any"`
 	// empty: the system's choice

@@ -11,6 +11,9 @@ import (
 	"tidegate/internal/config"
 )
 
+// accessFiles is the number of renamed files of the access log that are kept.
+const accessFiles = 5
+
 // accessWait bounds the time in which the last lines of the access log are written.
 const accessWait = 2 * time.Second
 
@@ -29,7 +32,7 @@ func openAccessLog(c *config.Config, log zerolog.Logger) (access zerolog.Logger,
 		return access, nil, fmt.Errorf("log.access_file: %w", err)
 	}
 	file := &lumberjack.Logger{
-		Filename: path, MaxSize: int(c.Log.AccessSize / config.MiB), MaxBackups: c.Log.AccessFiles,
+		Filename: path, MaxSize: int(c.Log.AccessSize / config.MiB), MaxBackups: accessFiles,
 	}
 	queue := NewLogQueue(file)
 	report := func(lost uint64) { log.Warn().Uint64("lines", lost).Msg("access log lines lost") }

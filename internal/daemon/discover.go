@@ -96,7 +96,7 @@ const mostSkipped = 10
 
 // sourcesKey returns a text that is equal for equal sources of servers with the same transport.
 func sourcesKey(u *config.Upstream) string {
-	key := fmt.Sprintf("%s\n%v\n%s\n%+v\n%+v", u.Resolver, u.DiscoverRefresh, u.Transport, u.Kubernetes, u.Agones)
+	key := fmt.Sprintf("%s\n%s\n%+v\n%+v", u.Resolver, u.Transport, u.Kubernetes, u.Agones)
 	for _, place := range u.Discover {
 		key += "\n" + place.String()
 	}
@@ -105,7 +105,7 @@ func sourcesKey(u *config.Upstream) string {
 
 // places returns the sources of an upstream. A relative path starts at the folder of the configuration.
 func places(c *config.Config, u *config.Upstream, troubled func() bool) []discovery.Source {
-	lookup := discovery.Lookup{Refresh: time.Duration(u.DiscoverRefresh), Troubled: troubled}
+	lookup := discovery.Lookup{Refresh: 10 * time.Minute, Troubled: troubled}
 	if u.Resolver.IsValid() {
 		lookup.Resolver = u.Resolver.String()
 	}

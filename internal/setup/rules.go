@@ -144,10 +144,7 @@ func messageRule(f *config.Filter) filter.Message {
 		m.Modes |= delivery(name)
 	}
 	if f.Rate > 0 {
-		m.Every, m.Burst = max(1, time.Duration(f.Per)/time.Duration(f.Rate)), f.Burst
-		if m.Burst == 0 {
-			m.Burst = f.Rate
-		}
+		m.Every, m.Burst = max(1, time.Duration(f.Per)/time.Duration(f.Rate)), f.Rate
 	}
 	return m
 }
