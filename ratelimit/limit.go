@@ -81,12 +81,3 @@ var verdictNames = []string{"pass", "observe", "drop", "disconnect", "ban"}
 
 // String returns the name used in the configuration, logs and metrics.
 func (v Verdict) String() string { return enum.Name(verdictNames, v) }
-
-// UnmarshalText reads the form that String writes, and "allow", which is the rules' word for Pass.
-func (v *Verdict) UnmarshalText(text []byte) error {
-	if string(text) == "allow" {
-		*v = Pass
-		return nil
-	}
-	return enum.Parse(verdictNames, text, v)
-}

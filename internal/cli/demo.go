@@ -158,7 +158,7 @@ func liftAddressLimits(c *config.Config) {
 	c.Limits.HalfOpenPerAddress = c.Limits.HalfOpen
 	for _, per := range []ratelimit.Scope{ratelimit.PerAddress, ratelimit.PerNetwork} {
 		c.Rates = append(c.Rates, config.Limit{
-			Of: config.WordOf(ratelimit.Handshakes), Per: config.WordOf(per), Verdict: config.LimitOff,
+			Of: config.WordOf(ratelimit.Handshakes), Per: config.WordOf(per), Verdict: config.WordOfLimit(ratelimit.Pass),
 		})
 	}
 }

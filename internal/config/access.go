@@ -2,6 +2,8 @@ package config
 
 import (
 	"strings"
+
+	"tidegate/ratelimit"
 )
 
 // Access is a rule about the addresses of players.
@@ -15,18 +17,14 @@ type Access struct {
 	Networks  []int64       `toml:"networks"`  // numbers of autonomous systems
 }
 
-// AccessVerdict is the treatment of players that a source rule matches.
-type AccessVerdict string
+// AccessVerdict is the word for the treatment of players that a source rule matches.
+type AccessVerdict = Word[accessVerdict]
 
-// Verdicts about sources.
-const (
-	AccessAllow   AccessVerdict = "allow"   // admitted; later rules are skipped
-	AccessDrop    AccessVerdict = "drop"    // ignored without an answer
-	AccessObserve AccessVerdict = "observe" // counted; later rules still apply
-)
+// accessVerdict is ratelimit.Verdict in the words of source rules. Players who are allowed skip later rules.
+type accessVerdict ratelimit.Verdict
 
-// Choices lists the words of the configuration.
-func (AccessVerdict) Choices() []string { return choices(AccessAllow, AccessDrop, AccessObserve) }
+// Names returns the words of the values.
+func (accessVerdict) Names() []string { return []string{"allow", "observe", "drop"} }
 
 // Geo names the operator's MaxMind databases.
 type Geo struct {

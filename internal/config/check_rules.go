@@ -118,9 +118,9 @@ func (v *validator) filterVerdict(path string, f Filter) {
 	switch {
 	case f.Verdict == "":
 		v.fault(key, nil, either(f.Verdict.Choices()))
-	case f.Verdict == FilterBan && !f.From.Is(policy.FromClient):
+	case f.Verdict.Is(filterVerdict(ratelimit.BanSource)) && !f.From.Is(policy.FromClient):
 		v.fault(key, f.Verdict, `another verdict, or from = "client": players are not responsible for messages from servers`)
-	case all && f.Verdict != FilterObserve && f.Verdict != FilterAllow:
+	case all && f.Verdict.Value() > filterVerdict(ratelimit.Observe):
 		v.warn(key, f.Verdict, "a condition, such as ids or rate: this rule matches every message")
 	}
 }
@@ -165,11 +165,11 @@ func (v *validator) rate(path string, l Limit) {
 	if l.Of.Is(ratelimit.Handshakes) && l.Per.Is(ratelimit.PerSession) {
 		v.fault(child(path, "per"), l.Per, `"address", "network" or "overall": a session has one handshake`)
 	}
-	if l.Of.Is(ratelimit.Handshakes) && (l.Verdict == LimitDisconnect || l.Verdict == LimitBan) {
+	if l.Of.Is(ratelimit.Handshakes) && l.Verdict.Value() > limitVerdict(ratelimit.Drop) {
 		v.fault(child(path, "verdict"), l.Verdict, `"drop" or "observe": a new client has no session to end, and its `+
 			`address may be forged`)
 	}
-	if l.Verdict == LimitOff {
+	if l.Verdict.Is(limitVerdict(ratelimit.Pass)) {
 		return
 	}
 	within(v.report, child(path, "rate"), l.Rate, 1, maxAmount)

@@ -29,7 +29,7 @@ func (c *Config) EffectiveLimits() []Limit {
 		if l.Burst == 0 {
 			l.Burst = l.Rate
 		}
-		if l.Verdict != LimitOff {
+		if !l.Verdict.Is(limitVerdict(ratelimit.Pass)) {
 			all = append(all, l)
 		}
 	}

@@ -1,6 +1,9 @@
 package config
 
-import "tidegate/internal/policy"
+import (
+	"tidegate/internal/policy"
+	"tidegate/ratelimit"
+)
 
 // Filter is a rule about messages.
 type Filter struct {
@@ -18,21 +21,15 @@ type Filter struct {
 	Per       Duration      `toml:"per" default:"1s" min:"1ms" max:"1h"`
 }
 
-// FilterVerdict is the treatment of messages that a rule matches, and of their sessions.
-type FilterVerdict string
+// FilterVerdict is the word for the treatment of messages that a rule matches, and of their sessions.
+type FilterVerdict = Word[filterVerdict]
 
-// Verdicts about messages.
-const (
-	FilterAllow      FilterVerdict = "allow"      // they pass; later rules are skipped
-	FilterObserve    FilterVerdict = "observe"    // they are counted; later rules still apply
-	FilterDrop       FilterVerdict = "drop"       // they are dropped
-	FilterDisconnect FilterVerdict = "disconnect" // and the session ends
-	FilterBan        FilterVerdict = "ban"        // and its address is banned, if it is proved
-)
+// filterVerdict is ratelimit.Verdict in the words of message rules. Messages that are allowed skip later rules.
+type filterVerdict ratelimit.Verdict
 
-// Choices lists the words of the configuration.
-func (FilterVerdict) Choices() []string {
-	return choices(FilterAllow, FilterObserve, FilterDrop, FilterDisconnect, FilterBan)
+// Names returns the words of the values.
+func (filterVerdict) Names() []string {
+	return []string{"allow", "observe", "drop", "disconnect", "ban"}
 }
 
 // Sender is a side of a session.

@@ -24,11 +24,11 @@ func TestAccessRules(t *testing.T) {
 			"prefixes = [\"192.0.2.0/24\", \"::1\"]\nfiles = [\"a\"]\ncountries = [\"DE\"]\nnetworks = [1, 4294967295]", ""},
 		{"nothing said", "[[access]]", `
 t.toml:16:3: access[0].name: want a name of 1 to 64 letters, digits, - and _
-t.toml:16:3: access[0].verdict: want "allow", "drop" or "observe"
+t.toml:16:3: access[0].verdict: want "allow", "observe" or "drop"
 t.toml:16:3: access[0].prefixes: want at least one of prefixes, files, countries and networks; ["0.0.0.0/0",
     "::/0"] matches every address`},
 		{"verdict for messages", "[[access]]\nname = \"x\"\nverdict = \"ban\"\nprefixes = [\"::/0\"]",
-			`t.toml:18:11: access[0].verdict = "ban": want "allow", "drop" or "observe"`},
+			`t.toml:18:11: access[0].verdict = "ban": want "allow", "observe" or "drop"`},
 		{"no prefix", "[[access]]\nname = \"x\"\nverdict = \"drop\"\nprefixes = [\"::1\", \"example.com\", \"10.0.0.1/8\"]", `
 t.toml:19:20: access[0].prefixes[1] = "example.com": want a prefix, for example "192.0.2.0/24", or an address
 t.toml:19:35: access[0].prefixes[2] = "10.0.0.1/8": want no bits set beyond the prefix's length: "10.0.0.0/8", or

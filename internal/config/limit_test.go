@@ -38,8 +38,8 @@ verdict = "observe"
 	}
 	got := c.EffectiveLimits()
 	want := append(slices.Clone(defaultLimits[2:]),
-		Limit{WordOf(ratelimit.Packets), WordOf(ratelimit.PerSession), 100, 100, LimitDrop},
-		Limit{WordOf(ratelimit.Bytes), WordOf(ratelimit.PerNetwork), Amount(2 * MiB), Amount(8 * MiB), LimitObserve})
+		Limit{WordOf(ratelimit.Packets), WordOf(ratelimit.PerSession), 100, 100, "drop"},
+		Limit{WordOf(ratelimit.Bytes), WordOf(ratelimit.PerNetwork), Amount(2 * MiB), Amount(8 * MiB), "observe"})
 	if !slices.Equal(got, want) {
 		t.Errorf("in force are\n%+v\nwant\n%+v", got, want)
 	}

@@ -21,7 +21,7 @@ func rateLimit(l config.Limit, loops int) ratelimit.Limit {
 	b := ratelimit.Limit{
 		Of:      l.Of.Value(),
 		Per:     l.Per.Value(),
-		Verdict: verdict(l.Verdict),
+		Verdict: ratelimit.Verdict(l.Verdict.Value()),
 		Rate:    ratelimit.Rate{PerSecond: int(l.Rate), Burst: int(l.Burst)},
 	}
 	// The kernel spreads clients over the loops by address and port. So each loop gets its share of a limit for many

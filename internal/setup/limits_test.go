@@ -15,9 +15,8 @@ func TestEveryLimitArrives(t *testing.T) {
 	for quantity := range ratelimit.Quantities {
 		for scope := range ratelimit.Scopes {
 			of, per := config.WordOf(quantity), config.WordOf(scope)
-			for _, verdict := range []config.LimitVerdict{
-				config.LimitObserve, config.LimitDrop, config.LimitDisconnect, config.LimitBan,
-			} {
+			for v := ratelimit.Observe; v <= ratelimit.BanSource; v++ {
+				verdict := config.WordOfLimit(v)
 				b := rateLimit(config.Limit{Of: of, Per: per, Rate: 10, Burst: 20, Verdict: verdict}, 1)
 				if b.Of.String() != string(of) || b.Per.String() != string(per) || b.Verdict.String() != string(verdict) {
 					t.Errorf("%s %s %s became %v, %v", of, per, verdict, b, b.Verdict)
@@ -32,7 +31,7 @@ func TestEveryLimitArrives(t *testing.T) {
 
 // TestLimitsAreShared checks that loops share limits, except for limits of a session, which is on one loop.
 func TestLimitsAreShared(t *testing.T) {
-	l := config.Limit{Of: config.WordOf(ratelimit.Packets), Rate: 10, Burst: 20, Verdict: config.LimitDrop}
+	l := config.Limit{Of: config.WordOf(ratelimit.Packets), Rate: 10, Burst: 20, Verdict: "drop"}
 	for per, want := range map[ratelimit.Scope]ratelimit.Rate{
 		ratelimit.PerSession: {PerSecond: 10, Burst: 20},
 		ratelimit.PerAddress: {PerSecond: 4, Burst: 20},

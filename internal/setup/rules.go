@@ -14,6 +14,7 @@ import (
 	"tidegate/internal/filter"
 	"tidegate/internal/regular"
 	"tidegate/proxy/relay"
+	"tidegate/ratelimit"
 )
 
 // maxDatabase is the size in bytes of the largest MaxMind file that is read. City databases have about 60 MB.
@@ -99,7 +100,7 @@ func database(c *config.Config, file string) (*filter.Database, error) {
 func sourceRule(c *config.Config, a *config.Access) (filter.Source, error) {
 	s := filter.Source{
 		Name: a.Name, Listeners: a.Listeners, Countries: a.Countries,
-		Verdict: verdict(a.Verdict),
+		Verdict: ratelimit.Verdict(a.Verdict.Value()),
 	}
 	for _, number := range a.Networks {
 		s.Networks = append(s.Networks, uint32(number))
@@ -138,7 +139,7 @@ func messageRule(f *config.Filter) filter.Message {
 		Direction: f.From.Value(),
 		IDs:       ranges(f.IDs), Packets: ranges(f.Packets),
 		MinSize: int(f.MinSize), MaxSize: int(f.MaxSize),
-		Verdict: verdict(f.Verdict),
+		Verdict: ratelimit.Verdict(f.Verdict.Value()),
 	}
 	for _, name := range f.Modes {
 		m.Modes |= delivery(name)

@@ -130,14 +130,3 @@ func pings(r *config.Route) relay.Pings {
 
 // share returns one loop's part of a limit, at least 1.
 func share(limit, loops int) int { return max(1, limit/loops) }
-
-// verdict returns the value of a verdict in the configuration, which has been checked. An empty word is Pass.
-func verdict[W ~string](word W) (value ratelimit.Verdict) {
-	if word == "" {
-		return value
-	}
-	if err := value.UnmarshalText([]byte(word)); err != nil {
-		panic(err) // TestEveryVerdictIsParsed
-	}
-	return value
-}
