@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// Address is the address of an admin server: Auto, "unix:" and the path of a socket, or ip:port.
+// Address is the address of an admin server: Auto, "unix:" and the path of a socket, or ip:port. For a client it
+// may also be "https://" and the host of a reverse proxy with TLS.
 type Address string
 
 // Auto is the address if the configuration names none: a Unix socket in a folder of the user, which no other

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"strings"
 	"time"
 )
 
@@ -27,14 +28,34 @@ const maxAnswer = 64 << 20
 
 // NewClient returns a client of the server at an address. The token may be empty.
 func NewClient(a Address, token string) *Client {
-	return &Client{address: a.resolve()[0], token: token, http: http.Client{Transport: &http.Transport{
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return a.dial(ctx) },
-	}}}
+	return &Client{address: a.resolve()[0], token: token, http: http.Client{Transport: a.transport()}}
 }
+
+// dialTime bounds the steps of a connection to a server.
+const dialTime = 5 * time.Second
+
+// transport returns the transport of requests to base.
+func (a Address) transport() *http.Transport {
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return a.dial(ctx) }
+	if a.secure() {
+		dial = (&net.Dialer{Timeout: dialTime}).DialContext
+	}
+	return &http.Transport{DialContext: dial, TLSHandshakeTimeout: dialTime, DisableCompression: true}
+}
+
+// base returns the URL before the paths of requests. Only a server behind TLS hears its name.
+func (a Address) base() string {
+	if a.secure() {
+		return string(a)
+	}
+	return "http://localhost"
+}
+
+func (a Address) secure() bool { return strings.HasPrefix(string(a), "https://") }
 
 // dial connects to the first of the addresses where a server listens. The error is that of the first address.
 func (a Address) dial(ctx context.Context) (net.Conn, error) {
-	dialer := net.Dialer{Timeout: 5 * time.Second}
+	dialer := net.Dialer{Timeout: dialTime}
 	var first error
 	for _, at := range a.resolve() {
 		network, address := at.split()
@@ -113,7 +134,7 @@ func (c *Client) do(ctx context.Context, method, path string, body []byte, out a
 
 // ask sends a request. A status other than 200 is an error.
 func (c *Client) ask(ctx context.Context, method, path string, body []byte) (*http.Response, error) {
-	request, err := http.NewRequestWithContext(ctx, method, "http://localhost"+path, bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(ctx, method, c.address.base()+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}

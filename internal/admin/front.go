@@ -1,12 +1,10 @@
 package admin
 
 import (
-	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/json"
-	"net"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
@@ -35,10 +33,10 @@ const maxTokens = 1000
 // NewFront returns a Front of an admin server for a listening address. used may be nil.
 func NewFront(c *Client, host string, used func(link string)) *Front {
 	f := &Front{host: host, used: used, tokens: make(map[[32]byte]bool), key: rand.Text()}
+	base, _ := url.Parse(c.address.base()) // it was read before
 	f.proxy = &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
-			r.SetURL(&url.URL{Scheme: "http", Host: "localhost"})
-			r.Out.Host = "localhost"
+			r.SetURL(base)
 			for _, name := range []string{"Authorization", "Cookie", "Origin", "Referer"} {
 				r.Out.Header.Del(name)
 			}
@@ -51,10 +49,7 @@ func NewFront(c *Client, host string, used func(link string)) *Front {
 				r.Out.Header.Set("Authorization", "Bearer "+c.token)
 			}
 		},
-		Transport: &http.Transport{
-			DialContext:        func(ctx context.Context, _, _ string) (net.Conn, error) { return c.address.dial(ctx) },
-			DisableCompression: true,
-		},
+		Transport:     c.address.transport(),
 		FlushInterval: -1, // events and captures are passed on at once
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
 			refuse(w, http.StatusBadGateway, "ask the proxy: "+err.Error())

@@ -7,12 +7,11 @@
 package banfile
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -87,19 +86,14 @@ func (f File) Read() ([]ratelimit.Ban, error) {
 }
 
 // write replaces the file. Readers see either the old bans or the new ones, also after a crash.
-func (f File) write(bans []ratelimit.Ban) (err error) {
-	fresh, err := os.CreateTemp(filepath.Dir(string(f)), filepath.Base(string(f))+".*")
-	if err != nil {
-		return err
+func (f File) write(bans []ratelimit.Ban) error {
+	var text bytes.Buffer
+	err := format(&text, bans)
+	if err == nil {
+		err = regular.Replace(string(f), 0o644, text.Bytes())
 	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(fresh.Name())
-		}
-	}()
-	err = errors.Join(format(fresh, bans), fresh.Chmod(0o644), fresh.Sync(), fresh.Close())
 	if err != nil {
 		return fmt.Errorf("write %s: %w", f, err)
 	}
-	return os.Rename(fresh.Name(), string(f))
+	return nil
 }

@@ -139,6 +139,7 @@ func newApp(exampleConfig []byte) *cli.App {
 			upgradeCommand(),
 			fleetCommand(),
 			drainCommand(),
+			contextCommand(),
 			configCommand(exampleConfig),
 			completionCommand(),
 			manCommand(exampleConfig),

@@ -22,8 +22,8 @@ func banCommand() *cli.Command {
 		Name:  "ban",
 		Usage: "ban networks: add, remove and list bans",
 		Description: "Changes the ban file of [bans], with or without a running proxy. A running proxy applies the\n" +
-			"change at once, and ends the sessions of banned clients. With --admin or $" + adminVariable + " the commands\n" +
-			"ask that proxy, and need no file.",
+			"change at once, and ends the sessions of banned clients. With --admin or --context the commands ask that\n" +
+			"proxy, and need no file.",
 		Subcommands: []*cli.Command{banAddCommand(), banDelCommand(), banListCommand(), banImportCommand()},
 	})
 }
@@ -37,13 +37,12 @@ var (
 
 // banFlags are the flags of commands that ban.
 func banFlags() []cli.Flag {
-	return []cli.Flag{
-		configFlag, adminFlag, banFileFlag, banJSONFlag,
+	return append(targetFlags(), banFileFlag, banJSONFlag,
 		durationFlag(cli.GenericFlag{Name: "for", Usage: "ban for `DURATION`, for example 90m or 7d",
 			DefaultText: "for ever"}, 0),
 		&cli.StringFlag{Name: "reason", Usage: "record `TEXT` as the reason"},
 		&cli.StringFlag{Name: "author", Usage: "record `NAME` as the author", DefaultText: "your user name"},
-	}
+	)
 }
 
 func banAddCommand() *cli.Command {
@@ -69,7 +68,7 @@ func banDelCommand() *cli.Command {
 		Usage:       "remove bans and their history",
 		ArgsUsage:   "PREFIX...",
 		Description: examples("tidegate ban del 192.0.2.7"),
-		Flags:       []cli.Flag{configFlag, adminFlag, banFileFlag, banJSONFlag},
+		Flags:       append(targetFlags(), banFileFlag, banJSONFlag),
 		Action: func(c *cli.Context) error {
 			networks, err := arguments(c)
 			if err != nil {
@@ -90,9 +89,9 @@ func banListCommand() *cli.Command {
 		Name:        "list",
 		Usage:       "list the bans in force",
 		Description: examples("tidegate ban list", "tidegate ban list --all --json"),
-		Flags: []cli.Flag{configFlag, adminFlag, banFileFlag, banJSONFlag, &cli.BoolFlag{
+		Flags: append(targetFlags(), banFileFlag, banJSONFlag, &cli.BoolFlag{
 			Name: "all", Usage: "also list expired bans, which make a network's next ban longer",
-		}},
+		}),
 		Action: func(c *cli.Context) error {
 			if err := wantArguments(c); err != nil {
 				return err

@@ -1,12 +1,10 @@
 package cli
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/netip"
-	"os"
 
 	"github.com/urfave/cli/v2"
 
@@ -18,16 +16,14 @@ import (
 // remoteBans returns a client for a proxy that the command line or the environment names. Without one it returns nil:
 // then the command changes the ban file.
 func remoteBans(c *cli.Context) (*admin.Client, error) {
-	if c.IsSet("config") || c.IsSet("file") {
-		if c.IsSet("admin") {
-			return nil, misuse(errors.New("--admin, and --config or --file: want one of them"))
-		}
+	to := targetOf(c)
+	switch {
+	case (c.IsSet("config") || c.IsSet("file")) && (c.IsSet("admin") || c.IsSet("context")):
+		return nil, misuse(errors.New("--admin or --context, and --config or --file: want one of them"))
+	case c.IsSet("file") || !to.isNamed():
 		return nil, nil
 	}
-	if cmp.Or(c.String("admin"), os.Getenv(adminVariable)) == "" {
-		return nil, nil
-	}
-	return targetOf(c).client()
+	return to.client()
 }
 
 // imposeRemotely bans networks in a running proxy.

@@ -13,6 +13,7 @@ import (
 	"tidegate/internal/admin"
 	"tidegate/internal/banfile"
 	"tidegate/internal/config"
+	"tidegate/internal/contexts"
 	"tidegate/internal/decode"
 	"tidegate/internal/demo"
 )
@@ -150,6 +151,7 @@ var argumentValues = map[string][]source{
 	"upstreams undrain": {upstreamNames, serversOfUpstream, none},
 	"ban del":           {bannedPrefixes},
 	"ban import":        {files, none},
+	"context del":       {contextNames, none},
 	"decode":            {files, none},
 	"check":             {files, none},
 	"completion":        {fixed(shells...), none},
@@ -173,6 +175,7 @@ var flagValues = map[string]source{
 	"sort":            fixed(sortNames()...),
 	"state":           fixed("half-open", "established", "held", "ending"),
 	"client":          clientAddresses,
+	"context":         contextNames,
 }
 
 func none(*completion) []candidate { return nil }
@@ -188,6 +191,11 @@ func fixed(words ...string) source {
 	}
 }
 
+func contextNames(c *completion) []candidate {
+	all, _ := contexts.Read()
+	return fixed(all.Names()...)(c)
+}
+
 func helpTopics(c *completion) []candidate {
 	commands := newApp(nil).Commands
 	for _, word := range c.line.arguments {
@@ -200,7 +208,7 @@ func helpTopics(c *completion) []candidate {
 
 // client returns a client of the proxy that the flags name, or nil.
 func (c *completion) client() *admin.Client {
-	client, err := target{admin: c.flags["admin"], config: c.config()}.client()
+	client, err := target{c.flags["admin"], c.config(), c.flags["context"]}.orEnvironment().client()
 	if err != nil {
 		return nil
 	}

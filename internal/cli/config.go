@@ -17,9 +17,9 @@ func configCommand(exampleConfig []byte) *cli.Command {
 		Subcommands: []*cli.Command{command(&cli.Command{
 			Name:  "print",
 			Usage: "print the configuration with every default, and without secrets",
-			Flags: []cli.Flag{configFlag, adminFlag, jsonFlag, &cli.BoolFlag{
+			Flags: append(targetFlags(), jsonFlag, &cli.BoolFlag{
 				Name: "running", Usage: "print the running proxy's configuration, which a refused file does not change",
-			}, &cli.BoolFlag{Name: "changed", Usage: "print only values that are not defaults"}},
+			}, &cli.BoolFlag{Name: "changed", Usage: "print only values that are not defaults"}),
 			Description: examples("tidegate config print", "tidegate config print --changed",
 				"tidegate config print --running --json"),
 			Action: printConfig,

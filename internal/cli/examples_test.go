@@ -76,15 +76,18 @@ func TestExamples(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Chdir(t.TempDir())
-	configuration := (&process{admin: socketPath(t)}).reachable(bridgeConfig(first+`", "`+second) +
+	ownContexts(t)
+	at := socketPath(t)
+	configuration := (&process{admin: at}).reachable(bridgeConfig(first+`", "`+second) +
 		"[loop]\ncount = 1\n[record]\nlast = \"1m\"\n")
 	for name, text := range map[string]string{"tidegate.toml": configuration, "game.pcap": string(capture),
-		"blocklist.txt": "203.0.113.0/24\n"} {
+		"token.txt": "0123456789abcdef", "blocklist.txt": "203.0.113.0/24\n"} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	ran := &background{servers: strings.NewReplacer("10.0.0.5:19132", first, "10.0.0.6:19132", second)}
+	ran := &background{servers: strings.NewReplacer("10.0.0.5:19132", first, "10.0.0.6:19132", second,
+		"https://eu1.example.com", "unix:"+at, "http://10.0.0.2:9470", "unix:"+at)}
 	var last []example // examples that end the proxy
 	var apart sync.WaitGroup
 	defer apart.Wait()

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -27,7 +28,7 @@ func health(c *cli.Context, client *admin.Client) error {
 	if c.Bool("ready") {
 		path = "/readyz"
 	}
-	state, err := askHealth(c, client, path)
+	state, err := askHealth(c.Context, client, path)
 	switch {
 	case err != nil:
 		return err
@@ -55,8 +56,8 @@ func health(c *cli.Context, client *admin.Client) error {
 }
 
 // askHealth reads both kinds of answers: an unhealthy proxy also has an error status.
-func askHealth(c *cli.Context, client *admin.Client, path string) (state admin.Health, err error) {
-	err = client.Get(c.Context, path, &state)
+func askHealth(ctx context.Context, client *admin.Client, path string) (state admin.Health, err error) {
+	err = client.Get(ctx, path, &state)
 	var refused *admin.StatusError
 	if errors.As(err, &refused) && refused.Status == http.StatusServiceUnavailable {
 		err = json.Unmarshal(refused.Body, &state)

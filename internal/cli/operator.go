@@ -23,7 +23,7 @@ func operatorCommand(c *cli.Command, do func(*cli.Context, *admin.Client) error,
 // operatorCommandFor is operatorCommand with a check of the arguments.
 func operatorCommandFor(c *cli.Command, check func(*cli.Context) error,
 	do func(*cli.Context, *admin.Client) error) *cli.Command {
-	c.Flags = append(c.Flags, configFlag, adminFlag)
+	c.Flags = append(c.Flags, targetFlags()...)
 	c.Action = func(c *cli.Context) error {
 		if err := check(c); err != nil {
 			return err
@@ -33,7 +33,7 @@ func operatorCommandFor(c *cli.Command, check func(*cli.Context) error,
 			return err
 		}
 		if err = do(c, client); isAbsent(err) {
-			return fmt.Errorf("%w\nNo proxy listens there: start one, or name the running one with --admin or -c", err)
+			return fmt.Errorf("%w\nNo proxy listens there: start one, or name it with --admin, --context or -c", err)
 		}
 		return orMisuse(err)
 	}

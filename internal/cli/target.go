@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"os"
 	"strings"
 
@@ -11,29 +12,51 @@ import (
 
 	"tidegate/internal/admin"
 	"tidegate/internal/config"
+	"tidegate/internal/contexts"
 )
 
 // Environment variables that name the running proxy.
 const (
-	adminVariable = "TIDEGATE_ADMIN"
-	tokenVariable = "TIDEGATE_ADMIN_TOKEN"
+	adminVariable   = "TIDEGATE_ADMIN"
+	tokenVariable   = "TIDEGATE_ADMIN_TOKEN"
+	contextVariable = "TIDEGATE_CONTEXT"
 )
 
-var adminFlag = &cli.StringFlag{
-	Name: "admin", Usage: "reach the proxy whose admin server is at `URL`, with the token in $" + tokenVariable,
-	DefaultText: "-c, then $" + adminVariable + ", then the default configuration",
+// targetFlags name the running proxy of a command.
+func targetFlags() []cli.Flag {
+	return []cli.Flag{
+		configFlag,
+		&cli.StringFlag{Name: "admin", DefaultText: "-c, then $" + contextVariable + " or $" + adminVariable +
+			", then the default configuration",
+			Usage: "reach the proxy whose admin server is at `URL`, with the token in $" + tokenVariable},
+		&cli.StringFlag{Name: "context", Usage: "reach the proxy that `tidegate context add` has given a `NAME`",
+			DefaultText: "$" + contextVariable},
+	}
 }
 
 // target names the running proxy of a command.
-type target struct{ admin, config string }
+type target struct{ admin, config, context string }
 
-// targetOf returns the target of the flags.
+// targetOf returns the target of the flags, or else of the environment.
 func targetOf(c *cli.Context) target {
-	return target{admin: c.String("admin"), config: c.String("config")}
+	return target{c.String("admin"), c.String("config"), c.String("context")}.orEnvironment()
 }
 
-// client returns a client for the running proxy. The flag --admin is stronger than -c, and both are stronger than the
-// environment. Without a configuration, the proxy is looked for where it listens by default.
+func (t target) orEnvironment() target {
+	if t == (target{}) {
+		t.context = os.Getenv(contextVariable)
+		if t.context == "" {
+			t.admin = os.Getenv(adminVariable)
+		}
+	}
+	return t
+}
+
+// isNamed reports whether the target is an admin server, not that of a configuration.
+func (t target) isNamed() bool { return t.admin != "" || t.context != "" }
+
+// client returns a client for the running proxy. The flag --admin is stronger than -c. Without a configuration, the
+// proxy is looked for where it listens by default.
 func (t target) client() (*admin.Client, error) {
 	address, token, err := t.find()
 	if err != nil {
@@ -46,13 +69,12 @@ func (t target) client() (*admin.Client, error) {
 var errAdminOff = errors.New(`admin.listen = "off": a running proxy cannot be reached`)
 
 func (t target) find() (address admin.Address, token string, err error) {
-	named := t.admin
-	if named == "" && t.config == "" {
-		named = os.Getenv(adminVariable)
+	if t.context != "" {
+		return t.findContext()
 	}
 	table := config.Admin{Listen: config.AdminAuto}
 	path := t.config
-	if path == "" && named == "" {
+	if path == "" && t.admin == "" {
 		if path, err = config.Find(); errors.Is(err, config.ErrNoFile) {
 			err = nil
 		}
@@ -63,8 +85,8 @@ func (t target) find() (address admin.Address, token string, err error) {
 	switch {
 	case err != nil:
 		return "", "", faulty(err)
-	case named != "":
-		address, err = adminAddress(named)
+	case t.admin != "":
+		address, err = adminAddress(t.admin)
 	case table.Listen == config.AdminOff:
 		return "", "", fmt.Errorf("%s has %w", path, errAdminOff)
 	default:
@@ -76,8 +98,28 @@ func (t target) find() (address admin.Address, token string, err error) {
 	return address, token, err
 }
 
-// adminAddress reads the URL of an admin server. It may lack the scheme.
+// findContext returns what the operator has added. The token of the environment is for another proxy.
+func (t target) findContext() (address admin.Address, token string, err error) {
+	if t.admin != "" || t.config != "" {
+		return "", "", misuse(errors.New("--context, and --admin or -c: want one of them"))
+	}
+	all, err := contexts.Read()
+	if err != nil {
+		return "", "", err
+	}
+	found, err := all.Find(t.context)
+	if err == nil {
+		address, err = adminAddress(found.Admin)
+	}
+	return address, found.Token, err
+}
+
+// adminAddress reads the URL of an admin server. It may lack the scheme, unless that is https.
 func adminAddress(text string) (admin.Address, error) {
+	if secure, err := url.Parse(text); err == nil && secure.Scheme == "https" && secure.Hostname() != "" &&
+		strings.TrimSuffix(text, "/") == "https://"+secure.Host {
+		return admin.Address("https://" + secure.Host), nil
+	}
 	rest := strings.TrimSuffix(strings.TrimPrefix(text, "http://"), "/")
 	if path, ok := strings.CutPrefix(rest, "unix:"); ok {
 		if path = strings.TrimPrefix(path, "//"); path != "" {
@@ -88,5 +130,5 @@ func adminAddress(text string) (admin.Address, error) {
 	if rest == string(admin.Auto) || err == nil && host != "" && port != "" && !strings.Contains(rest, "/") {
 		return admin.Address(rest), nil
 	}
-	return "", misuse(fmt.Errorf(`admin server %q: want "http://HOST:PORT" or "unix:/PATH"`, text))
+	return "", misuse(fmt.Errorf(`admin server %q: want "http://HOST:PORT", "https://HOST" or "unix:/PATH"`, text))
 }

@@ -5,18 +5,20 @@ import (
 	"testing"
 
 	"tidegate/internal/config"
+	"tidegate/internal/contexts"
 )
 
 func TestAdminAddress(t *testing.T) {
 	for text, want := range map[string]string{
 		"127.0.0.1:9470": "127.0.0.1:9470", "http://[::1]:9470/": "[::1]:9470", "http://game.example:9470": "game.example:9470",
+		"https://game.example": "https://game.example", "https://game.example:443/": "https://game.example:443",
 		"unix:/run/a": "unix:/run/a", "unix:///run/a": "unix:/run/a", "auto": "auto",
 	} {
 		if got, err := adminAddress(text); err != nil || string(got) != want {
 			t.Errorf("%s: %q, %v; want %q", text, got, err, want)
 		}
 	}
-	for _, text := range []string{"", "https://game.example:9470", "game.example", "unix:", "http://a:1/b", "9470", ":9470"} {
+	for _, text := range []string{"", "https://", "https://u@a", "https://a/b", "https://a?b", "game.example", "unix:", "http://a:1/b", "9470", ":9470"} {
 		if got, err := adminAddress(text); err == nil {
 			t.Errorf("%q is %q", text, got)
 		}
@@ -31,6 +33,9 @@ func TestTargetOrder(t *testing.T) {
 	if _, err := config.Find(); err == nil {
 		t.Skip("this machine has a configuration of its own")
 	}
+	t.Setenv("HOME", t.TempDir())
+	t.Setenv("XDG_CONFIG_HOME", "")
+	must(t, contexts.Table{"eu1": {Admin: "https://eu1.example.com", Token: "of-eu1"}, "lan": {Admin: "10.0.0.2:9470"}}.Write())
 	for _, c := range []struct {
 		target    target
 		variable  string
@@ -44,11 +49,15 @@ func TestTargetOrder(t *testing.T) {
 		{target{admin: "127.0.0.1:3"}, "127.0.0.1:2", "", "127.0.0.1:3 ", ""},
 		{target{admin: "127.0.0.1:3", config: file}, "", "", "127.0.0.1:3 of-the-configuration", ""},
 		{target{config: off}, "", "", "", `admin.listen = "off"`},
+		{target{context: "eu1"}, "127.0.0.1:2", "of-the-environment", "https://eu1.example.com of-eu1", ""},
+		{target{context: "lan"}, "127.0.0.1:2", "of-the-environment", "10.0.0.2:9470 ", ""},
+		{target{context: "lan", admin: "127.0.0.1:3"}, "", "", "", "want one of them"},
+		{target{context: "eu2"}, "", "", "", `context "eu2": want one of: eu1, lan`},
 		{target{admin: "nowhere"}, "", "", "", `admin server "nowhere": want "http://HOST:PORT"`},
 	} {
 		t.Setenv(adminVariable, c.variable)
 		t.Setenv(tokenVariable, c.secret)
-		address, token, err := c.target.find()
+		address, token, err := c.target.orEnvironment().find()
 		switch {
 		case c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)):
 			t.Errorf("%+v: %v, want %s", c.target, err, c.err)

@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
-	"os"
 	"strings"
 	"time"
 
@@ -26,7 +25,7 @@ func whyCommand() *cli.Command {
 		Name:      "why",
 		Usage:     "explain which ban, rule or limit applies to an address, and show its recent drops",
 		ArgsUsage: "ADDRESS",
-		Flags:     []cli.Flag{jsonFlag, configFlag, adminFlag},
+		Flags:     append(targetFlags(), jsonFlag),
 		Description: "The running proxy answers. Without one, the answer comes from the configuration and its\n" +
 			"files, and says so.\n\n" +
 			examples("tidegate why 203.0.113.7", "tidegate why --json 2001:db8::1"),
@@ -49,7 +48,7 @@ func why(c *cli.Context, address netip.Addr) error {
 	if err == nil {
 		err = client.Get(c.Context, "/api/v1/why?"+url.Values{"address": {address.String()}}.Encode(), &answer)
 	}
-	if absent := isAbsent(err) && !isNamed(c); absent || errors.Is(err, errAdminOff) {
+	if absent := isAbsent(err) && !targetOf(c).isNamed(); absent || errors.Is(err, errAdminOff) {
 		path, missing := configPath(c)
 		if missing != nil {
 			return missing
@@ -64,11 +63,6 @@ func why(c *cli.Context, address netip.Addr) error {
 	}
 	printWhy(c.App.Writer, &answer)
 	return nil
-}
-
-// isNamed reports whether the command line or the environment names an admin server.
-func isNamed(c *cli.Context) bool {
-	return c.IsSet("admin") || !c.IsSet("config") && os.Getenv(adminVariable) != ""
 }
 
 // isAbsent reports whether an error means that no proxy listens at the admin address.

@@ -1,13 +1,15 @@
-// Package regular opens files that a running proxy reads again and again: its configuration, lists, bans. They must be
+// Package regular opens and replaces files that are read again and again: a configuration, lists, bans. They must be
 // regular files. To open a named pipe waits for a writer, perhaps for ever, and a reload or the end of the process with
 // it.
 package regular
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"syscall"
 )
 
@@ -36,6 +38,22 @@ func ReadFile(path string) ([]byte, error) {
 	}
 	defer func() { _ = file.Close() }() // it was only read
 	return io.ReadAll(file)
+}
+
+// Replace replaces a file, or creates it. Readers see either the old text or the new one, also after a crash.
+func Replace(path string, mode fs.FileMode, text []byte) error {
+	fresh, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*") // only its owner can read it
+	if err != nil {
+		return err
+	}
+	_, err = fresh.Write(text)
+	if err = errors.Join(err, fresh.Chmod(mode), fresh.Sync(), fresh.Close()); err == nil {
+		err = os.Rename(fresh.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(fresh.Name())
+	}
+	return err
 }
 
 // Check refuses a path that has something else than a regular file. It accepts a path without a file.
