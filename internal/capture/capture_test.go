@@ -264,3 +264,67 @@ func FuzzCopy(f *testing.F) {
 		}
 	})
 }
+
+// TestRotation divides a capture by size and by time. Each file can be opened alone. Together they have each datagram
+// once, in order.
+func TestRotation(t *testing.T) {
+	catch := new(recording.Catch)
+	for i := range 40 {
+		c := between("192.0.2.1:5000", "192.0.2.9:7777", strings.Repeat(string(rune('A'+i)), 100))
+		c.At = at.Add(time.Duration(i) * time.Second)
+		catch.Captured = append(catch.Captured, c)
+	}
+	catch.LeftOut.Clients = 3
+	whole := file(t, catch)
+	for name, c := range map[string]struct {
+		rotation capture.Rotation
+		most     int // datagrams in a file
+	}{
+		"size": {capture.Rotation{Bytes: 1000}, 5},
+		"time": {capture.Rotation{Every: 7 * time.Second}, 7},
+		"both": {capture.Rotation{Bytes: 1000, Every: 3 * time.Second}, 3},
+		// a file has at least one datagram
+		"tiny": {capture.Rotation{Bytes: 1}, 1},
+	} {
+		files := []*bytes.Buffer{new(bytes.Buffer)}
+		var begun []time.Time
+		c.rotation.Next = func(at time.Time) (io.Writer, error) {
+			begun, files = append(begun, at), append(files, new(bytes.Buffer))
+			return files[len(files)-1], nil
+		}
+		totals, err := capture.Copy(files[0], bytes.NewReader(whole), capture.Limits{Rotation: c.rotation})
+		if err != nil || totals.Datagrams != 40 || totals.LeftOut != 3 {
+			t.Fatalf("%s: %+v, %v", name, totals, err)
+		}
+		var all []packet
+		bytesOfAll := 0
+		for i, f := range files {
+			bytesOfAll += f.Len()
+			reader, got := read(t, f.Bytes())
+			if len(got) == 0 || len(got) > c.most || i < len(files)-1 && len(got) < c.most-1 || reader.NInterfaces() != 2 {
+				t.Errorf("%s: file %d of %d has %d datagrams", name, i, len(files), len(got))
+			}
+			if i > 0 && !got[0].info.Timestamp.Equal(begun[i-1]) {
+				t.Errorf("%s: file %d begins at %v, not %v", name, i, got[0].info.Timestamp, begun[i-1])
+			}
+			if c.rotation.Bytes > 1 && i < len(files)-1 && f.Len() > int(c.rotation.Bytes) {
+				t.Errorf("%s: file %d has %d bytes", name, i, f.Len())
+			}
+			all = append(all, got...)
+		}
+		if int64(bytesOfAll) != totals.Bytes {
+			t.Errorf("%s: %d bytes, counted %d", name, bytesOfAll, totals.Bytes)
+		}
+		for i, p := range all {
+			if !bytes.Equal(p.ApplicationLayer().Payload(), catch.Captured[i].Bytes) {
+				t.Errorf("%s: datagram %d is %v", name, i, p)
+			}
+		}
+	}
+	full := errors.New("no space left")
+	rotation := capture.Rotation{Bytes: 1000, Next: func(time.Time) (io.Writer, error) { return nil, full }}
+	totals, err := capture.Copy(io.Discard, bytes.NewReader(whole), capture.Limits{Rotation: rotation})
+	if !errors.Is(err, full) || totals.Datagrams == 0 || totals.Datagrams == 40 {
+		t.Errorf("%+v, %v", totals, err)
+	}
+}

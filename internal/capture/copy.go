@@ -5,17 +5,19 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"time"
 )
 
-// Blocks that Copy knows, and one of their options, from draft-ietf-opsawg-pcapng, sections 4.1, 4.3 and 4.6.
+// Blocks that Copy knows, and one of their options, from draft-ietf-opsawg-pcapng, sections 4.1 to 4.3 and 4.6.
 const (
 	sectionBlock    = 0x0a0d0d0a
+	interfaceBlock  = 1
 	packetBlock     = 6
 	statisticsBlock = 5
 	ifdropOption    = 5
 )
 
-// maxBlock bounds a block in bytes: a packet has at most 64 KiB.
+// maxBlock bounds a block in bytes, and the blocks before the packets: a packet has at most 64 KiB.
 const maxBlock = 1 << 20
 
 var errFormat = errors.New("not a capture, as a running proxy sends it")
@@ -23,7 +25,16 @@ var errFormat = errors.New("not a capture, as a running proxy sends it")
 // Limits end a Copy; 0 means no limit.
 type Limits struct {
 	Datagrams uint64
-	Bytes     int64 // bytes of the file
+	Bytes     int64 // bytes of the file, or of all files
+	Rotation  Rotation
+}
+
+// Rotation divides a Copy into files, each of which can be opened alone. Without Next there is one file.
+type Rotation struct {
+	Bytes int64         // bytes of a file; 0 means no limit
+	Every time.Duration // time between the datagrams of a file; 0 means no limit
+	// Next ends a file and begins another, with a datagram of that time.
+	Next func(time.Time) (io.Writer, error)
 }
 
 // Totals count the output of Copy.
@@ -55,6 +66,9 @@ type copier struct {
 	limits  Limits
 	block   []byte
 	leftOut [2]uint64 // by interface, so far
+	head    []byte    // the blocks that each file begins with
+	begun   time.Time // of the present file: its first datagram, or the zero time
+	earlier int64     // bytes of the files before
 }
 
 func (c *copier) run() error {
@@ -68,6 +82,9 @@ func (c *copier) run() error {
 			return err
 		case c.limits.Bytes > 0 && c.Bytes+int64(len(c.block)) > c.limits.Bytes:
 			return nil
+		}
+		if err := c.rotate(kind); err != nil {
+			return err
 		}
 		if _, err := c.out.Write(c.block); err != nil {
 			return err
@@ -86,6 +103,44 @@ func (c *copier) run() error {
 		}
 	}
 	return nil
+}
+
+// rotate begins another file if the present one is full and the block is a packet.
+func (c *copier) rotate(kind uint32) error {
+	r, le := &c.limits.Rotation, binary.LittleEndian
+	switch {
+	case r.Next == nil:
+		return nil
+	case kind == sectionBlock || kind == interfaceBlock:
+		if c.head = append(c.head, c.block...); len(c.head) > maxBlock {
+			return errFormat
+		}
+		return nil
+	case kind != packetBlock || len(c.block) < 20:
+		return nil
+	}
+	// Writer counts nanoseconds.
+	at := time.Unix(0, int64(uint64(le.Uint32(c.block[12:]))<<32|uint64(le.Uint32(c.block[16:]))))
+	large := r.Bytes > 0 && c.Bytes-c.earlier+int64(len(c.block)) > r.Bytes
+	switch {
+	case c.begun.IsZero():
+		c.begun = at
+		return nil
+	case !large && (r.Every == 0 || at.Sub(c.begun) < r.Every):
+		return nil
+	}
+	if err := c.out.Flush(); err != nil {
+		return err
+	}
+	next, err := r.Next(at)
+	if err != nil {
+		return err
+	}
+	c.out.Reset(next)
+	c.begun, c.earlier = at, c.Bytes
+	c.Bytes += int64(len(c.head))
+	_, err = c.out.Write(c.head)
+	return err
 }
 
 // next reads a block. It returns io.EOF at the end between two blocks.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/url"
-	"os"
 
 	"github.com/urfave/cli/v2"
 
@@ -21,7 +20,7 @@ func captureCommand() *cli.Command {
 	return operatorCommand(&cli.Command{
 		Name:  "capture",
 		Usage: "record the running proxy's datagrams for Wireshark and decode",
-		Flags: []cli.Flag{
+		Flags: append(rotationFlags(),
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, TakesFile: true,
 				Usage: "write pcapng to `FILE`; - is standard output"},
 			&cli.BoolFlag{Name: "force", Usage: "replace a file that exists"},
@@ -37,7 +36,7 @@ func captureCommand() *cli.Command {
 			&cli.Uint64Flag{Name: "count", Usage: "end after `N` datagrams", DefaultText: "all"},
 			&cli.StringFlag{Name: "max-size", Usage: "end before the file has more than `SIZE`, for example 64MiB",
 				DefaultText: "any"},
-		},
+		),
 		Description: "The file has both sides of a session, as the interfaces client and upstream, in both directions.\n" +
 			"Each datagram is unchanged, with the session's ID as a comment. Datagrams that the proxy drops are\n" +
 			"included, datagrams that the kernel drops are not. During a capture the proxy itself forwards the\n" +
@@ -46,7 +45,8 @@ func captureCommand() *cli.Command {
 			"them: see [record] in the configuration.\n\n" +
 			examples("tidegate capture --session 1 --for 1s -o session.pcapng",
 				"tidegate capture --client 203.0.113.0/24 --for 1s --max-size 64MiB -o player.pcapng",
-				"tidegate capture --last 30s --session 1 -o before.pcapng", "tidegate capture --lua"),
+				"tidegate capture --last 30s --session 1 -o before.pcapng", "tidegate capture --lua",
+				"tidegate capture --rotate-size 64MiB --rotate-every 10m --keep 6 --for 1s -o ring.pcapng"),
 	}, captureTo)
 }
 
@@ -71,7 +71,7 @@ func captureTo(c *cli.Context, client *admin.Client) error {
 		return err
 	}
 	defer func() { _ = stream.Close() }() // everything needed has been read
-	file, err := createCapture(c)
+	file, err := createCapture(c, &limits)
 	if err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func captureTo(c *cli.Context, client *admin.Client) error {
 		_ = json.NewEncoder(c.App.ErrWriter).Encode(totals) // standard output may have the capture
 	} else {
 		tellCaptured(c, totals)
-		tellDissectors(c, client)
+		tellDissectors(c, client, file.names[len(file.names)-1])
 	}
 	early := err == nil && totals.Ended && ctx.Err() == nil && !c.IsSet("last") && !c.IsSet("session")
 	if early || errors.Is(err, io.ErrUnexpectedEOF) {
@@ -121,8 +121,6 @@ func captureLimits(c *cli.Context) (limits capture.Limits, err error) {
 	switch text := c.String("max-size"); {
 	case c.String("output") == "":
 		return limits, errors.New("want -o FILE")
-	case existing(c.String("output")) && !c.Bool("force"):
-		return limits, fmt.Errorf("%s exists: choose another file, or replace it with --force", c.String("output"))
 	case c.String("output") == "-" && isTerminal(c.App.Writer):
 		return limits, errors.New("-o -: a terminal cannot show a pcapng file; pipe it to a program")
 	case c.IsSet("for") && durationOf(c, "for") <= 0:
@@ -137,40 +135,11 @@ func captureLimits(c *cli.Context) (limits capture.Limits, err error) {
 		return limits, fmt.Errorf("--max-size %q: want bytes with a unit, for example \"64MiB\"", text)
 	}
 	limits.Bytes = int64(size)
-	return limits, nil
+	if limits.Rotation, err = rotationOf(c); err == nil {
+		err = mayCreate(c, c.String("output"))
+	}
+	return limits, err
 }
-
-// existing reports whether a path is that of a regular file.
-func existing(path string) bool {
-	old, err := os.Stat(path)
-	return err == nil && old.Mode().IsRegular()
-}
-
-// createCapture creates the file. Only its owner may read the clients' messages, also if the file existed before.
-func createCapture(c *cli.Context) (io.WriteCloser, error) {
-	path := c.String("output")
-	if path == "-" {
-		return unclosed{rawOutput(c)}, nil
-	}
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	info, err := file.Stat()
-	if err == nil && info.Mode().IsRegular() { // not of /dev/null or a pipe
-		err = errors.Join(file.Chmod(0o600), file.Truncate(0))
-	}
-	if err != nil {
-		return nil, errors.Join(err, file.Close())
-	}
-	return file, nil
-}
-
-// unclosed is a Writer that its owner closes.
-type unclosed struct{ io.Writer }
-
-// Close does nothing.
-func (unclosed) Close() error { return nil }
 
 func tellCaptured(c *cli.Context, t capture.Totals) {
 	fmt.Fprintf(c.App.ErrWriter, "datagrams written: %d, left out: %d\n", t.Datagrams, t.LeftOut)

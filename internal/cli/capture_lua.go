@@ -15,8 +15,8 @@ import (
 
 // tellDissectors prints the line that shows a capture's messages in Wireshark, with the ports of the running proxy.
 // Without an answer of the proxy it prints nothing.
-func tellDissectors(c *cli.Context, client *admin.Client) {
-	if c.String("output") == "-" {
+func tellDissectors(c *cli.Context, client *admin.Client, file string) {
+	if file == "-" {
 		return
 	}
 	var running admin.Configuration
@@ -29,7 +29,7 @@ func tellDissectors(c *cli.Context, client *admin.Client) {
 	}
 	if ports := decodeAs(settled); len(ports) > 0 {
 		fmt.Fprintf(c.App.ErrWriter, "tidegate capture --lua > tidegate.lua && tshark -X lua_script:tidegate.lua %s -r %s\n",
-			strings.Join(ports, " "), c.String("output"))
+			strings.Join(ports, " "), file)
 	}
 }
 

@@ -262,6 +262,10 @@ func TestCaptureMisuse(t *testing.T) {
 		{[]string{"-o", path, "--for", "0s"}, 2, "--for 0s: want more than 0s"},
 		{[]string{"-o", path, "--count", "0"}, 2, "--count 0: want at least 1"},
 		{[]string{"-o", path, "--max-size", "64"}, 2, `--max-size "64": want bytes with a unit`},
+		{[]string{"-o", path, "--rotate-size", "64"}, 2, `--rotate-size "64": want bytes with a unit`},
+		{[]string{"-o", path, "--rotate-every", "0s"}, 2, "--rotate-every 0s: want more than 0s"},
+		{[]string{"-o", path, "--keep", "2"}, 2, "--keep: want at least 1, with --rotate-size or --rotate-every"},
+		{[]string{"-o", "-", "--rotate-size", "1MiB"}, 2, "want a file for a rotation"},
 		{[]string{"-o", path, "--client", "10.0.0.1/8"}, 2, "did you mean 10.0.0.0/8?"},
 		{[]string{"-o", path, "--session", "z"}, 1, "no such session"},
 		{[]string{"-o", path, "--route", "z"}, 1, "no such route"},
@@ -304,6 +308,32 @@ func TestCaptureToPipe(t *testing.T) {
 	}
 	if captured := readCapture(t, path); len(captured["client inbound"]) != 2 || len(captured["client outbound"]) != 1 {
 		t.Errorf("captured %q", captured)
+	}
+}
+
+// TestCaptureInTurns keeps the last two files of a capture that begins another one with nearly each datagram.
+func TestCaptureInTurns(t *testing.T) {
+	p := startProcess(t, bridgeConfig("127.0.0.1:1"))
+	folder := t.TempDir()
+	c := startCapture(t, p, "--client", "127.0.0.1", "--count", "6", "--rotate-size", "512B", "--keep", "2", "-o",
+		filepath.Join(folder, "ring.pcapng"))
+	for range 4 {
+		p.pong(t)
+	}
+	if got := <-c.ended; got.code != 0 || !strings.Contains(got.stderr, "datagrams written: 6, left out: 0") {
+		t.Fatalf("code %d, says %s", got.code, got.stderr)
+	}
+	names, err := filepath.Glob(filepath.Join(folder, "*"))
+	named := regexp.MustCompile(`ring_0000\d_\d{14}\.pcapng$`)
+	if err != nil || len(names) != 2 || !named.MatchString(names[1]) {
+		t.Fatalf("%v, %v", names, err)
+	}
+	for _, name := range names {
+		captured := readCapture(t, name)
+		info, err := os.Stat(name)
+		if len(captured["client inbound"])+len(captured["client outbound"]) == 0 || err != nil || info.Size() > 512 {
+			t.Errorf("%s: %v, %q, %v", name, info, captured, err)
+		}
 	}
 }
 

@@ -56,10 +56,8 @@ func wantExport(c *cli.Context) error {
 		return misuse(errors.New("sessions export --move: want -o FILE, since the sessions leave the proxy"))
 	case c.Bool("move") && path == "-" && isTerminal(c.App.Writer):
 		return misuse(errors.New("-o -: a terminal must not show secrets; pipe them to sessions import"))
-	case path != "" && existing(path) && !c.Bool("force"):
-		return misuse(fmt.Errorf("%s exists: choose another file, or replace it with --force", path))
 	}
-	return nil
+	return mayCreate(c, path)
 }
 
 // refusedSession is a session that was not exported or imported.
@@ -86,7 +84,7 @@ func exportSessions(c *cli.Context, client *admin.Client) error {
 	file := io.WriteCloser(unclosed{c.App.Writer})
 	if path := c.String("output"); path != "" && path != "-" {
 		var err error
-		if file, err = createCapture(c); err != nil {
+		if file, err = openCapture(c, path); err != nil {
 			return err
 		}
 	}
