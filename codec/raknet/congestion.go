@@ -136,6 +136,7 @@ func (c *congestion) ponged(now, roundTrip time.Duration) {
 // datagram.
 func (c *congestion) lost(n, next Seq24, size int, silence bool) {
 	c.inFlight -= size
+	c.endProbe(n)
 	c.blame(n, next, silence)
 }
 
@@ -183,15 +184,22 @@ func (c *congestion) inRecovery(n Seq24) bool { return c.reduced && n.Before(c.r
 // probe resets the window. overdue reports whether there is such an effect.
 func (c *congestion) overdue(n, next Seq24, size int, silence bool) bool {
 	switch {
-	case !silence || c.probing && n.Before(c.probed):
+	case c.endProbe(n) && silence:
+		c.lost(n, next, size, true)
+	case c.probing || !silence:
 		c.inFlight -= size
 		return false
-	case c.probing:
-		c.probing = false
-		c.lost(n, next, size, true)
 	default:
 		c.inFlight -= size
 		c.probing, c.probed, c.probeRoom = true, next, int32(leastWindow*c.segment)
 	}
 	return true
+}
+
+// endProbe ends a probe, and reports that, if a datagram without an answer is of it. Nothing else may end it: when all
+// of its datagrams have an outcome, nothing is in flight.
+func (c *congestion) endProbe(n Seq24) bool {
+	ends := c.probing && !n.Before(c.probed)
+	c.probing = c.probing && !ends
+	return ends
 }

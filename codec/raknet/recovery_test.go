@@ -2,6 +2,7 @@ package raknet
 
 import (
 	"errors"
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -223,5 +224,35 @@ func TestPeerThatRequestsNothing(t *testing.T) {
 	if s.unrequested != mostUnrequested || s.congestion.window > window/2 {
 		t.Errorf("%d overdue datagrams excused, window of %d, want %d and at most %d", s.unrequested, s.congestion.window,
 			mostUnrequested, window/2)
+	}
+}
+
+// TestSenderNeverStandsStill plays against peers that acknowledge and request little, each in some seconds of silence
+// and talk. A sender with work always sends, or has a time at which it goes on.
+func TestSenderNeverStandsStill(t *testing.T) {
+	for seed := range uint64(400) {
+		rng := rand.New(rand.NewPCG(seed, 35))
+		s := newSender(0)
+		s.congestion.queue.lagging = seed%2 == 0
+		asks, quiet := rng.IntN(3), 1+rng.IntN(30)
+		for now := 10 * ms; now < 40*time.Second; now += 10 * ms {
+			if s.small.size+s.bulk.size < 20 {
+				s.enqueueOne(now, codec.ReliableOrdered, 100+rng.IntN(2000), 0)
+			}
+			s.advance(now, false)
+			s.transmitAll(t, now)
+			if span := s.flight.next.Sub(s.flight.base); span > 0 && rng.IntN(quiet) == 0 {
+				n := s.flight.base.Add(rng.IntN(span))
+				if rng.IntN(8) < asks {
+					_ = s.reject(now, one(n))
+				} else {
+					_ = s.acknowledge(now, one(n))
+				}
+			}
+			s.outcomes()
+			if _, ok := s.nextTimeout(false); !ok && s.hasWork(true) && !s.mayTransmit(now, 0) {
+				t.Fatalf("seed %d: stands still at %v: %+v", seed, now, s.congestion)
+			}
+		}
 	}
 }
