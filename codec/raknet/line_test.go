@@ -36,10 +36,15 @@ func newLine(seed uint64, loss float64, rate, queue int) *line {
 // lose starts the losses.
 func (l *line) lose() {
 	for _, p := range []*linePipe{l.toClient, l.toServer} {
-		p.mu.Lock()
-		p.loss, p.carried, p.lost = l.loss, 0, 0
-		p.mu.Unlock()
+		p.lose(l.loss)
 	}
+}
+
+// lose starts the losses of one direction.
+func (p *linePipe) lose(share float64) {
+	p.mu.Lock()
+	p.loss, p.carried, p.lost = share, 0, 0
+	p.mu.Unlock()
 }
 
 // close ends the line, whose ends send no more.

@@ -55,6 +55,7 @@ func (s *sender) passed(d *sentDatagram) {
 
 // failed notes that datagram n was lost.
 func (s *sender) failed(number Seq24) {
+	s.answerDoubt(number, false)
 	d, n := s.flight.at(number), &s.narrowing
 	if !s.toClient || s.flight.literal || d.at < n.until || !s.isLarge(d) || !s.flight.resentLately(number) {
 		return

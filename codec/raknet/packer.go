@@ -20,6 +20,7 @@ func (p *packer) packResends() {
 		}
 		p.datagram.parts = append(p.datagram.parts, ref)
 		f.resentOne(again)
+		again.message.again.add(again.index)
 		p.s.resent++
 		p.s.reliableAt = p.now
 	}

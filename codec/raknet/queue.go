@@ -24,6 +24,8 @@ type outgoing struct {
 	parts           uint32 // 1 for a message that is not split
 	sent            uint32 // parts sent at least once
 	settled         uint32 // parts that arrived
+
+	again partSet // parts that were sent again
 }
 
 // queue is a first-in, first-out ring of messages whose size is a power of two.

@@ -27,6 +27,9 @@ func (c *Conn) notice(m *inbound) {
 		}
 	case idConnectedPong:
 		c.quirks.untimed = c.quirks.untimed || m.mode.IsReliable()
+	case idConnectedPing: // only go-raknet's are ordered
+		c.sender.forgetful = c.sender.forgetful || m.mode == codec.ReliableOrdered
+		return
 	default:
 		return
 	}

@@ -16,6 +16,7 @@ func (s *sender) acknowledge(now time.Duration, body []byte) error {
 		}
 		s.congestion.answered(s.rtt.smoothed)
 		s.passed(d)
+		s.answerDoubt(n, true)
 		switch was {
 		case inFlight:
 			s.congestion.acknowledged(n, int(d.size))

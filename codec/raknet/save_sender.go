@@ -35,6 +35,7 @@ type savedSender struct {
 	Unasked    uint8           `cbor:"23,keyasint,omitempty"` // overdue datagrams that were not requested
 	Narrowed   int             `cbor:"24,keyasint,omitempty"`
 	Narrowing  savedNarrowing  `cbor:"25,keyasint,omitempty"`
+	Forgetful  bool            `cbor:"26,keyasint,omitempty"`
 }
 
 type savedOutgoing struct {
@@ -149,6 +150,7 @@ func (s *sender) save() savedSender {
 		MTU: s.mtu, BulkTurn: s.bulkTurn, Debt: s.pacer.debt, PacerAt: s.pacer.at, WakeAt: s.pacer.wakeAt,
 		AckedAt: s.ackedAt, AckedSent: s.ackedSent, RTT: s.rtt.save(), SplitID: s.splitID, ReliableAt: s.reliableAt,
 		Resent: s.resent, Lost: s.lost, Requests: s.requests, Unasked: s.unrequested, Narrowed: s.narrowed,
+		Forgetful: s.forgetful,
 		Narrowing: savedNarrowing{
 			Turns: s.narrowing.turns, Lost: s.narrowing.lost, LostAt: s.narrowing.lostAt, Until: s.narrowing.until,
 			Fails: s.narrowing.fails,
@@ -226,7 +228,7 @@ func (s *sender) restore(v *savedSender, o *Options) error {
 	s.bulkTurn, s.pacer = v.BulkTurn, pacer{debt: v.Debt, at: v.PacerAt, wakeAt: v.WakeAt}
 	s.ackedAt, s.ackedSent, s.rtt, s.splitID = v.AckedAt, v.AckedSent, v.RTT.restore(), v.SplitID
 	s.reliableAt, s.resent, s.lost = v.ReliableAt, v.Resent, v.Lost
-	s.requests, s.unrequested = v.Requests, min(v.Unasked, mostUnrequested)
+	s.requests, s.unrequested, s.forgetful = v.Requests, min(v.Unasked, mostUnrequested), v.Forgetful
 	s.congestion = congestion{
 		segment: s.congestion.segment, window: g.Window, threshold: g.Threshold, inFlight: g.InFlight,
 		limiting: g.Limiting, recovered: g.Recovered, reduced: g.Reduced, lossShare: g.LossShare,

@@ -48,6 +48,7 @@ type sender struct {
 	splitID     uint16
 	openSplits  int
 	toClient    bool  // the peer is a client
+	forgetful   bool  // the peer knows no part by its number
 	requests    bool  // the peer has requested a datagram
 	unrequested uint8 // overdue datagrams, up to mostUnrequested
 	named       bool  // the last ACK or NACK named a remembered datagram
@@ -64,6 +65,8 @@ type sending struct {
 	control queue // RakNet's own messages, sent before
 	small   queue // the game's small ones, which share the path with
 	bulk    queue // its large ones, and messages that must not overtake them
+
+	doubts []doubt // with openSplits at most maxOpenSplits
 
 	openIDs [openSplitIDs / 64]uint64 // bit n: a split message is under way whose ID has the low byte n
 }
@@ -205,6 +208,9 @@ func (s *sender) transmit(now time.Duration, b []byte, open bool) ([]byte, bool)
 	if !s.flight.room() {
 		return b, false
 	}
+	if d := s.waitingDoubt(); d != nil {
+		return s.complete(now, b, d), true
+	}
 	p := packer{s: s, now: now, start: len(b), datagram: s.flight.open(now), numbers: s.flight.numbersLeft()}
 	p.b = appendDataHeader(b, s.flight.next, false, s.congestion.inSlowStart())
 	if s.narrowing.lost {
@@ -252,7 +258,7 @@ func (s *sender) hasWork(open bool) bool { return s.hasUrgentWork(open) || open 
 func (s *sender) hasUrgentWork(open bool) bool {
 	_, again := s.flight.nextResend()
 	_, repeat := s.flight.nextRepeat()
-	return again != nil || repeat || s.control.size > 0 || open && s.small.size > 0
+	return again != nil || repeat || s.waitingDoubt() != nil || s.control.size > 0 || open && s.small.size > 0
 }
 
 // settled reports whether no message waits to be sent or acknowledged.
@@ -301,12 +307,13 @@ func (s *sender) maySplit() bool {
 		_, ok := s.nextSplitID()
 		return ok
 	}
-	return s.openSplits < maxOpenSplits
+	return s.openSplits+len(s.doubts) < maxOpenSplits
 }
 
 // finish removes a delivered or abandoned message from the counts.
 func (s *sender) finish(m *outgoing) {
 	if m.parts > 1 {
+		s.doubtOf(m)
 		s.openSplits--
 		s.openIDs[m.splitID%openSplitIDs/64] &^= 1 << (m.splitID % 64)
 	}
@@ -327,7 +334,7 @@ func (s *sender) abandon(e *events.Queue) {
 	s.abandonQueue(e)
 	s.abandonAll(&s.control, e)
 	s.flight.abandon()
-	s.bytes, s.count, s.openIDs = 0, 0, [len(s.openIDs)]uint64{}
+	s.bytes, s.count, s.openIDs, s.doubts = 0, 0, [len(s.openIDs)]uint64{}, nil
 }
 
 // abandonQueue reports the game's messages that were not sent completely as lost, and forgets them.
@@ -356,4 +363,4 @@ func (s *sender) giveUp(m *outgoing, e *events.Queue) {
 }
 
 // isIdle reports whether no message waits to be sent, acknowledged, or reported.
-func (s *sender) isIdle() bool { return s.settled() && s.flight.isIdle() }
+func (s *sender) isIdle() bool { return s.settled() && len(s.doubts) == 0 && s.flight.isIdle() }

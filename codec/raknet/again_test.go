@@ -1,0 +1,116 @@
+package raknet_test
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	gork "github.com/sandertv/go-raknet"
+
+	"tidegate/codec"
+	"tidegate/codec/raknet"
+)
+
+// uploadRun is the result of a player's upload.
+type uploadRun struct {
+	heard int    // messages that the server has heard
+	log   string // of the server's errors: each blocks an address
+}
+
+const (
+	uploads     = 600                    // messages
+	uploadPause = 100 * time.Millisecond // between two of them
+)
+
+// upload sends messages to a go-raknet server with its defaults, until it blocks us. The line loses shares of the
+// datagrams to both sides.
+func upload(t *testing.T, l *line, toServer, toClient float64, size int) (r uploadRun) {
+	var log bytes.Buffer
+	server, client := l.server(), l.client()
+	listener, err := gork.ListenConfig{
+		UpstreamPacketListener: server, ErrorLog: slog.New(slog.NewTextHandler(&log, nil)),
+	}.Listen("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		conn, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		defer func() { _ = conn.Close() }()
+		for r.heard < uploads {
+			if _, err := conn.(*gork.Conn).ReadPacket(); err != nil {
+				return
+			}
+			r.heard++
+			time.Sleep(time.Microsecond) // as in sendBulk
+		}
+	}()
+	send := uploadFrom(t, client)
+	l.toServer.lose(toServer)
+	l.toClient.lose(toClient)
+	for range uploads {
+		send(game(size))
+		time.Sleep(uploadPause)
+		select {
+		case <-done:
+		default:
+			continue
+		}
+		break
+	}
+	select {
+	case <-done:
+	case <-time.After(10 * time.Minute):
+	}
+	_ = listener.Close()
+	time.Sleep(time.Minute) // go-raknet's goroutines end
+	_, _ = client.Close(), server.Close()
+	time.Sleep(10 * time.Second)
+	l.close()
+	r.log = log.String()
+	return r
+}
+
+// uploadFrom starts our client at an end. It returns how to send a message.
+func uploadFrom(t *testing.T, end *lineEnd) func([]byte) {
+	p := raknet.New(bedrock())
+	g := &lineGame{
+		t: t, end: end, protocol: p, calls: make(chan func(time.Time)), connected: make(chan struct{}),
+		conn: p.Dial(time.Now(), lineServer, codec.Hello{}),
+	}
+	go g.run()
+	<-g.connected
+	return func(b []byte) {
+		select {
+		case g.calls <- func(now time.Time) {
+			_ = g.conn.Send(now, codec.Message{Payload: b, Mode: codec.ReliableOrdered})
+		}:
+		case <-end.closed:
+		}
+	}
+}
+
+// TestPartsThatComeTwice sends split messages to a go-raknet server with its defaults over paths that lose datagrams of
+// either direction. The server gets some parts twice, and blocks no address.
+func TestPartsThatComeTwice(t *testing.T) {
+	for _, path := range []struct {
+		toServer, toClient float64
+		size               int
+	}{{0.05, 0.05, 4_000}, {0.10, 0.10, 4_000}, {0, 0.5, 4_000}, {0.05, 0.05, 60_000}} {
+		t.Run(fmt.Sprint(path), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := newLine(1, 0, 0, 0)
+				if r := upload(t, l, path.toServer, path.toClient, path.size); r.heard < uploads || r.log != "" {
+					t.Errorf("the server has heard %d of %d messages: %s", r.heard, uploads, r.log)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,114 @@
+package raknet
+
+import (
+	"math/bits"
+	"slices"
+	"time"
+
+	"tidegate/codec"
+)
+
+// doubt is a split message to a server of which parts were sent again, so that the server may have got some twice.
+// go-raknet does not know a part by its number: behind the whole message it begins another one with it, and keeps that.
+// With the 17th such message it blocks our address. So one more datagram completes what the server may have begun. It
+// has a byte for each part, under numbers that have come long ago: go-raknet drops what it joins, and others drop each
+// part, as repeated (docs/protocols/raknet/recovery.md#parts-that-come-twice).
+//
+// First come the parts that the server may have: then it has them for certain, and the others complete the message. If
+// it may have any, another datagram comes before, without the last part: it may complete a message, and then the second
+// one begins it anew.
+type doubt struct {
+	id     uint16
+	parts  uint32
+	again  partSet
+	twice  bool  // the datagram is the first of two
+	waits  bool  // for a transmission of the datagram
+	number Seq24 // of the datagram
+	tried  bool  // it was sent
+}
+
+// partSet is a set of parts. A message with others is too large for the datagram of a doubt.
+type partSet [2]uint64
+
+func (s *partSet) add(index uint32) {
+	if index < 128 {
+		s[index/64] |= 1 << (index % 64)
+	}
+}
+
+func (s *partSet) len() int { return bits.OnesCount64(s[0]) + bits.OnesCount64(s[1]) }
+
+func (s *partSet) has(index uint32) bool { return s[index/64]&(1<<(index%64)) != 0 }
+
+// order returns the parts of the datagram in order.
+func (d *doubt) order() []uint32 {
+	var order, others []uint32
+	for i := range d.parts {
+		if d.again.has(i) {
+			order = append(order, i)
+		} else {
+			others = append(others, i)
+		}
+	}
+	if d.twice {
+		return order[:len(order)-1]
+	}
+	return append(order, others...)
+}
+
+// doubtOf notes a message that has arrived, if the peer may have begun it again.
+func (s *sender) doubtOf(m *outgoing) {
+	if s.toClient || !s.forgetful || m.again == (partSet{}) {
+		return
+	}
+	d := doubt{id: m.splitID, parts: m.parts, again: m.again, waits: true}
+	c := d.capsule()
+	if datagramHeaderSize+int(d.parts)*c.size() > s.datagramSize() {
+		return
+	}
+	d.twice = d.again.len() == int(d.parts)
+	s.doubts = append(s.doubts, d)
+}
+
+func (d *doubt) capsule() capsule {
+	return capsule{
+		mode: codec.ReliableOrdered, split: true, splitID: d.id, splitCount: d.parts, payload: []byte{0xfe},
+	}
+}
+
+// waitingDoubt returns the first doubt whose datagram waits, or nil.
+func (s *sender) waitingDoubt() *doubt {
+	if i := slices.IndexFunc(s.doubts, func(d doubt) bool { return d.waits }); i >= 0 {
+		return &s.doubts[i]
+	}
+	return nil
+}
+
+// complete appends the datagram of a doubt.
+func (s *sender) complete(now time.Duration, b []byte, d *doubt) []byte {
+	start := len(b)
+	s.flight.open(now)
+	b = appendDataHeader(b, s.flight.next, false, s.congestion.inSlowStart())
+	c := d.capsule()
+	for _, c.splitIndex = range d.order() {
+		b = c.append(b)
+	}
+	d.waits, d.tried, d.number = false, true, s.flight.next
+	s.flight.commit(len(b) - start)
+	s.spend(len(b) - start)
+	return b
+}
+
+// answerDoubt learns that a datagram has arrived, or that it seems lost.
+func (s *sender) answerDoubt(n Seq24, arrived bool) {
+	i := slices.IndexFunc(s.doubts, func(d doubt) bool { return d.tried && d.number == n })
+	switch {
+	case i < 0:
+	case arrived && s.doubts[i].twice:
+		s.doubts[i].twice, s.doubts[i].waits = false, true
+	case arrived:
+		s.doubts = slices.Delete(s.doubts, i, i+1)
+	default:
+		s.doubts[i].waits = true
+	}
+}
