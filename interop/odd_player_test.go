@@ -18,6 +18,7 @@ import (
 	"tidegate/internal/protocols"
 	"tidegate/internal/registry"
 	"tidegate/internal/testkit/oddplayer"
+	"tidegate/internal/testkit/rakserver"
 )
 
 // oddPlayer visits by a route: the first one's messages have IDs, in the raw one they have none, the old one is for the
@@ -193,7 +194,7 @@ func TestOddPlayerHarmsNoOther(t *testing.T) {
 				t.Logf("%s: %d answers, longest wait %v, %d over a second", w.name(), w.asked,
 					w.longest.Round(time.Millisecond), w.late)
 				if w.longest > unnoticed {
-					t.Errorf("%s waited for %v, want at most %v", w.name(), w.longest, unnoticed)
+					t.Errorf("%s waited for %v, want at most %v%s", w.name(), w.longest, unnoticed, w.fault())
 				}
 			}
 			if attackTime(t) > time.Minute && slices.Contains(joined, 0) {
@@ -254,11 +255,13 @@ type witness struct {
 	asked   int
 	late    int // echoes that took more than a second
 	longest time.Duration
+	stuck   string // stacks of go-raknet while this player waited, if its own deadlock held it
 }
 
 const (
 	witnessPause = 50 * time.Millisecond  // between two messages
 	witnessAgain = 400 * time.Millisecond // until a message of pytide's is repeated: it is unreliable
+	witnessDoubt = 3 * time.Second        // of silence until a test looks why
 )
 
 func newWitness(t *testing.T, c, server contender, port string) *witness {
@@ -285,7 +288,7 @@ func (w *witness) ask(t *testing.T) {
 	t.Helper()
 	w.asked++
 	o := order{Do: "send", Reliable: !w.language.ids, ID: uint16(w.asked), Payload: fmt.Sprintf(w.form, w.asked)}
-	sent, over := time.Now(), time.After(3*patience)
+	sent, over, doubt := time.Now(), time.After(3*patience), time.After(witnessDoubt)
 	for repeat := time.After(0); ; {
 		select {
 		case <-repeat:
@@ -295,8 +298,11 @@ func (w *witness) ask(t *testing.T) {
 				repeat = time.After(witnessAgain)
 			}
 			continue
+		case <-doubt:
+			w.investigate(t)
+			continue
 		case <-over:
-			t.Fatalf("%s: message %d did not come back", w.name(), w.asked)
+			t.Fatalf("%s: message %d did not come back%s", w.name(), w.asked, w.fault())
 		case e := <-w.events:
 			if !w.hears(t, e, o) {
 				continue
@@ -324,7 +330,25 @@ func (w *witness) hears(t *testing.T, e event, o order) bool {
 		}
 		return e.Payload == o.Payload
 	case "disconnected":
-		t.Fatalf("%s was sent away: %+v", w.name(), e)
+		w.investigate(t)
+		t.Fatalf("%s was sent away: %+v%s", w.name(), e, w.fault())
 	}
 	return false
+}
+
+// investigate looks why an answer is late. All go-raknet servers and players are in this process.
+func (w *witness) investigate(t *testing.T) {
+	if stuck := rakserver.Stuck(); stuck != "" {
+		w.stuck = stuck
+		return
+	}
+	t.Logf("%s waits; no deadlock of go-raknet; its receivers:\n%s", w.name(), rakserver.Receivers())
+}
+
+// fault names the fault of go-raknet that held a witness, for a message of failure.
+func (w *witness) fault() string {
+	if w.stuck == "" {
+		return ""
+	}
+	return ", while go-raknet's own deadlock held it (docs/interop/faults.md):\n" + w.stuck
 }
