@@ -171,7 +171,9 @@ func explain(s *relay.Settings) string {
 				continue
 			}
 			explainWay(&text, "client to upstream", p, u.Protocol, l.Route)
+			explainMap(&text, p, l.Route, policy.FromClient)
 			explainWay(&text, "upstream to client", u.Protocol, p, l.Route)
+			explainMap(&text, p, l.Route, policy.FromUpstream)
 		}
 	}
 	return text.String()
@@ -262,5 +264,15 @@ func explainWay(text *strings.Builder, title string, near, far codec.Protocol, r
 	fmt.Fprintf(text, "  %s: %s\n", title, bridge.Framing(near, far, &r.Bridge))
 	for _, c := range bridge.Crossings(near, far, &r.Bridge) {
 		fmt.Fprintf(text, "    %-20s as %s\n", c.From, c)
+	}
+}
+
+// explainMap shows a route's map as a table, for messages of one side.
+func explainMap(text *strings.Builder, client codec.Protocol, r *relay.Route, from policy.Direction) {
+	for i, line := range bridge.Mapped(client, r.Upstream.Protocol, &r.Bridge, from) {
+		if i == 0 {
+			text.WriteString("    by the map:\n")
+		}
+		text.WriteString("      " + line + "\n")
 	}
 }

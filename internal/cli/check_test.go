@@ -50,6 +50,36 @@ func TestCheckNamesPlaces(t *testing.T) {
 	}
 }
 
+// TestCheckShowsMaps prints a map as a table for each direction.
+func TestCheckShowsMaps(t *testing.T) {
+	config := strings.Replace(bridgeConfig("127.0.0.1:1"), "[[upstream]]", `undeclared = "drop"
+[[route.map]]
+client = "7"
+server = "0x90"
+mode = "reliable-ordered"
+channel = 2
+[[route.map]]
+client = "100-199"
+server = "0x91 0-99:u16be"
+from = "client"
+[[upstream]]`, 1)
+	code, stdout, stderr := tidegate(t, "check", "-c", write(t, config))
+	for _, want := range []string{`
+    by the map:
+      7                    as 0x90, reliable-ordered, channel 2
+      100-199              as 0x91 0-99:u16be
+      any other message    is dropped
+  upstream to client:`, `
+    by the map:
+      0x90                 as 7
+      any other message    is dropped
+`} {
+		if code != 0 || strings.Count(stdout, want) != 1 {
+			t.Errorf("code %d, want once%s in\n%s%s", code, want, stdout, stderr)
+		}
+	}
+}
+
 // TestCheckReadsBans reports a ban file that would stop the proxy from starting.
 func TestCheckReadsBans(t *testing.T) {
 	path := write(t, bridgeConfig("127.0.0.1:1")+"[bans]\nfile = \"bans.jsonl\"\n")

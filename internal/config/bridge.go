@@ -22,14 +22,17 @@ func (v *validator) bridges() {
 			continue
 		}
 		var found findings
+		var clients []string
 		for _, l := range v.Listeners {
 			if l.Route == r.Name {
+				clients = append(clients, l.Protocols...)
 				v.compareAll(&found, l.Protocols, v.Upstreams[upstream].Protocol)
 			}
 		}
 		v.requireOptions(item("route", i), r, found)
 		v.warnEnvelopes(item("route", i), r, found)
 		v.messages(item("route", i), r, found.dialects)
+		v.maps(item("route", i), r, clients, v.Upstreams[upstream].Protocol)
 	}
 }
 
@@ -143,12 +146,16 @@ func (v *validator) requireOptions(path string, r Route, found findings) {
 // warnEnvelopes warns about envelopes that may not suit the route.
 func (v *validator) warnEnvelopes(path string, r Route, found findings) {
 	key := child(path, "envelope")
-	if len(found.ids) > 0 && r.Envelope.Is(policy.EnvelopeRaw) {
+	if len(found.ids) > 0 && len(r.Map) == 0 && r.Envelope.Is(policy.EnvelopeRaw) {
 		v.warn(key, r.Envelope, `"id" or "framed" if the game distinguishes messages by ID: `+strings.Join(found.ids, "; "))
 	}
 	if len(found.inputs) > 0 {
 		v.warn(child(path, "upstream"), r.Upstream, "the same generation of R-Type on both sides: "+
 			""+strings.Join(found.inputs, "; "))
+	}
+	if len(found.merged) > 0 && len(r.Map) > 0 {
+		v.warn(child(path, "map"), nil, "messages that tell their length, or no [[route.map]]: "+
+			strings.Join(found.merged, "; "))
 	}
 	if len(found.merged) > 0 && !r.Envelope.Is(policy.EnvelopeFramed) && !r.Envelope.Is(policy.EnvelopeAggregate) {
 		v.warn(key, r.Envelope, `"framed" unless the game can tell where a message ends: `+strings.Join(found.merged, "; "))

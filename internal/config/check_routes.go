@@ -143,8 +143,10 @@ func (v *validator) checkRelay(path string, r Route, upstream int) {
 		v.warn(child(item("upstream", upstream), "server_library"), u.Library, `sources of a prefix, or mode = "terminate": `+
 			"these servers block an address, and a relay's players share one")
 	}
-	if len(r.Messages) > 0 {
-		v.warn(item(child(path, "message"), 0), nil, "no [[route.message]] table: a relay translates nothing")
+	for key, tables := range map[string]int{"message": len(r.Messages), "map": len(r.Map)} {
+		if tables > 0 {
+			v.warn(item(child(path, key), 0), nil, "no [[route."+key+"]] table: a relay translates nothing")
+		}
 	}
 }
 
@@ -202,7 +204,7 @@ func (v *validator) adviseMessages(path string, r Route, dialects []string) {
 	case len(dialects) == 0 && len(r.Messages) > 0:
 		v.warn(item(key, 0), nil,
 			"no [[route.message]] table: on this route payloads pass unchanged, so types have no effect")
-	case len(dialects) == 0 && r.Undeclared == UndeclaredDrop:
+	case len(dialects)+len(r.Map) == 0 && !r.Undeclared.Is(policy.UnmappedPasses):
 		v.warn(child(path, "undeclared"), r.Undeclared, `"pass": on this route payloads pass unchanged, declared or not`)
 	}
 }

@@ -18,6 +18,7 @@ var (
 	durationType = reflect.TypeFor[Duration]()
 	sizeType     = reflect.TypeFor[Size]()
 	amountType   = reflect.TypeFor[Amount]()
+	formType     = reflect.TypeFor[Form]()
 )
 
 // expected describes the form of a type's values, as the remedy of a fault.
@@ -39,6 +40,8 @@ func expected(t reflect.Type) string {
 		return `an IP address, for example "10.0.0.5"`
 	case rangeType:
 		return `a number from 0 to 65535 or a range in quotes, for example "7", "100-199" or "0x86"`
+	case formType:
+		return `an ID in quotes, for example "7" or "100-199", or bytes, for example "0x86 7:u16le"`
 	case sizeType:
 		return `a size in quotes, whole and with its unit (B, KiB, MiB or GiB), for example "2MiB"`
 	case amountType:

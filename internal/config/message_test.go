@@ -31,7 +31,7 @@ t.toml:14:17: route[0].message[0].types[1] = "flot": want int
 t.toml:14:25: route[0].message[0].types[2] = "varulong": want int`},
 		{"types deep in a line", "message = [{id = 1, types = [\"int\", \"flot\"]}]",
 			`t.toml:12:37: route[0].message[0].types[1] = "flot": want int`},
-		{"undeclared", `undeclared = "keep"`, `t.toml:12:14: route[0].undeclared = "keep": want "pass" or "drop"`},
+		{"undeclared", `undeclared = "keep"`, `t.toml:12:14: route[0].undeclared = "keep": want "pass", "drop" or "end"`},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			_, _, err := Parse("t.toml", dialects(row.more), known)

@@ -18,7 +18,7 @@ type Route struct {
 	// message ID given to messages of a raw envelope
 	RawMessageID uint16     `toml:"raw_message_id"`
 	Queue        Size       `toml:"queue" default:"4MiB" min:"16KiB" max:"1GiB"` // bytes queued for one peer
-	Undeclared   Undeclared `toml:"undeclared" default:"pass"`                   // for messages that are not in Messages
+	Undeclared   Undeclared `toml:"undeclared" default:"pass"`                   // for messages that are in no table
 	Failover     Failover   `toml:"failover" default:"disconnect"`               // for players whose server is lost
 	HoldTime     Duration   `toml:"hold_time" default:"15s" min:"1s" max:"10m"`  // how long failover holds them
 	HoldGoodbyes bool       `toml:"hold_goodbyes"`                               // also after a goodbye without a reason
@@ -27,6 +27,7 @@ type Route struct {
 	// replaces the servers' name in the text; empty: theirs
 	PongName string    `toml:"pong_name"`
 	Messages []Message `toml:"message"`
+	Map      []MapRow  `toml:"map"`
 }
 
 // Mode is the word for a route's mode.
@@ -83,17 +84,9 @@ type Message struct {
 	Types []string `toml:"types"`           // of its values, in order
 }
 
-// Undeclared is the handling of messages without declared types between dialects that encode values differently.
-type Undeclared string
-
-// Ways to handle undeclared messages.
-const (
-	UndeclaredPass Undeclared = "pass" // unchanged
-	UndeclaredDrop Undeclared = "drop" // dropped and counted
-)
-
-// Choices lists the words of the configuration.
-func (Undeclared) Choices() []string { return choices(UndeclaredPass, UndeclaredDrop) }
+// Undeclared is the handling of messages without declared types between dialects that encode values differently, and of
+// messages without a row of a map.
+type Undeclared = Word[policy.Unmapped]
 
 // maxMessageID is the largest message ID. IDs have 16 bits in every protocol.
 const maxMessageID = 65535

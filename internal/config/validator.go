@@ -8,6 +8,9 @@ type Traits struct {
 	Sequenced bool // it can drop messages older than the last delivered one
 	Reliable  bool // it can resend until acknowledged
 	IDs       bool // its messages have an ID beside the payload
+	FirstByte bool // the first byte of its messages names them
+	Modes     codec.Modes
+	Channels  int  // its number of ordering channels
 	Server    bool // listeners can use it
 	Client    bool // upstreams can use it
 	Stream    bool // TCP can carry it

@@ -76,6 +76,16 @@ const (
 	EnvelopeAggregate
 )
 
+// Unmapped is the treatment of messages that a map has no row for.
+type Unmapped uint8
+
+// Treatments.
+const (
+	UnmappedPasses Unmapped = iota // as without a map
+	UnmappedDrops                  // dropped and counted
+	UnmappedEnds                   // and the session ends
+)
+
 // Balance is a strategy that spreads sessions over the servers of an upstream.
 type Balance uint8
 
@@ -115,6 +125,9 @@ func (Reliable) Names() []string { return []string{"", "resend", "report"} }
 
 // Names returns the words of the values.
 func (Envelope) Names() []string { return []string{"id", "raw", "framed", "aggregate"} }
+
+// Names returns the words of the values.
+func (Unmapped) Names() []string { return []string{"pass", "drop", "end"} }
 
 // Names returns the words of the values.
 func (Balance) Names() []string { return []string{"least_sessions", "round_robin", "weighted", "hash"} }

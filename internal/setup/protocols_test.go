@@ -102,7 +102,7 @@ func TestTranslation(t *testing.T) {
 
 func TestUndeclaredMessagesPass(t *testing.T) {
 	c := loaded(t, "testdata/dialects.toml")
-	c.Routes[0].Undeclared = config.UndeclaredPass
+	c.Routes[0].Undeclared = "pass"
 	l := &Settings(c, 1, NewSecrets()).Listeners[0]
 	up := l.Route.Bridge.Translator(l.Protocols[0], l.Route.Upstream.Protocol)
 	if _, _, made := up.Translate(nil, codec.Message{ID: 8, HasID: true}); made != bridge.Passed {

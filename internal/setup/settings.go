@@ -57,7 +57,7 @@ func Settings(c *config.Config, loops int, secrets Secrets) *relay.Settings {
 	routes := make(map[string]*relay.Route)
 	for i := range c.Routes {
 		r := &c.Routes[i]
-		routes[r.Name] = newRoute(r, upstreams[r.Upstream])
+		routes[r.Name] = newRoute(c, r, upstreams[r.Upstream])
 	}
 	for i := range c.Listeners {
 		l := &c.Listeners[i]
@@ -83,7 +83,7 @@ func newListener(c *config.Config, l *config.Listener, route *relay.Route, secre
 	return listener
 }
 
-func newRoute(r *config.Route, u *relay.Upstream) *relay.Route {
+func newRoute(c *config.Config, r *config.Route, u *relay.Upstream) *relay.Route {
 	return &relay.Route{
 		Name:     r.Name,
 		Upstream: u,
@@ -100,6 +100,8 @@ func newRoute(r *config.Route, u *relay.Upstream) *relay.Route {
 			RawMessageID: r.RawMessageID,
 			Queue:        int(r.Queue),
 			Translator:   transcoding(r),
+			Map:          mapOf(c, r),
+			Unmapped:     r.Undeclared.Value(),
 		},
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"tidegate/codec"
 	"tidegate/codec/riptide"
 	"tidegate/internal/config"
+	"tidegate/internal/policy"
 	"tidegate/proxy/bridge"
 )
 
@@ -25,7 +26,7 @@ func transcoding(r *config.Route) func(near, far codec.Protocol) bridge.Translat
 		if !ok || !also || client.Version() == server.Version() {
 			return nil
 		}
-		drops := r.Undeclared == config.UndeclaredDrop
+		drops := !r.Undeclared.Is(policy.UnmappedPasses)
 		transcode := riptide.NewTranscoder(client.Version(), server.Version(), schemas, drops)
 		return transcoder{transcode, describeTranslation(len(schemas), drops)}
 	}

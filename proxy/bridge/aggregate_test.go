@@ -21,7 +21,7 @@ func TestAggregatesAllocateNothing(t *testing.T) {
 	step := func() {
 		for range 3 {
 			m := codec.Message{Mode: codec.Unreliable, ID: 9, HasID: true, Payload: payload}
-			c.Carry(now, to, &b.ToServer, &m)
+			c.Carry(now, to, &b.ToServer, &m, nil)
 		}
 		if n := len(to.joint.message.Payload); n < 150 {
 			t.Fatalf("%d bytes wait, want those of three messages", n)

@@ -14,7 +14,10 @@ type Bridge struct {
 
 // New returns the Bridge between two protocols.
 func New(client, server codec.Protocol, o *Options) *Bridge {
-	return &Bridge{ToServer: newDirection(client, server, o), ToClient: newDirection(server, client, o)}
+	b := &Bridge{ToServer: newDirection(client, server, o), ToClient: newDirection(server, client, o)}
+	b.ToServer.ways = waysOf(client, server, o, policy.FromClient)
+	b.ToClient.ways = waysOf(client, server, o, policy.FromUpstream)
+	return b
 }
 
 // Direction holds the rules by which messages cross from the near side to the far side.
@@ -22,11 +25,13 @@ type Direction struct {
 	steps [6]step // by the message's mode
 	// open and seal are the envelopes on the near and the far side. Each is nil where its side uses no envelope.
 	open, seal *envelope
+	ways       *ways  // nil: no row is for these protocols
 	rawID      uint16 // the ID for messages without one, if the far protocol has message IDs
 	wantsID    bool   // the far protocol's messages have IDs
 	// translator is nil where payloads are the same on both sides.
 	translator Translator
 	notify     bool // the far protocol carries messages without an ID as Notify
+	strict     bool // a message without a row or types ends the session
 	lossy      bool // a message that cannot be carried is dropped, and the session stays open
 	channels   int  // the far protocol's number of channels; 0 if it has none
 	queue      int  // the limit of bytes held back to keep order, and again of bytes in copies
@@ -65,6 +70,7 @@ func newDirection(near, far codec.Protocol, o *Options) Direction {
 		rawID:    o.RawMessageID,
 		wantsID:  far.Spec().IDs == codec.IDBeside,
 		lossy:    o.AllowLossy,
+		strict:   o.Unmapped == policy.UnmappedEnds,
 		channels: far.Spec().Channels,
 		queue:    o.Queue,
 	}

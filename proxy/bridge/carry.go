@@ -21,8 +21,9 @@ type Carrier struct {
 // NewCarrier returns a Carrier that counts in the given counters.
 func NewCarrier(counters *stats.Counters) Carrier { return Carrier{counters: counters} }
 
-// Carry sends one message from one side on to the other. A message in an envelope must be unwrapped first (Parts).
-func (c *Carrier) Carry(now time.Time, to *Sender, d *Direction, m *codec.Message) {
+// Carry sends one message from one side on to the other, on its way or, without one, as without a map. A message in an
+// envelope must be unwrapped first (Parts).
+func (c *Carrier) Carry(now time.Time, to *Sender, d *Direction, m *codec.Message, way *Way) {
 	c.ended = false
 	if !to.Takes() {
 		c.fail(Failure{Why: stats.DropClosing, Size: len(m.Payload)})
@@ -31,14 +32,21 @@ func (c *Carrier) Carry(now time.Time, to *Sender, d *Direction, m *codec.Messag
 	if m.Receipt != 0 { // a store would delay the copy of m that follows
 		m.Receipt = 0
 	}
-	if d.open != nil || d.translator == nil || c.translate(d, m) {
+	switch {
+	case way != nil && way.drops:
+		c.undeclared(d, m)
+	case d.translator != nil && (d.open == nil || way != nil) && !c.translate(d, m):
+	case way != nil:
+		c.sendJoined(now, to) // which came before
+		c.scratch = way.turn(c.scratch[:0], m)
+		c.send(now, to, d, m)
+	default:
 		c.wrap(now, to, d, m)
 	}
 }
 
 // translate rewrites a message for the far side. It reports false if it drops the message.
 func (c *Carrier) translate(d *Direction, m *codec.Message) bool {
-	why := stats.DropSchema
 	payload, pad, translation := d.translator.Translate(c.scratch[:0], *m)
 	switch translation {
 	case Passed:
@@ -49,10 +57,17 @@ func (c *Carrier) translate(d *Direction, m *codec.Message) bool {
 		m.Payload, m.Pad = payload, pad
 		return true
 	case Undeclared:
-		why = stats.DropUndeclared
+		c.undeclared(d, m)
+	default:
+		c.fail(Failure{Why: stats.DropSchema, Size: len(m.Payload)})
 	}
-	c.fail(Failure{Why: why, Size: len(m.Payload)})
 	return false
+}
+
+// undeclared drops a message that no table of the route has.
+func (c *Carrier) undeclared(d *Direction, m *codec.Message) {
+	c.ended = d.strict
+	c.fail(Failure{Why: stats.DropUndeclared, Size: len(m.Payload), Ends: d.strict})
 }
 
 // wrap gives a message the far side's form and sends it on.
@@ -176,36 +191,6 @@ func (c *Carrier) cared(now time.Time, s *Sender, ev *codec.Event) bool {
 	s.kept.forget(ev.Receipt)
 	ev.Receipt = inner
 	return inner != 0
-}
-
-// Purge gives up lost messages while their server is still there. Some wires give up a message after many attempts.
-func (c *Carrier) Purge(now time.Time, s *Sender, d *Direction) {
-	c.ended = false
-	for _, receipt := range s.kept.receipts(func(k *keptMessage) bool { return k.lost }) {
-		s.kept.of(receipt).care = careReport
-		c.answered(now, s, d, &codec.Event{Kind: codec.Lost, Message: codec.Message{Receipt: receipt}})
-	}
-}
-
-// Leave forgets the connection of a Sender. It keeps the messages that wait for the next connection.
-func (c *Carrier) Leave(s *Sender) {
-	for _, receipt := range s.kept.receipts(func(k *keptMessage) bool { return k.care == careReport }) {
-		c.counters.Lost++ // the report would come from the lost server
-		s.kept.forget(receipt)
-	}
-	s.Conn, s.Down, s.Away = nil, false, true
-}
-
-// Resume sends all kept messages over a new connection, oldest first.
-func (c *Carrier) Resume(now time.Time, s *Sender, d *Direction) {
-	c.ended = false
-	for _, receipt := range s.kept.inOrder() {
-		k := s.kept.of(receipt)
-		if err := s.Conn.Send(now, k.message); err != nil {
-			c.unsent(d, &k.message, codec.Reliable, err)
-			return
-		}
-	}
 }
 
 // unsent handles a message that a side did not take. Delivery is never weakened silently. The session ends if the

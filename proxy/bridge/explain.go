@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"tidegate/codec"
+	"tidegate/internal/policy"
 )
 
 // Crossing says how messages of one mode are sent on towards another protocol.
@@ -51,6 +52,32 @@ func Crossings(near, far codec.Protocol, o *Options) []Crossing {
 		all = append(all, c)
 	}
 	return all
+}
+
+// Mapped describes the map's rows between two protocols for messages of one side, in their order, and the rule for all
+// others. It returns nothing if no row is for these protocols.
+func Mapped(client, server codec.Protocol, o *Options, from policy.Direction) (lines []string) {
+	if waysOf(client, server, o, from) == nil {
+		return nil
+	}
+	for i := range o.Map {
+		r := &o.Map[i]
+		if r.From != policy.Both && r.From != from || !r.fits(client.Spec(), server.Spec()) {
+			continue
+		}
+		w := r.way(from)
+		line := fmt.Sprintf("%-20s as %s", w.near, w.far)
+		if w.mode != nil {
+			line += ", " + w.mode.String()
+		}
+		if w.channel >= 0 {
+			line += fmt.Sprintf(", channel %d", w.channel)
+		}
+		lines = append(lines, line)
+	}
+	return append(lines, fmt.Sprintf("%-20s %s", "any other message", [...]string{
+		policy.UnmappedPasses: "as above", policy.UnmappedDrops: "is dropped", policy.UnmappedEnds: "ends the session",
+	}[o.Unmapped]))
 }
 
 // Framing describes the change of the messages' form between near and far.

@@ -15,6 +15,9 @@ type Options struct {
 	PacketID     byte   // first byte of enveloped messages; PacketID+1 marks messages without an ID
 	RawMessageID uint16 // the ID for messages without one, towards a protocol with message IDs
 	Queue        int    // the limit of bytes held back towards one peer to keep order; codecs have their own bound
+	// Map says how messages of some IDs cross, and Unmapped what becomes of all others of pairs of protocols with rows.
+	Map      []Row
+	Unmapped policy.Unmapped
 	// Translator returns a Translator of payloads from near to far, or nil if both sides use the same. The field may be
 	// nil.
 	Translator func(near, far codec.Protocol) Translator

@@ -3,6 +3,7 @@ package bridge
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"tidegate/codec"
 )
@@ -105,4 +106,34 @@ func (r *resends) receipts(chosen func(*keptMessage) bool) []codec.Receipt {
 	}
 	slices.SortFunc(all, func(a, b codec.Receipt) int { return cmp.Compare(r.of(a).number, r.of(b).number) })
 	return all
+}
+
+// Purge gives up lost messages while their server is still there. Some wires give up a message after many attempts.
+func (c *Carrier) Purge(now time.Time, s *Sender, d *Direction) {
+	c.ended = false
+	for _, receipt := range s.kept.receipts(func(k *keptMessage) bool { return k.lost }) {
+		s.kept.of(receipt).care = careReport
+		c.answered(now, s, d, &codec.Event{Kind: codec.Lost, Message: codec.Message{Receipt: receipt}})
+	}
+}
+
+// Leave forgets the connection of a Sender. It keeps the messages that wait for the next connection.
+func (c *Carrier) Leave(s *Sender) {
+	for _, receipt := range s.kept.receipts(func(k *keptMessage) bool { return k.care == careReport }) {
+		c.counters.Lost++ // the report would come from the lost server
+		s.kept.forget(receipt)
+	}
+	s.Conn, s.Down, s.Away = nil, false, true
+}
+
+// Resume sends all kept messages over a new connection, oldest first.
+func (c *Carrier) Resume(now time.Time, s *Sender, d *Direction) {
+	c.ended = false
+	for _, receipt := range s.kept.inOrder() {
+		k := s.kept.of(receipt)
+		if err := s.Conn.Send(now, k.message); err != nil {
+			c.unsent(d, &k.message, codec.Reliable, err)
+			return
+		}
+	}
 }

@@ -18,16 +18,18 @@ func (r *Relay) received(now time.Time, e *Entry, from policy.Direction, m *code
 			h.departure.heard = now
 		}
 	}
-	if d.Opens() {
+	way := d.Way(m)
+	if way == nil && d.Opens() {
 		openEnvelope(r, now, e, from, d, m)
 		return
 	}
-	r.receivedOne(now, e, from, m, m.Payload)
+	r.receivedOne(now, e, from, m, m.Payload, way)
 }
 
 // receivedOne does the work of received for a message without an envelope. head begins it on the wire. It reports false
 // if the session ends.
-func (r *Relay) receivedOne(now time.Time, e *Entry, from policy.Direction, m *codec.Message, head []byte) bool {
+func (r *Relay) receivedOne(now time.Time, e *Entry, from policy.Direction, m *codec.Message, head []byte,
+	way *bridge.Way) bool {
 	s := &e.Value
 	r.countMessage(s, from, m)
 	if s.life.isEnding() {
@@ -38,9 +40,9 @@ func (r *Relay) receivedOne(now time.Time, e *Entry, from policy.Direction, m *c
 		return true
 	}
 	if from == policy.FromUpstream {
-		r.carrier.Carry(now, &s.client.Sender, &s.bridge.ToClient, m)
+		r.carrier.Carry(now, &s.client.Sender, &s.bridge.ToClient, m, way)
 	} else {
-		r.carrier.Carry(now, &s.upstream.Sender, &s.bridge.ToServer, m)
+		r.carrier.Carry(now, &s.upstream.Sender, &s.bridge.ToServer, m, way)
 	}
 	r.carried(now, e)
 	return true
@@ -85,6 +87,10 @@ func (r *Relay) carried(now time.Time, e *Entry) {
 func (r *Relay) failed(now time.Time, e *Entry, f *bridge.Failure) {
 	r.drops.count(now, dropped{f.Why, e.Value.listener, e.Key.Client, f.Size, f.Err})
 	if f.Ends {
-		r.end(now, e, stats.ByProxy, codec.Goodbye{Reason: codec.Overflow})
+		reason := codec.Overflow
+		if f.Why == stats.DropUndeclared {
+			reason = codec.Violation
+		}
+		r.end(now, e, stats.ByProxy, codec.Goodbye{Reason: reason})
 	}
 }

@@ -225,7 +225,11 @@ type pipe struct {
 }
 
 func newPipe(t testing.TB, clients, upstreams codec.Protocol) *pipe {
-	w := newWorld(t, 1, simnet.Weather{}, clients, defaultRoute(upstreams))
+	return newPipeOn(t, clients, defaultRoute(upstreams))
+}
+
+func newPipeOn(t testing.TB, clients codec.Protocol, route *Route) *pipe {
+	w := newWorld(t, 1, simnet.Weather{}, clients, route)
 	p := w.connect(codec.Hello{})
 	w.Run(time.Second)
 	server := w.servers[0].peers[0]

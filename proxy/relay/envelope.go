@@ -14,7 +14,7 @@ func openEnvelope(r *Relay, now time.Time, e *Entry, from policy.Direction, d *b
 	var one codec.Message
 	parts := d.Parts(m)
 	for parts.Next(&one) {
-		if !r.receivedOne(now, e, from, &one, parts.Head(&one)) {
+		if !r.receivedOne(now, e, from, &one, parts.Head(&one), nil) {
 			return
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"tidegate/codec"
+	"tidegate/internal/policy"
 	"tidegate/proxy/bridge"
 )
 
@@ -141,12 +142,18 @@ func (d *dialogue) write(m mark) codec.Message {
 // wrap returns a message in the form that the bridge expects from one end.
 func (d *dialogue) wrap(up bool, m codec.Message) codec.Message {
 	near, far := d.ends(up)
+	if len(d.route.Bridge.Map) > 0 {
+		return begin(d.form(up), m)
+	}
 	return bridge.WrappingOf(near.Spec(), far.Spec(), &d.route.Bridge).Wrap(nil, m)
 }
 
 // read takes the marks out of a received message. It returns an error for bytes that no game wrote.
 func (d *dialogue) read(up bool, m codec.Message, take func(mark) error) error {
 	far, near := d.ends(up)
+	if len(d.route.Bridge.Map) > 0 {
+		return d.readMapped(up, m, take)
+	}
 	var fault error
 	err := bridge.WrappingOf(near.Spec(), far.Spec(), &d.route.Bridge).Unwrap(m, func(one codec.Message) {
 		if err := d.readOne(one.Payload, take); err != nil {
@@ -157,6 +164,25 @@ func (d *dialogue) read(up bool, m codec.Message, take func(mark) error) error {
 		return fmt.Errorf("received %x: %w", m.Payload, err)
 	}
 	return fault
+}
+
+// form returns the beginning of the messages of the end that speaks up or down, on a route with a map.
+func (d *dialogue) form(up bool) policy.Form {
+	return formOn(d.route, d.clients.Spec().IDs == codec.IDBeside, up)
+}
+
+// readMapped is read for a message that came by a map. Its ID is the number of its mark.
+func (d *dialogue) readMapped(up bool, m codec.Message, take func(mark) error) error {
+	id, payload, ok := unbegin(d.form(!up), m)
+	if !ok {
+		return fmt.Errorf("received %x, ID %d, which the map does not have", m.Payload, m.ID)
+	}
+	return d.readOne(payload, func(m mark) error {
+		if uint16(m.number) != id {
+			return fmt.Errorf("message %d came with ID %d", m.number, id)
+		}
+		return take(m)
+	})
 }
 
 func (d *dialogue) readOne(rest []byte, take func(mark) error) error {

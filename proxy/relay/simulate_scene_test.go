@@ -39,6 +39,7 @@ type cast struct {
 	servers int
 	relayed bool
 	edge    bool
+	mapped  bool // all messages cross by a map
 }
 
 // newCast chooses protocols. One scene in three has clients of several protocols.
@@ -58,6 +59,12 @@ func newCast(rng *rand.Rand, family []member) cast {
 		c.clients = together[:1]
 	}
 	return c
+}
+
+// canMap reports whether the messages of a cast can cross by a map: each has its own beginning.
+func (c *cast) canMap(family []member) bool {
+	odd := func(i int) bool { return family[i].Spec().Closed || family[i].Spec().Joins }
+	return !c.relayed && !odd(c.servers) && !slices.ContainsFunc(c.clients, odd)
 }
 
 // newRelayedCast chooses the protocol of a relayed scene.
@@ -116,6 +123,9 @@ func (p *performance) newScene(index int, c cast, family []member) *scene {
 		if r.Bridge.Envelope == policy.EnvelopeFramed {
 			sc.route.Bridge.Envelope = r.Bridge.Envelope
 		}
+	}
+	if c.mapped {
+		sc.route.Bridge.Map, sc.route.Bridge.Unmapped = twoForms(sc.servers.Spec()), policy.UnmappedDrops
 	}
 	sc.route.Name = fmt.Sprintf("arena-%d", index)
 	if sc.relayed {

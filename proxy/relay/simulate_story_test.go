@@ -100,6 +100,7 @@ const (
 	hastyEvery   = 4 // of so many stories one is hasty
 	relayedEvery = 3 // of so many stories one has a relayed scene beside a terminated one
 	edgeEvery    = 4 // and of so many, one has an edge
+	mappedEvery  = 3 // of so many scenes that can have one, one has a map
 
 	// One story in largeShare has up to largeCrowd players, who join within seconds.
 	largeShare = 400
@@ -125,6 +126,9 @@ func newStory(seed uint64, family []member) *story {
 	hasEdge := edge.IntN(edgeEvery) == 0
 	if hasEdge {
 		s.scenes = append(s.scenes[:1], newEdgeCast(edge, family))
+	}
+	for i, mapped := 0, rand.New(rand.NewPCG(seed, 22)); i < len(s.scenes); i++ {
+		s.scenes[i].mapped = mapped.IntN(mappedEvery) == 0 && s.scenes[i].canMap(family)
 	}
 	count := max(10+rng.IntN(storyActs), s.players)
 	if rng.IntN(largeShare) == 0 {
@@ -179,6 +183,8 @@ func (s *story) String() string {
 			b.WriteString(" (NetherNet)")
 		case c.relayed:
 			b.WriteString(" (relayed)")
+		case c.mapped:
+			b.WriteString(" (mapped)")
 		}
 	}
 	b.WriteByte('\n')
