@@ -56,7 +56,7 @@ func startWeb(t *testing.T, backend netio.Backend, server netip.AddrPort, player
 	stacks := webrtc.DefaultLimits
 	stacks.Unopened = players + 10
 	for _, to := range []**webrtc.Host{&w.host, &w.ours} {
-		h, err := webrtc.NewHost(stacks)
+		h, err := webrtc.NewHost(stacks, [32]byte{1})
 		if err != nil {
 			t.Fatal(err)
 		}

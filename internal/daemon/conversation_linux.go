@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"sync"
 	"syscall"
 	"time"
 
@@ -17,6 +18,8 @@ import (
 type conversation struct {
 	conn  *net.UnixConn
 	trace trace
+
+	sending sync.Mutex
 }
 
 // message is one message of a conversation. Its header is a packet of JSON, with the body in a file in memory. Packets
@@ -90,6 +93,8 @@ func (c *conversation) within(d time.Duration) { _ = c.conn.SetDeadline(time.Now
 
 // send sends a message. The caller keeps the descriptors.
 func (c *conversation) send(m message) error {
+	c.sending.Lock()
+	defer c.sending.Unlock()
 	m.Size, m.Descriptors = len(m.body), len(m.descriptors)
 	header, err := json.Marshal(m)
 	if err != nil {

@@ -27,6 +27,8 @@ func (s *service) openFleet(from fleet.Pending) error {
 		s.unfleet = stop
 		s.closers = append(s.closers, stop)
 		s.fleet.Store(joined)
+		share := joined.ShareJoin
+		s.joins.share.Store(&share)
 	}
 	return err
 }
@@ -48,7 +50,7 @@ func (s *service) holdPlayers() {
 }
 
 func (s *service) fleetGames() fleetGames {
-	return fleetGames{s.server, func() []fleet.ServerCount { return s.reloads.unrouted() }}
+	return fleetGames{s.server, func() []fleet.ServerCount { return s.reloads.unrouted() }, s.joins.lend}
 }
 
 // ServerCounts implements fleet.GameServers, as does ProtocolCounts.
@@ -102,6 +104,9 @@ func fleetOptions(c *config.Config, bans *ratelimit.Bans, games fleet.GameServer
 	}
 	if players, ok := games.(fleet.Players); ok && c.Fleet.Follow {
 		o.Players = players
+	}
+	if g, ok := games.(fleetGames); ok {
+		o.TakeJoin = g.lend
 	}
 	if limits, ok := games.(fleet.Budgets); ok && c.Fleet.Limits {
 		o.Budgets = limits

@@ -20,6 +20,7 @@ import (
 type fleetGames struct {
 	*proxy.Server
 	unrouted func() []fleet.ServerCount // servers that no route reaches; nil: none
+	lend     func(join []byte)          // takes a join of another node's; nil: none
 }
 
 // JoinFleet implements fleet.Players.

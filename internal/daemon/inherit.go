@@ -27,6 +27,7 @@ import (
 //	successor: "have", once it could go on
 //	process:   "go"
 //	successor: "running", and reads the sockets
+//	process:   from here on "join" for each NetherNet client that it answers
 //	process:   leaves its fleet, and sends "fleet" with its belongings so far: the successor joins
 //	process:   "late" with its last belongings, and ends
 //
@@ -54,6 +55,7 @@ const (
 	wordRunning  = "running"
 	wordFleet    = "fleet"
 	wordLate     = "late"
+	wordJoin     = "join"
 )
 
 // handover is the body of the first message. Its JSON names are fixed: releases of different versions exchange it.

@@ -216,15 +216,18 @@ func monotonic() int64 {
 	return ts.Nano()
 }
 
-// awaitEnd receives the last belongings, and calls leftFleet when the predecessor has left its fleet. It returns when
-// the predecessor has ended, after predecessorTime at most.
-func (p *predecessor) awaitEnd(leftFleet func()) {
+// awaitEnd receives the last belongings and joins, and calls leftFleet when the predecessor has left its fleet. It
+// returns when the predecessor has ended, after predecessorTime at most.
+func (p *predecessor) awaitEnd(leftFleet func(), takeJoin func([]byte)) {
 	give := time.Now().Add(predecessorTime)
 	p.within(predecessorTime)
 	for {
 		m, err := p.receiveAny()
 		if err != nil {
 			break
+		}
+		if m.Kind == wordJoin {
+			takeJoin(m.body)
 		}
 		if last := new(belongings); (m.Kind == wordLate || m.Kind == wordFleet) && json.Unmarshal(m.body, last) == nil {
 			p.late = last

@@ -3,7 +3,6 @@ package daemon
 import (
 	"context"
 	"crypto/ecdsa"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -11,7 +10,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"tidegate/internal/policy"
 	"time"
 
@@ -24,6 +22,7 @@ import (
 	"tidegate/internal/joining"
 	"tidegate/internal/setup"
 	"tidegate/internal/signalling"
+	"tidegate/internal/stray"
 	"tidegate/internal/webrtc"
 	"tidegate/proxy"
 	"tidegate/proxy/relay"
@@ -39,12 +38,14 @@ type joinServers struct {
 	rules  atomic.Pointer[filter.Set] // about sources
 	drains atomic.Bool
 	states statuses
-	// dismisses refuses the joins that no successor can serve.
-	dismisses atomic.Bool
-	all       sync.WaitGroup
+	seed   [32]byte                          // of the stacks' certificate
+	share  atomic.Pointer[func(join []byte)] // with a fleet; nil: there is none
+	all    sync.WaitGroup
 
 	mu     sync.Mutex
 	tables map[netip.AddrPort]*joining.Tickets // by the listener's address as in the settings
+	ids    map[uint64]*joining.Tickets         // by stray.ListenerID
+	ports  []*net.TCPListener                  // from a predecessor, until they are used
 	open   map[netip.AddrPort]*joinServer
 	room   *door.Room        // of the HTTP connections at all listeners
 	host   *webrtc.Host      // nil until a route that terminates needs it
@@ -56,6 +57,7 @@ type joinServer struct {
 	name  string // the listener's
 	terms atomic.Pointer[joinTerms]
 	files joinFiles
+	raw   *net.TCPListener
 	stop  func()
 }
 
@@ -78,6 +80,7 @@ type joinTerms struct {
 func newJoinServers(log zerolog.Logger) *joinServers {
 	return &joinServers{
 		log: log, tables: make(map[netip.AddrPort]*joining.Tickets), open: make(map[netip.AddrPort]*joinServer),
+		ids:  make(map[uint64]*joining.Tickets),
 		room: door.NewRoom(signalling.DefaultConnections),
 	}
 }
@@ -88,6 +91,7 @@ func isEdge(l *relay.Listener) bool { return slices.Contains(l.Protocols, relay.
 func (s *joinServers) prepare(settings *relay.Settings, c *config.Config) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	clear(s.ids)
 	for i := range settings.Listeners {
 		l := &settings.Listeners[i]
 		s.terminate(l, settings, c)
@@ -98,8 +102,10 @@ func (s *joinServers) prepare(settings *relay.Settings, c *config.Config) {
 			limits := joining.DefaultLimits
 			limits.Sessions = max(limits.Sessions, 2*settings.Limits.Sessions)
 			s.tables[l.Addr] = joining.NewTickets(limits, s.ended)
+			s.tables[l.Addr].ShareWith(s.sharer(stray.ListenerID(l.Name, l.Addr.Port())))
 		}
 		l.Joins = s.tables[l.Addr]
+		s.ids[stray.ListenerID(l.Name, l.Addr.Port())] = l.Joins
 	}
 }
 
@@ -186,7 +192,7 @@ func (s *joinServers) start(l *relay.Listener, at netip.AddrPort, c *config.Conf
 	one.terms.Store(termsOf(l, at, c))
 	o := signalling.Options{
 		Tickets: l.Joins, Route: l.Route.Name, Room: s.room, Seed: rand.Uint64(),
-		Draining: func() bool { return s.drains.Load() || one.files.own && s.dismisses.Load() },
+		Draining: s.drains.Load,
 		Allows:   func(a netip.Addr) bool { return s.allows(l.Name, a) },
 		Pick: func(_ time.Time, client netip.Addr) (signalling.Backend, error) {
 			terms := one.terms.Load()
@@ -197,8 +203,8 @@ func (s *joinServers) start(l *relay.Listener, at netip.AddrPort, c *config.Conf
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	one.stop = stop
+	var err error
 	if one.files.own {
-		var err error
 		if o.Own, err = s.own(one, l, c); err != nil {
 			stop()
 			return nil, err
@@ -214,8 +220,7 @@ func (s *joinServers) start(l *relay.Listener, at netip.AddrPort, c *config.Conf
 		files := []string{one.files.certificate, one.files.key}
 		s.all.Go(func() { s.watch(ctx, "certificate", certificate.Load, c, files) })
 	}
-	raw, err := listenForJoins(at)
-	if err != nil {
+	if one.raw, err = s.listen(at); err != nil {
 		stop()
 		return nil, fmt.Errorf("listen for joins: %w", err)
 	}
@@ -226,24 +231,11 @@ func (s *joinServers) start(l *relay.Listener, at netip.AddrPort, c *config.Conf
 		s.all.Go(func() { s.watch(ctx, "identity", load, c, files) })
 	}
 	s.all.Go(func() {
-		if err := server.Serve(ctx, raw); err != nil {
+		if err := server.Serve(ctx, one.raw); err != nil {
 			s.log.Error().Str("listener", l.Name).Err(err).Msg("joins are no longer served")
 		}
 	})
 	return one, nil
-}
-
-// portTime is how long a predecessor may take to leave a TCP port.
-const portTime = 2 * time.Second
-
-// listenForJoins opens a TCP port, which a predecessor may be about to leave.
-func listenForJoins(at netip.AddrPort) (l *net.TCPListener, err error) {
-	for until := time.Now().Add(portTime); ; time.Sleep(20 * time.Millisecond) {
-		l, err = net.ListenTCP("tcp", net.TCPAddrFromAddrPort(at))
-		if err == nil || !errors.Is(err, syscall.EADDRINUSE) || time.Now().After(until) {
-			return l, err
-		}
-	}
 }
 
 // allows reports whether no ban and no rule about sources keeps an address out.
@@ -281,14 +273,6 @@ func (s *joinServers) figures() map[string]admin.Joins {
 		all[one.name] = sum
 	}
 	return all
-}
-
-// refuse refuses further joins, or ends that.
-func (s *joinServers) refuse(on bool) {
-	s.drains.Store(on)
-	if !on {
-		s.dismisses.Store(false)
-	}
 }
 
 // close ends all HTTP servers, and waits for their last answers.

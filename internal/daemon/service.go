@@ -28,22 +28,21 @@ import (
 // service is a proxy and its surroundings in a process: configuration file, bans, rule files, discovery, reloads,
 // admin server, successors, and the service manager.
 type service struct {
-	path     string           // of the configuration
-	config   *config.Config   // at the start
-	fresh    *config.Config   // the configuration file's, if config is the predecessor's
-	earlier  []*config.Config // of the predecessor, with removed listeners
-	loops    int
-	secrets  setup.Secrets // the predecessor's, if there is one
-	log      zerolog.Logger
-	trace    trace
-	lines    *LogQueue // the queue behind log
-	program  string    // path of the program file; empty: no successor can replace the process
-	from     inheritance
-	server   *proxy.Server
-	captures *captures.Captures
-	joins    *joinServers
-	// openJoins serves joins. A successor does so when the predecessor has left the TCP ports.
-	openJoins func()
+	path      string           // of the configuration
+	config    *config.Config   // at the start
+	fresh     *config.Config   // the configuration file's, if config is the predecessor's
+	earlier   []*config.Config // of the predecessor, with removed listeners
+	loops     int
+	secrets   setup.Secrets // the predecessor's, if there is one
+	log       zerolog.Logger
+	trace     trace
+	lines     *LogQueue // the queue behind log
+	program   string    // path of the program file; empty: no successor can replace the process
+	from      inheritance
+	server    *proxy.Server
+	captures  *captures.Captures
+	joins     *joinServers
+	openJoins func() // serves joins, at a successor once it runs
 	bans      *banSync
 	reloads   *reloader
 	fleet     atomic.Pointer[fleet.Fleet] // nil: none
@@ -198,10 +197,10 @@ func (s *service) settleIn(drain func(), upgrades *upgrader) {
 			s.log.Error().Err(err).Msg("fleet not shared until a restart")
 		}
 	}
-	p.awaitEnd(join)
+	s.openJoins()
+	p.awaitEnd(join, s.joins.takeLate)
 	join()
 	s.server.TakeKernel()
-	s.openJoins()
 	if err := s.openAdmin(drain, upgrades); err != nil { // clients depend on this process
 		s.log.Error().Err(err).Msg("admin server not started")
 	}
@@ -288,6 +287,7 @@ func (s *service) listen() error {
 	}
 	s.addRetired(ruled)
 	s.joins = newJoinServers(s.log)
+	s.joins.seed = s.secrets.Seed
 	s.joins.prepare(ruled, s.config)
 	if s.bans, err = openBans(s.config, s.log); err != nil {
 		return &ConfigError{err}
@@ -310,7 +310,8 @@ func (s *service) listen() error {
 	}
 	o.ServerChanged = s.serverChanged
 	o.Bans, o.Kernel = s.bans.bans, NewKernel(s.config, s.loops)
-	o.Inherited, o.Held, o.Successor = s.from.sockets, s.from.activated, s.from.predecessor != nil
+	o.Inherited = s.joins.takePorts(s.from.sockets, ruled)
+	o.Held, o.Successor = s.from.activated, s.from.predecessor != nil
 	s.closers = append(s.closers, func() {
 		if err := CloseKernel(&o.Kernel); err != nil {
 			s.log.Warn().Err(err).Msg("kernel offload stays until the process ends")
@@ -363,7 +364,7 @@ func (s *service) answers(ctx context.Context) error {
 func (s *service) serve(ctx context.Context) error {
 	notified := make(chan struct{})
 	running := context.AfterFunc(ctx, func() {
-		s.joins.refuse(true)
+		s.joins.drains.Store(true)
 		manager.stopping()
 		close(notified)
 	})

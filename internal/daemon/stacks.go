@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 
 	"tidegate/internal/config"
@@ -24,7 +25,7 @@ func (s *joinServers) terminate(l *relay.Listener, settings *relay.Settings, c *
 	if s.host == nil {
 		limits := webrtc.DefaultLimits
 		limits.Stacks = max(limits.Stacks, 2*settings.Limits.Sessions)
-		host, err := webrtc.NewHost(limits)
+		host, err := webrtc.NewHost(limits, s.secretOf(l, c))
 		if err != nil {
 			s.log.Error().Err(err).Msg("no NetherNet connection of routes that terminate can begin")
 			return
@@ -97,8 +98,18 @@ func (s *joinServers) watch(ctx context.Context, what string, load func() error,
 	})
 }
 
-// dismiss ends the sessions that no successor can have, and refuses further joins of such sessions. It returns their
-// number.
+// secretOf returns the secret of the stacks' certificate. The nodes of a fleet share it with their identity.
+func (s *joinServers) secretOf(l *relay.Listener, c *config.Config) [32]byte {
+	if file := set(l, c).IdentityKey; file != "" {
+		if key, err := setup.IdentityKey(c, file); err == nil {
+			b, _ := key.Bytes() // an error needs another curve
+			return sha256.Sum256(b)
+		}
+	}
+	return s.seed
+}
+
+// dismiss ends the sessions that no successor can have. It returns their number.
 func (s *joinServers) dismiss() int {
 	s.mu.Lock()
 	host := s.host
@@ -106,6 +117,5 @@ func (s *joinServers) dismiss() int {
 	if host == nil {
 		return 0
 	}
-	s.dismisses.Store(true)
 	return s.server.DismissStacked()
 }

@@ -105,6 +105,7 @@ func (u *upgrader) succeed() (s *successor, err error) {
 	if err != nil {
 		return nil, err
 	}
+	listeners = append(listeners, u.joins.copyPorts()...)
 	defer closeDescriptors(listeners) // the successor has copies
 	if s, err = u.start(); err != nil {
 		return nil, fmt.Errorf("start successor: %w", err)
@@ -231,14 +232,13 @@ func (u *upgrader) handOver(s *successor) error {
 	if s.keeps {
 		s.trace.at("process copies the sessions")
 		if err := u.server.Precopy(context.Background(), s); err != nil {
-			u.joins.refuse(false)
 			return fmt.Errorf("copy the sessions: %w", err)
 		}
 	}
-	u.joins.refuse(true) // the successor would not know a join that is answered from now on
+	release := u.joins.hold()
 	frozen, err := u.server.Freeze()
 	if err != nil {
-		u.joins.refuse(false)
+		release(nil)
 		return err
 	}
 	began, at := time.Now(), monotonic()
@@ -248,13 +248,13 @@ func (u *upgrader) handOver(s *successor) error {
 	if err := s.give(at, states); err != nil {
 		s.kill()
 		frozen.Thaw()
-		u.joins.refuse(false)
+		release(nil)
 		return fmt.Errorf("hand over: %w", err)
 	}
 	s.stood = time.Since(began)
 	s.trace.at("successor runs")
 	manager.succeededBy(s.process.Process.Pid) // before this process ends: until then, the successor sends no message
-	go u.joins.close()                         // the successor needs the TCP ports
+	release(func(join []byte) error { return s.send(message{Kind: wordJoin, body: join}) })
 	u.tellLast(s)
 	frozen.Leave()
 	u.reloads.stop() // after Leave, for which a reload may wait

@@ -35,4 +35,4 @@ func (*predecessor) takeOver(*proxy.Server, trace) (all relay.Imported, err erro
 
 func (*predecessor) refuse(error) {}
 
-func (*predecessor) awaitEnd(func()) {}
+func (*predecessor) awaitEnd(func(), func([]byte)) {}

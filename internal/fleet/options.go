@@ -24,11 +24,12 @@ type Options struct {
 
 	Embedded *Embedded // a server in this process, in place of Servers
 	Bans     *ratelimit.Bans
-	Games    GameServers // nil: drains and counts are not shared
-	Players  Players     // nil: players are not followed
-	Budgets  Budgets     // nil: limits are not shared
-	Pending  Pending     // of a predecessor
-	Held     *Held       // of this successor; nil: none
+	Games    GameServers  // nil: drains and counts are not shared
+	Players  Players      // nil: players are not followed
+	TakeJoin func([]byte) // takes a join of another node's, for which the player may come here; nil: there are none
+	Budgets  Budgets      // nil: limits are not shared
+	Pending  Pending      // of a predecessor
+	Held     *Held        // of this successor; nil: none
 	Log      zerolog.Logger
 
 	ReportEvery   time.Duration // at least, between two reports of the counts; 0: a quarter of a second

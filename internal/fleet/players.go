@@ -63,6 +63,8 @@ type players struct {
 
 	where    *whereabouts
 	out      *outboxes
+	joins    chan []byte // of this node, for others
+	takeJoin func([]byte)
 	coming   *coming     // sessions from other nodes
 	going    going       // sessions to other nodes
 	asks     chan func() // about where, while runs
@@ -90,7 +92,7 @@ func newPlayers(o *Options) *players {
 	p := &players{
 		identity: o.identity(), proxy: o.Players, every: cmp.Or(o.ReportEvery, reportEvery), where: newWhereabouts(),
 		instance: rand.Text(), out: newOutboxes(o.Node), secret: secretOf(o), coming: newComing(o.Players, o.Node),
-		asks: make(chan func()), held: o.Held,
+		asks: make(chan func()), held: o.Held, joins: make(chan []byte, maxPending), takeJoin: o.TakeJoin,
 	}
 	p.where.inherit(time.Now(), o.Pending.Players)
 	p.wholeAt = time.Now()
@@ -107,6 +109,16 @@ func secretOf(o *Options) (s stray.Secret) {
 	sum := sha256.Sum256([]byte(text))
 	s[0], s[1] = binary.BigEndian.Uint64(sum[:]), binary.BigEndian.Uint64(sum[8:])
 	return s
+}
+
+// ShareJoin tells other nodes of a join whose player may come to them, or has come here. It does not block.
+func (f *Fleet) ShareJoin(join []byte) {
+	if f.players != nil {
+		select {
+		case f.players.joins <- join:
+		default: // NATS is away
+		}
+	}
 }
 
 // PassOn implements stray.Carrier.
@@ -159,6 +171,13 @@ func (p *players) start(ctx context.Context, connection *nats.Conn) (wait func()
 	if err == nil {
 		_, err = connection.Subscribe(p.subject("moves."+p.node), p.takeOffer)
 	}
+	if err == nil && p.takeJoin != nil {
+		_, err = connection.Subscribe(p.subject("joins.>"), func(m *nats.Msg) {
+			if m.Subject != p.subject("joins."+p.node) {
+				p.takeJoin(m.Data)
+			}
+		})
+	}
 	if err != nil {
 		p.log.Error().Err(err).Msg("players are not followed until a restart")
 		p.letGo()
@@ -195,6 +214,8 @@ func (p *players) run(ctx context.Context, connection *nats.Conn, sets, asks <-c
 			p.wantWhole()
 		case ask := <-p.asks:
 			ask()
+		case join := <-p.joins:
+			_ = connection.Publish(p.subject("joins."+p.node), join) // else its player comes here, or asks again
 		case now := <-tick.C:
 			p.where.expire(now)
 			p.coming.expire(now)

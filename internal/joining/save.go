@@ -1,9 +1,13 @@
 package joining
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
 	"net/netip"
+	"strings"
 	"time"
 
+	"tidegate/codec/nethernet"
 	"tidegate/internal/record"
 	"tidegate/internal/source"
 )
@@ -26,17 +30,23 @@ type SavedTicket struct {
 	Admitted record.Moment  `cbor:"11,keyasint,omitempty"` // none: the player has not come
 	From     netip.AddrPort `cbor:"12,keyasint,omitempty"`
 	Owner    uint16         `cbor:"13,keyasint,omitempty"` // the loop
+
+	// Of a client whose server this program is:
+	Certificate  string   `cbor:"14,keyasint,omitempty"` // the digest of the server's; empty: another is the server
+	Fingerprints []string `cbor:"15,keyasint,omitempty"` // algorithm, space, digest
+	MaxMessage   int      `cbor:"16,keyasint,omitempty"`
+	Key          []byte   `cbor:"17,keyasint,omitempty"` // an uncompressed point of P-384; none: any key
 }
 
 // Username is what a client's requests carry.
 func (v *SavedTicket) Username() string { return v.ServerUfrag + ":" + v.ClientUfrag }
 
-// Save returns all joins with an answer, without those whose server this process is: no other can be it.
+// Save returns all joins with an answer, without sessions whose server this process is: no other can be it.
 func (k *Tickets) Save(now time.Time) (all []SavedTicket) {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
 	for _, t := range k.answered {
-		if t.Peer == nil {
+		if !t.borrowed && (t.Peer == nil || t.stage == Answered) {
 			all = append(all, t.save(now))
 		}
 	}
@@ -45,12 +55,22 @@ func (k *Tickets) Save(now time.Time) (all []SavedTicket) {
 
 // save returns the record of a join. The caller has the table's lock.
 func (t *Ticket) save(now time.Time) SavedTicket {
-	return SavedTicket{
+	v := SavedTicket{
 		ID: t.id, Route: t.Route, Client: t.Client, Server: t.Server, Target: t.Target,
 		ServerUfrag: t.ServerUfrag, ServerPassword: t.ServerPassword, ClientUfrag: t.ClientUfrag,
 		Asked: record.MomentOf(now, t.asked), Answered: record.MomentOf(now, t.answered),
 		Admitted: record.MomentOf(now, t.admitted), From: t.from, Owner: t.owner,
 	}
+	if p := t.Peer; p != nil {
+		v.Certificate, v.MaxMessage = t.Certificate, p.MaxMessageSize
+		for _, f := range p.Fingerprints {
+			v.Fingerprints = append(v.Fingerprints, f.Algorithm+" "+f.Digest)
+		}
+		if p.Key != nil {
+			v.Key, _ = p.Key.Bytes() // an error needs another curve
+		}
+	}
+	return v
 }
 
 // SaveOne returns the record of one join, for its session.
@@ -75,6 +95,11 @@ func (k *Tickets) RestoreOne(now time.Time, v *SavedTicket, loop int) *Ticket {
 func (k *Tickets) Withdraw(t *Ticket) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	k.withdraw(t)
+}
+
+// withdraw is Withdraw for a caller with the lock.
+func (k *Tickets) withdraw(t *Ticket) {
 	if k.answered[t.username()] != t {
 		return
 	}
@@ -100,11 +125,30 @@ func (k *Tickets) Restore(now time.Time, all []SavedTicket) (lost int) {
 
 func (v *SavedTicket) ticket(now time.Time) *Ticket {
 	return &Ticket{
+		Peer: v.peer(), Certificate: v.Certificate,
 		Route: v.Route, Client: v.Client, Server: v.Server, Target: v.Target,
 		ServerUfrag: v.ServerUfrag, ServerPassword: v.ServerPassword, ClientUfrag: v.ClientUfrag,
 		id: v.ID, asked: v.Asked.Time(now), answered: v.Answered.Time(now), admitted: v.Admitted.Time(now),
 		from: v.From, owner: v.Owner, stage: Answered,
 	}
+}
+
+func (v *SavedTicket) peer() *nethernet.Peer {
+	if v.Certificate == "" {
+		return nil
+	}
+	p := &nethernet.Peer{MaxMessageSize: v.MaxMessage}
+	for _, text := range v.Fingerprints {
+		algorithm, digest, _ := strings.Cut(text, " ")
+		p.Fingerprints = append(p.Fingerprints, nethernet.Fingerprint{Algorithm: algorithm, Digest: digest})
+	}
+	if v.Key != nil {
+		var err error
+		if p.Key, err = ecdsa.ParseUncompressedPublicKey(elliptic.P384(), v.Key); err != nil {
+			p.Fingerprints = nil // a damaged record lets no client in
+		}
+	}
+	return p
 }
 
 // restore puts a join into the table, and reports whether it could.
@@ -113,13 +157,17 @@ func (k *Tickets) restore(t *Ticket) bool {
 	switch {
 	case !t.Client.IsValid() || !t.Target.IsValid(), t.ServerUfrag == "" || t.ServerPassword == "" || t.ClientUfrag == "",
 		k.answered[t.username()] != nil,
-		comes && len(k.unfinished) >= k.limits.Unfinished,
+		comes && !t.borrowed && len(k.unfinished)-k.borrowed >= k.limits.Unfinished, k.borrowed >= maxBorrowed,
 		!comes && k.sessions >= k.limits.Sessions:
 		return false
 	case comes:
 		t.unproved.Store(true)
 		k.unfinished[t] = struct{}{}
-		k.networks[source.Of(t.Client).Network()]++
+		if t.borrowed {
+			k.borrowed++
+		} else {
+			k.networks[source.Of(t.Client).Network()]++
+		}
 	default:
 		t.stage = Admitted
 		k.sessions++

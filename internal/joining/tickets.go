@@ -44,8 +44,10 @@ type Ticket struct {
 	ServerUfrag, ServerPassword string
 	ClientUfrag                 string
 	Peer                        *nethernet.Peer // the client, if this process is its server; else nil
+	Certificate                 string          // with Peer: the digest that the client expects of its server
 
 	id       string
+	borrowed bool // another node of the fleet has answered
 	answered time.Time
 	unproved atomic.Bool // answered, and its player has not come
 
@@ -75,10 +77,15 @@ type Tickets struct {
 	ended  func(Join)
 	counts [stages]atomic.Uint64
 
+	handover sync.RWMutex             // held for reading by Answer
+	heir     func(*SavedTicket) error // nil: none
+	share    atomic.Pointer[Share]    // nil: no fleet
+
 	mu         sync.RWMutex
 	answered   map[string]*Ticket // by username, until the join is over
 	unfinished map[*Ticket]struct{}
 	networks   map[netip.Prefix]int // of unfinished
+	borrowed   int                  // of unfinished
 	sessions   int
 	recent     history
 }
@@ -102,7 +109,7 @@ func (k *Tickets) Ask(now time.Time, id, route string, client netip.Addr, server
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	switch {
-	case len(k.unfinished) >= k.limits.Unfinished || k.sessions >= k.limits.Sessions:
+	case len(k.unfinished)-k.borrowed >= k.limits.Unfinished || k.sessions >= k.limits.Sessions:
 		return nil, ErrFull
 	case k.networks[network] >= k.limits.Network:
 		return nil, ErrNetwork
@@ -119,30 +126,28 @@ func (k *Tickets) Answer(now time.Time, t *Ticket) error {
 	for _, text := range []*string{&t.ServerUfrag, &t.ServerPassword, &t.ClientUfrag} {
 		*text = strings.Clone(*text) // it may be a part of a whole description
 	}
+	k.handover.RLock()
+	defer k.handover.RUnlock()
 	k.mu.Lock()
 	if k.answered[t.username()] != nil {
 		k.mu.Unlock()
 		k.Fail(now, t, ErrConflict.Error())
 		return ErrConflict
 	}
-	defer k.mu.Unlock()
 	t.answered, t.stage = now, Answered
 	k.Count(Answered)
 	t.unproved.Store(true)
 	k.answered[t.username()] = t
-	return nil
+	v := t.save(now)
+	k.mu.Unlock()
+	return k.tell(t, v)
 }
 
 // Refuse ends a join that the server has refused.
-func (k *Tickets) Refuse(now time.Time, t *Ticket, reason string) { k.end(now, t, Refused, reason) }
+func (k *Tickets) Refuse(now time.Time, t *Ticket, reason string) { k.End(now, t, Refused, reason) }
 
 // Fail ends a join that never got as far as an answer.
-func (k *Tickets) Fail(now time.Time, t *Ticket, reason string) { k.end(now, t, Failed, reason) }
-
-// End ends a join whose player had come. The stage is Ended or Lost.
-func (k *Tickets) End(now time.Time, t *Ticket, stage Stage, reason string) {
-	k.end(now, t, stage, reason)
-}
+func (k *Tickets) Fail(now time.Time, t *Ticket, reason string) { k.End(now, t, Failed, reason) }
 
 // Find returns the join that a STUN request belongs to by its USERNAME, or nil. It proves nothing: verify the request
 // with the ServerPassword. It does not allocate.
@@ -165,6 +170,7 @@ func (k *Tickets) isLate(now time.Time, t *Ticket) bool {
 // and the datagrams of the join's other addresses belong to that loop, too. It returns the owner, and false if the join
 // is over.
 func (k *Tickets) Admit(now time.Time, t *Ticket, from netip.AddrPort, loop int) (owner int, ok bool) {
+	defer k.tellCome(t, t.unproved.Load())
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	_, waits := k.unfinished[t]
@@ -185,20 +191,24 @@ func (k *Tickets) Admit(now time.Time, t *Ticket, from netip.AddrPort, loop int)
 // Expire ends the joins whose players did not come. Call it about once a second.
 func (k *Tickets) Expire(now time.Time) {
 	var over []*Ticket
-	k.mu.RLock()
+	k.mu.Lock()
 	for t := range k.unfinished {
-		if t.unproved.Load() && k.isLate(now, t) {
+		switch {
+		case !t.unproved.Load() || !k.isLate(now, t):
+		case t.borrowed:
+			k.withdraw(t)
+		default:
 			over = append(over, t)
 		}
 	}
-	k.mu.RUnlock()
+	k.mu.Unlock()
 	for _, t := range over {
-		k.end(now, t, NeverCame, "")
+		k.End(now, t, NeverCame, "")
 	}
 }
 
-// end takes a join out, unless it is over.
-func (k *Tickets) end(now time.Time, t *Ticket, stage Stage, reason string) {
+// End ends a join, unless it is over. If its player had come, the stage is Ended or Lost.
+func (k *Tickets) End(now time.Time, t *Ticket, stage Stage, reason string) {
 	k.mu.Lock()
 	_, waits := k.unfinished[t]
 	present := k.answered[t.username()] == t
@@ -226,6 +236,11 @@ func (k *Tickets) end(now time.Time, t *Ticket, stage Stage, reason string) {
 // finish takes a join from the unfinished ones.
 func (k *Tickets) finish(t *Ticket) {
 	delete(k.unfinished, t)
+	if t.borrowed {
+		t.borrowed = false
+		k.borrowed--
+		return
+	}
 	network := source.Of(t.Client).Network()
 	if k.networks[network]--; k.networks[network] == 0 {
 		delete(k.networks, network)

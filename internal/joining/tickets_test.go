@@ -54,7 +54,7 @@ func TestTicketsLife(t *testing.T) {
 	}
 	late := start.Add(24 * time.Hour)
 	k.Expire(late)
-	k.end(late, ticket, NeverCame, "") // as an Expire that began before the player came
+	k.End(late, ticket, NeverCame, "") // as an Expire that began before the player came
 	if k.Find(late, []byte("srv1:cli1")) != ticket {
 		t.Error("a session's name is not found after a day")
 	}

@@ -31,6 +31,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(s.o.Times.Body))
 	}
 	id, ok := joinID(r)
+	if r.Method == http.MethodGet {
+		defer func() { s.listed.Store(time.Now().UnixNano()) }()
+	}
 	switch {
 	case !s.allows(client):
 		s.limit(w, http.StatusForbidden, "not allowed")

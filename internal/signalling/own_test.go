@@ -10,6 +10,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"net/http"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -86,8 +87,15 @@ func TestOwnJoin(t *testing.T) {
 		!ticket.Peer.Key.Equal(&player.PublicKey) || ticket.Peer.Fingerprints[0].Digest != "AA:BB" {
 		t.Fatalf("%+v", ticket)
 	}
+	successor := joining.NewTickets(joining.DefaultLimits, nil)
+	lost := successor.Restore(start, w.tickets.Save(start))
+	again := successor.Find(start, []byte(d.Ufrag+":cli1"))
+	if lost != 0 || again == nil || !reflect.DeepEqual(again.Peer, ticket.Peer) || again.Certificate != ownPrint.Digest {
+		t.Fatalf("a successor has %+v, %d lost", again, lost)
+	}
+	w.tickets.Admit(start, ticket, edge, 0)
 	if saved := w.tickets.Save(start); len(saved) != 0 {
-		t.Errorf("%v: no other process can be the server", saved)
+		t.Errorf("%v: no other process can be the server of a session", saved)
 	}
 	w.wantNoServer()
 }

@@ -7,6 +7,7 @@
 package signalling
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -69,17 +70,11 @@ var DefaultTimes = Times{
 }
 
 func (t Times) withDefaults() Times {
-	or := func(d *time.Duration, usual time.Duration) {
-		if *d <= 0 {
-			*d = usual
-		}
+	d := DefaultTimes
+	return Times{
+		cmp.Or(t.Header, d.Header), cmp.Or(t.Body, d.Body), cmp.Or(t.Idle, d.Idle), cmp.Or(t.Dial, d.Dial),
+		cmp.Or(t.Answer, d.Answer),
 	}
-	or(&t.Header, DefaultTimes.Header)
-	or(&t.Body, DefaultTimes.Body)
-	or(&t.Idle, DefaultTimes.Idle)
-	or(&t.Dial, DefaultTimes.Dial)
-	or(&t.Answer, DefaultTimes.Answer)
-	return t
 }
 
 // maxHeader is the size in bytes of the largest header of a request. Real ones have less than 400.
@@ -93,6 +88,7 @@ type Server struct {
 	http     http.Server
 	secure   *tls.Config
 	ready    chan net.Conn // connections whose first bytes are known
+	listed   atomic.Int64  // when the last question for the state was answered
 
 	mu     sync.Mutex
 	budget *ratelimit.Budget
@@ -169,10 +165,12 @@ const (
 	acceptPause  = 100 * time.Millisecond
 	expiryPeriod = time.Second
 	lastAnswers  = 5 * time.Second
+	offerTime    = 300 * time.Millisecond // in which an offer follows the question for the state
 )
 
-// shutDown waits for the last answers: a client asks once.
+// shutDown waits for the last offers and answers: a client asks once.
 func (s *Server) shutDown() {
+	time.Sleep(time.Until(time.Unix(0, s.listed.Load()).Add(offerTime)))
 	ctx, cancel := context.WithTimeout(context.Background(), lastAnswers)
 	defer cancel()
 	_ = s.http.Shutdown(ctx)

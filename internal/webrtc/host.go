@@ -9,7 +9,6 @@ import (
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/sha256"
 	_ "crypto/sha512" // for hashes
 	"crypto/tls"
@@ -54,39 +53,32 @@ type Host struct {
 	unopened int
 }
 
-// NewHost returns a Host with a certificate of its own.
-func NewHost(l Limits) (*Host, error) {
+// NewHost returns a Host with a certificate that follows from a secret: a successor has the same one.
+func NewHost(l Limits, secret [32]byte) (*Host, error) {
 	h := &Host{limits: l}
-	if err := h.certify(); err != nil {
+	if err := h.certify(secret); err != nil {
 		return nil, fmt.Errorf("make a certificate: %w", err)
 	}
 	h.writers.start(max(1, runtime.GOMAXPROCS(0)/2))
 	return h, nil
 }
 
-// certificateTime is how long a certificate is valid. Peers look at its fingerprint alone.
-const certificateTime = 10 * 365 * 24 * time.Hour
-
-func (h *Host) certify() error {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+func (h *Host) certify(secret [32]byte) error {
+	sum := sha256.Sum256(append([]byte("tidegate webrtc\x00"), secret[:]...))
+	key, err := ecdsa.ParseRawPrivateKey(elliptic.P256(), sum[:]) // one sum of four milliards is no key
 	if err != nil {
 		return err
 	}
-	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 64))
-	if err != nil {
-		return err
-	}
-	now := time.Now()
-	template := &x509.Certificate{
-		SerialNumber: serial, NotBefore: now.Add(-24 * time.Hour), NotAfter: now.Add(certificateTime),
+	template := &x509.Certificate{ // peers look at its fingerprint alone
+		SerialNumber: big.NewInt(1), NotBefore: time.Unix(0, 0), NotAfter: time.Unix(1<<32, 0),
 		SignatureAlgorithm: x509.ECDSAWithSHA256,
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	der, err := x509.CreateCertificate(nil, template, template, &key.PublicKey, key) // without chance (RFC 6979)
 	if err != nil {
 		return err
 	}
 	h.certificate = tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
-	sum := sha256.Sum256(der)
+	sum = sha256.Sum256(der)
 	h.fingerprint = nethernet.Fingerprint{Algorithm: "sha-256", Digest: digestText(sum[:])}
 	return nil
 }

@@ -3,6 +3,7 @@ package webrtc
 import (
 	"context"
 	"crypto/x509"
+	"io"
 	"sync"
 	"time"
 
@@ -338,19 +339,9 @@ func (s *stack) mostMessage() uint32 {
 }
 
 // quiet is pion's log: nothing. A peer can write as much into a log as it likes.
-var quiet logging.LoggerFactory = noLog{}
+var quiet logging.LoggerFactory = oneLog{(&logging.DefaultLoggerFactory{Writer: io.Discard}).NewLogger("")}
 
-type noLog struct{}
+// oneLog is the same for all.
+type oneLog struct{ logging.LeveledLogger }
 
-func (noLog) NewLogger(string) logging.LeveledLogger { return noLog{} }
-
-func (noLog) Trace(string)          {}
-func (noLog) Tracef(string, ...any) {}
-func (noLog) Debug(string)          {}
-func (noLog) Debugf(string, ...any) {}
-func (noLog) Info(string)           {}
-func (noLog) Infof(string, ...any)  {}
-func (noLog) Warn(string)           {}
-func (noLog) Warnf(string, ...any)  {}
-func (noLog) Error(string)          {}
-func (noLog) Errorf(string, ...any) {}
+func (l oneLog) NewLogger(string) logging.LeveledLogger { return l }

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -113,9 +114,11 @@ func (e *end) received() int {
 	return len(e.got)
 }
 
+var hosts atomic.Int32
+
 func newHost(t *testing.T, l Limits) *Host {
 	t.Helper()
-	h, err := NewHost(l)
+	h, err := NewHost(l, [32]byte{byte(hosts.Add(1))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -445,4 +448,20 @@ func measure() (bytes uint64, goroutines int) {
 	}
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc + m.StackInuse, runtime.NumGoroutine()
+}
+
+// TestCertificate asserts that a certificate follows from the secret alone: clients of the process before expect it.
+func TestCertificate(t *testing.T) {
+	var prints []nethernet.Fingerprint
+	for _, secret := range [][32]byte{{1}, {1}, {2}} {
+		h, err := NewHost(DefaultLimits, secret)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.Close()
+		prints = append(prints, h.Fingerprint())
+	}
+	if prints[0] != prints[1] || prints[0] == prints[2] {
+		t.Errorf("%v", prints)
+	}
 }

@@ -303,17 +303,20 @@ func TestCallLate(t *testing.T) {
 func TestNoStackDuringUpgrade(t *testing.T) {
 	w := newCallRelay(t)
 	w.relay.DismissStacked(w.now)
-	asked := len(w.asked)
-	w.hears(playerAddr(2), w.request(w.joinStacked("b"), true))
+	asked, late := len(w.asked), w.joinStacked("b")
+	w.hears(playerAddr(2), w.request(late, true))
 	if len(w.stacks) != 1 {
 		t.Fatal("a stack has begun that the successor cannot have")
+	}
+	if waiting := w.relay.listeners[0].joins.waiting(w.now); len(waiting) != 1 || waiting[0].ID != "b" {
+		t.Errorf("the successor gets the joins %v", waiting)
 	}
 	e := tableEntry(t, w.relay)
 	if e.Value.call = nil; !w.relay.dial(w.now, e, nil) || len(w.asked) != asked || !e.Value.dialBy.After(w.now) {
 		t.Errorf("asked %d servers after the dismissal", len(w.asked)-asked)
 	}
 	w.now = w.now.Add(replacedWithin)
-	if w.hears(playerAddr(3), w.request(w.joinStacked("c"), true)); len(w.stacks) != 2 {
+	if w.hears(playerAddr(2), w.request(late, true)); len(w.stacks) != 2 {
 		t.Error("no stack begins after an upgrade that has failed")
 	}
 }

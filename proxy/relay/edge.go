@@ -36,6 +36,10 @@ func (r *Relay) openEdge(now time.Time, l *listener, entry *protocolEntry, s net
 	if !r.mayAsk(now, l, from, len(datagram), true) {
 		return
 	}
+	if t.Peer != nil && r.isReplaced(now) && l.joins.sessions[t] == nil { // it waits for the successor, and checks again
+		r.drops.add(now, dropped{stats.DropClosing, l, from, len(datagram), nil})
+		return
+	}
 	owner, ok := l.joins.table.Admit(now, t, from, r.shard.index)
 	switch e := l.joins.sessions[t]; {
 	case !ok:

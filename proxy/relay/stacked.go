@@ -62,7 +62,7 @@ func isStacked(s *session) bool { return s.edge.hasStack() || !s.isRelayed() && 
 // beginStacked makes the session of a join whose player has come.
 func (r *Relay) beginStacked(now time.Time, l *listener, entry *protocolEntry, s netio.Socket, from netip.AddrPort,
 	datagram []byte, t *joining.Ticket) error {
-	if l.stacks == nil || t.Peer == nil || r.isReplaced(now) { // the route has another mode since the join
+	if l.stacks == nil || t.Peer == nil { // the route has another mode since the join
 		return errNoJoin
 	}
 	g := &edge{ticket: t}
@@ -161,12 +161,13 @@ const replacedWithin = 15 * time.Second
 func (r *Relay) isReplaced(now time.Time) bool { return now.Sub(r.dismissed) < replacedWithin }
 
 // DismissStacked ends the sessions that no successor can have, and begins no others for a while. Their players are told
-// to join again. It returns the number of them, and that of all such sessions that are still here.
+// to join again, which those of half-open channels can read later only. It returns the number of them, and that of all
+// such sessions that are still here.
 func (r *Relay) DismissStacked(now time.Time) (dismissed, left int) {
 	r.dismissed = now
 	r.eachStacked(func(e *Entry) {
 		left++
-		if !e.Value.life.isEnding() {
+		if s := &e.Value; !s.life.isEnding() && (s.client.up || !s.edge.hasStack()) {
 			dismissed++
 			r.dismiss(now, e, codec.Goodbye{Reason: codec.ServerStopped, Text: joinAgain})
 		}

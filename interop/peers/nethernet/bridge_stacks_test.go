@@ -55,7 +55,7 @@ func TestBridgeStacks(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			at, log := startBridge(t, start(t), `identity = "none"`)
+			at, log, _ := startBridge(t, start(t), `identity = "none"`)
 			ended := func() int { return strings.Count(log.String(), "session ended") }
 			t.Cleanup(func() { // other tests go on meanwhile
 				await.Until(t, "a killed client's session has ended", func() bool { return ended() > len(otherStacks) })

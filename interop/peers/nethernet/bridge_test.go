@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"net/netip"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -13,9 +14,9 @@ import (
 )
 
 // startBridge runs Tidegate before a server of RakNet. Its NetherNet clients need no login.
-func startBridge(t *testing.T, server netip.AddrPort, keys string) (netip.AddrPort, *output) {
+func startBridge(t *testing.T, server netip.AddrPort, keys string) (netip.AddrPort, *output, *exec.Cmd) {
 	t.Helper()
-	at, log, _ := runTidegate(t, `
+	return runTidegate(t, `
 [loop]
 count = 2
 [admin]
@@ -36,7 +37,6 @@ name = "bedrock"
 protocol = "bedrock"
 servers = ["%s"]
 `, server))
-	return at, log
 }
 
 // TestBridge plays with pion on a server of go-raknet: ordered messages, large ones, unreliable ones, and the end. In
@@ -44,7 +44,7 @@ servers = ["%s"]
 func TestBridge(t *testing.T) {
 	t.Parallel()
 	const public = "127.0.0.2"
-	at, log := startBridge(t, rakserver.Start(t, rakserver.Echo), `identity = "none"
+	at, log, _ := startBridge(t, rakserver.Start(t, rakserver.Echo), `identity = "none"
 public_addresses = ["`+public+`"]`)
 	n := startNATAt(t, at, netip.AddrPortFrom(netip.MustParseAddr(public), at.Port()))
 	k := newKeys(t)
