@@ -153,6 +153,9 @@ func (r *reader) run(t *testing.T, line string) {
 	if err != nil {
 		t.Fatalf("%s: %v\n%s", line, err, out)
 	}
+	if line == "tidegate reload" {
+		r.play(t)
+	}
 }
 
 // play joins clients of each protocol at each listener, and exchanges messages with the server.

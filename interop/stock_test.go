@@ -51,6 +51,63 @@ func TestStock(t *testing.T) {
 	}
 }
 
+// stockMap has the packets of stock_game.py, in both directions.
+const stockMap = `undeclared = "end"
+[[route.map]]
+client = "1"
+server = "0x87"
+[[route.map]]
+client = "2"
+server = "0x88"
+[[route.map]]
+client = "3"
+server = "0x89"
+from = "client"
+mode = "reliable-ordered"
+channel = 7
+[[route.map]]
+client = "4"
+server = "0x8a"
+from = "upstream"
+mode = "unreliable"
+[[route.map]]
+client = "100-199"
+server = "0x90 0-99:u16be"
+`
+
+// TestUnchangedStockServer: a Riptide game plays on a server of the original library that reads its own packets, by a
+// map. A message that the server does not know ends the session.
+func TestUnchangedStockServer(t *testing.T) {
+	game := stockServer
+	game.server = server(stock, "stock_game.py")
+	client, between, server := meetBy(t, pytideClients[0], game, route{failover: stockMap})
+	for _, c := range []struct {
+		id, answer   uint16
+		says, packet string
+		hears        string
+		unreliable   bool // the answer
+	}{
+		{1, 2, "6869", "876869", "796f7520736179206869", false},
+		{3, 4, "3f80000040000000", "893f80000040000000", "4000000040000000", true},
+		{142, 143, "c0ffee", "90002ac0ffee", "c0ffee", false},
+	} {
+		client.order(t, order{Do: "send", ID: c.id, Reliable: true, Payload: c.says})
+		if got := server.await(t, "received").Payload; got != c.packet {
+			t.Errorf("the server got %s, want %s", got, c.packet)
+		}
+		got := client.await(t, "received")
+		if got.ID != c.answer || got.Payload != c.hears || got.Reliable == c.unreliable {
+			t.Errorf("the client got %+v, want message %d of %s", got, c.answer, c.hears)
+		}
+	}
+	client.order(t, order{Do: "send", ID: 9, Reliable: true, Payload: "00"})
+	if e := between.await(t, "session ended"); e.By != "proxy" {
+		t.Errorf("the session ended by %s, want by the proxy", e.By)
+	}
+	client.await(t, "disconnected")
+	server.await(t, "left")
+}
+
 // TestStockTimes: a time that the original library sends arrives as one of the receiver's clock, in both directions.
 // The message is the time alone, or has more behind it.
 func TestStockTimes(t *testing.T) {
