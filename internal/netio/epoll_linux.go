@@ -98,7 +98,7 @@ func (p *epollPoller) Listen(addr netip.AddrPort, o SocketOptions) (Socket, erro
 		err = s.answerFromUsedAddress()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("listen on %s: %w", addr, err)
+		return nil, notListening(addr, err)
 	}
 	return s, nil
 }

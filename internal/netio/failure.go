@@ -1,5 +1,12 @@
 package netio
 
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"syscall"
+)
+
 // failure is the meaning of a socket error on all platforms.
 type failure uint8
 
@@ -71,4 +78,12 @@ func (q *failures) deliver(h Handler) {
 	}
 	clear(*q)
 	*q = (*q)[:0]
+}
+
+// notListening explains an error of Listen.
+func notListening(addr netip.AddrPort, err error) error {
+	if addr.Addr() == netip.IPv6Unspecified() && errors.Is(err, syscall.EAFNOSUPPORT) {
+		return fmt.Errorf("listen on %s: %w: without IPv6, the address of all IPv4 players is 0.0.0.0:%d", addr, err, addr.Port())
+	}
+	return fmt.Errorf("listen on %s: %w", addr, err)
 }

@@ -64,7 +64,7 @@ func (p *portable) Listen(addr netip.AddrPort, o SocketOptions) (Socket, error) 
 		return net.ListenUDP(network, net.UDPAddrFromAddrPort(addr))
 	})
 	if err != nil {
-		return nil, fmt.Errorf("listen on %s: %w", addr, err)
+		return nil, notListening(addr, err)
 	}
 	return s, nil
 }
