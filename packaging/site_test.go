@@ -2,9 +2,11 @@ package packaging
 
 import (
 	"encoding/json"
+	"fmt"
 	"io/fs"
 	"net/url"
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -117,4 +119,41 @@ func followed(root string, pages map[string]string, from, tag, to string) string
 		}
 	}
 	return to + " has no such heading"
+}
+
+// TestSiteOnAPhone opens a page in a small window of Chromium: the heading is on the first screen, and the menu opens
+// by its button.
+func TestSiteOnAPhone(t *testing.T) {
+	root := os.Getenv("TIDEGATE_SITE")
+	if root == "" {
+		t.Skip("make site runs this test")
+	}
+	if _, err := exec.LookPath("chromium"); err != nil {
+		t.Skip(err)
+	}
+	folder := filepath.Join(root, "docs", "tutorials")
+	text, err := os.ReadFile(filepath.Join(folder, "riptide-on-raknet.html"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const measure = `<script>addEventListener("load", () => {
+		const top = () => Math.round(document.querySelector("h1").getBoundingClientRect().top), shut = top();
+		document.getElementById("menu").click();
+		document.title = [innerWidth, shut, top(), document.documentElement.scrollWidth].join(" ");
+	})</script>`
+	page := filepath.Join(folder, "on-a-phone.html")
+	if err := os.WriteFile(page, append(text, measure...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = os.Remove(page) }()
+	out, err := exec.Command("chromium", "--headless", "--no-sandbox", "--window-size=390,844", "--dump-dom",
+		"file://"+page).Output()
+	var width, shut, open, wide int
+	_, title, _ := strings.Cut(string(out), "<title>")
+	if _, scanned := fmt.Sscan(title, &width, &shut, &open, &wide); err != nil || scanned != nil {
+		t.Fatalf("%v, %v: %.200s", err, scanned, title)
+	}
+	if width > 500 || wide > width || shut > 200 || open < 800 { // without a screenshot, Chromium has 500 pixels at least
+		t.Errorf("%d pixels wide, in a window of %d; the heading is at %d, and at %d below the open menu", wide, width, shut, open)
+	}
 }

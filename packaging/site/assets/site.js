@@ -1,4 +1,4 @@
-// Search over window.searchIndex, and the switch between light and dark. Nothing is asked of another server.
+// Search over window.searchIndex, the menu of small screens, and the switch between light and dark. Nothing is asked of another server.
 const field = document.getElementById("search"), results = document.getElementById("results");
 const root = document.querySelector("script[data-root]").dataset.root;
 const escape = (text) => text.replace(/[&<>"]/g, (c) => "&#" + c.charCodeAt(0) + ";");
@@ -45,6 +45,9 @@ field.addEventListener("keydown", (event) => {
 results.addEventListener("click", () => { field.value = ""; show(); });
 document.addEventListener("keydown", (event) => {
   if (event.key === "/" && document.activeElement !== field) { event.preventDefault(); field.focus(); }
+});
+document.getElementById("menu").addEventListener("click", ({ currentTarget: button }) => {
+  button.setAttribute("aria-expanded", document.getElementById("pages").classList.toggle("open"));
 });
 document.getElementById("theme").addEventListener("click", () => {
   const set = document.documentElement.dataset, dark = matchMedia("(prefers-color-scheme: dark)").matches;
