@@ -16,7 +16,7 @@ const (
 // Event is the JSON of one event of the time line.
 type Event struct {
 	At   time.Time `json:"at"`
-	Kind string    `json:"kind"` // "start", "server", "reload", "upgrade", "flood", "ban", "drain" or "limit"
+	Kind string    `json:"kind"` // "start", "server", "reload", "upgrade", "flood", "ban", "drain", "limit" or "disk"
 	Bad  bool      `json:"bad"`  // an operator should look
 	Text string    `json:"text"`
 }

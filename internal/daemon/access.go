@@ -8,6 +8,7 @@ import (
 	"github.com/rs/zerolog"
 	"gopkg.in/natefinch/lumberjack.v2"
 
+	"tidegate/internal/admin"
 	"tidegate/internal/config"
 )
 
@@ -19,7 +20,8 @@ const accessWait = 2 * time.Second
 
 // openAccessLog returns the logger for the access log, which writes behind a queue: a slow disk stops no loop. Without
 // a file it returns the zero Logger, which writes nothing. The function end writes the last lines.
-func openAccessLog(c *config.Config, log zerolog.Logger) (access zerolog.Logger, end func(), err error) {
+func openAccessLog(c *config.Config, log zerolog.Logger, events *admin.Events) (access zerolog.Logger, end func(),
+	err error) {
 	path := c.Path(c.Log.AccessFile)
 	if path == "" {
 		return access, func() {}, nil
@@ -37,7 +39,10 @@ func openAccessLog(c *config.Config, log zerolog.Logger) (access zerolog.Logger,
 	queue := NewLogQueue(file)
 	report := func(lost uint64) { log.Warn().Uint64("lines", lost).Msg("access log lines lost") }
 	queue.resumed.Store(&report)
-	failed := func(err error) { log.Warn().Err(err).Msg("access log not written") }
+	failed := func(err error) {
+		log.Warn().Err(err).Msg("access log not written")
+		events.Add("disk", true, "access log not written: %v", err)
+	}
 	queue.failed.Store(&failed)
 	end = func() {
 		if !queue.Close(accessWait) {

@@ -19,7 +19,7 @@ import (
 func TestAccessLogRotates(t *testing.T) {
 	c := config.Default()
 	c.Log.AccessFile, c.Log.AccessSize = filepath.Join(t.TempDir(), "access.jsonl"), config.MiB
-	access, end, err := openAccessLog(c, zerolog.Nop())
+	access, end, err := openAccessLog(c, zerolog.Nop(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func TestAccessLogRotates(t *testing.T) {
 func TestAccessLogThatCannotBeOpened(t *testing.T) {
 	c := config.Default()
 	c.Log.AccessFile = filepath.Join(t.TempDir(), "missing", "access.jsonl")
-	if _, _, err := openAccessLog(c, zerolog.Nop()); err == nil || !strings.Contains(err.Error(), "log.access_file") {
+	if _, _, err := openAccessLog(c, zerolog.Nop(), nil); err == nil || !strings.Contains(err.Error(), "log.access_file") {
 		t.Errorf("error %v", err)
 	}
 }

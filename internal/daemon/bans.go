@@ -9,6 +9,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"tidegate/internal/admin"
 	"tidegate/internal/banfile"
 	"tidegate/internal/config"
 	"tidegate/internal/filewatch"
@@ -21,8 +22,9 @@ type banSync struct {
 	bans      *ratelimit.Bans
 	file      banfile.File // empty: bans are in memory only
 	log       zerolog.Logger
-	syncing   sync.Mutex // of sync
-	lastError string     // the error that was logged last
+	events    *admin.Events // nil: none
+	syncing   sync.Mutex    // of sync
+	lastError string        // the error that was logged last
 }
 
 // openBans reads the ban file of a configuration. A file that cannot be read is an error: without it, banned clients
@@ -168,6 +170,7 @@ func (k *banSync) sync() error {
 	}
 	if text != k.lastError && err != nil {
 		k.log.Error().Err(err).Msg("ban file not synchronized; the bans in force stay")
+		k.events.Add("disk", true, "ban file not synchronized; the bans in force stay: %v", err)
 	}
 	k.lastError = text
 	return err

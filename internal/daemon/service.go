@@ -292,10 +292,11 @@ func (s *service) listen() error {
 	if s.bans, err = openBans(s.config, s.log); err != nil {
 		return &ConfigError{err}
 	}
+	s.bans.events = s.events
 	if p := s.from.predecessor; p != nil {
 		s.bans.inherit(p.Bans)
 	}
-	access, closeAccess, err := openAccessLog(s.config, s.log)
+	access, closeAccess, err := openAccessLog(s.config, s.log, s.events)
 	if err != nil {
 		return &ConfigError{err}
 	}
