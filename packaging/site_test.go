@@ -154,6 +154,6 @@ func TestSiteOnAPhone(t *testing.T) {
 		t.Fatalf("%v, %v: %.200s", err, scanned, title)
 	}
 	if width > 500 || wide > width || shut > 200 || open < 800 { // without a screenshot, Chromium has 500 pixels at least
-		t.Errorf("%d pixels wide, in a window of %d; the heading is at %d, and at %d below the open menu", wide, width, shut, open)
+		t.Errorf("%d of %d pixels wide; the heading is at %d, and at %d below the open menu", wide, width, shut, open)
 	}
 }

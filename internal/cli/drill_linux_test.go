@@ -103,7 +103,7 @@ func silentServer(t *testing.T) (*process, map[string]string) {
 	return p, map[string]string{"10.0.0.5:7777": at}
 }
 
-// tightLimit is a limit of joins that is spent by those who come back, under a flood.
+// tightLimit is a limit of joins that returning players spend, under a flood.
 func tightLimit(t *testing.T) (*process, map[string]string) {
 	p := startProcess(t, bridgeConfig(echoServer(t))+
 		"[[limit]]\nof = \"handshakes\"\nper = \"overall\"\nrate = 1\nburst = 1\n")

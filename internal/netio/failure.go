@@ -83,7 +83,7 @@ func (q *failures) deliver(h Handler) {
 // notListening explains an error of Listen.
 func notListening(addr netip.AddrPort, err error) error {
 	if addr.Addr() == netip.IPv6Unspecified() && errors.Is(err, syscall.EAFNOSUPPORT) {
-		return fmt.Errorf("listen on %s: %w: without IPv6, the address of all IPv4 players is 0.0.0.0:%d", addr, err, addr.Port())
+		return fmt.Errorf("listen on %s: %w: this machine has no IPv6, name 0.0.0.0:%d", addr, err, addr.Port())
 	}
 	return fmt.Errorf("listen on %s: %w", addr, err)
 }
