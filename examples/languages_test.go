@@ -28,11 +28,13 @@ func compiled(t *testing.T, compiler string, args ...string) {
 	}
 }
 
-// TestServerInCPlusPlus compiles the C++ files of the tutorial, which answer a message of a Riptide client.
+// TestServerInCPlusPlus compiles the C++ files of the tutorial, which answer a message of a Riptide client, and read and
+// write all types of values.
 func TestServerInCPlusPlus(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "server")
 	compiled(t, "g++", "-std=c++11", "-Wall", "-Wextra", "-Werror", "-I", bridged, "-o", program, "testdata/harness.cpp")
 	testBridged(t, exec.Command(program))
+	testReader(t, harness(t, exec.Command(program)))
 }
 
 // TestServerInCSharp is the same in C#.
@@ -41,6 +43,7 @@ func TestServerInCSharp(t *testing.T) {
 	compiled(t, "mcs", "-langversion:5", "-warnaserror", "-out:"+program, bridged+"/RiptideMessage.cs",
 		bridged+"/Server.cs", "testdata/Harness.cs")
 	testBridged(t, exec.Command("mono", program))
+	testReader(t, harness(t, exec.Command("mono", program)))
 }
 
 // TestUnityClientCompiles compiles the tutorial's client with the signatures that it uses.

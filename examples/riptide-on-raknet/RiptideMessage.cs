@@ -24,10 +24,35 @@ public class RiptideReader
     }
 
     public byte Byte() { return (byte)Bits(8); }
+    public sbyte SByte() { return (sbyte)Bits(8); }
     public bool Bool() { return Bits(1) != 0; }
     public ushort UShort() { return (ushort)Bits(16); }
-    public int Int() { return (int)(uint)Bits(32); }
-    public float Float() { return BitConverter.ToSingle(BitConverter.GetBytes((uint)Bits(32)), 0); }
+    public short Short() { return (short)Bits(16); }
+    public uint UInt() { return (uint)Bits(32); }
+    public int Int() { return (int)UInt(); }
+    public ulong ULong() { return Bits(64); }
+    public long Long() { return (long)ULong(); }
+    public float Float() { return BitConverter.ToSingle(BitConverter.GetBytes(UInt()), 0); }
+    public double Double() { return BitConverter.Int64BitsToDouble(Long()); }
+    public float[] Vector2() { return Floats(2); }    // x, y
+    public float[] Vector3() { return Floats(3); }    // x, y, z
+    public float[] Quaternion() { return Floats(4); } // x, y, z, w
+    public ulong VarULong() { return Length(); }
+
+    public long VarLong()
+    {
+        ulong value = Length();
+        return (long)(value >> 1) ^ -(long)(value & 1);
+    }
+
+    /// <summary>Reads an array with its length: message.Array(message.Int).</summary>
+    public T[] Array<T>(Func<T> read)
+    {
+        var values = new List<T>();
+        for (ulong n = Length(); n > 0; n--)
+            values.Add(read());
+        return values.ToArray();
+    }
 
     public string String()
     {
@@ -54,7 +79,16 @@ public class RiptideReader
         throw new FormatException("a length has too many bytes");
     }
 
-    private ulong Bits(int n)
+    private float[] Floats(int n)
+    {
+        var values = new float[n];
+        for (int i = 0; i < n; i++)
+            values[i] = Float();
+        return values;
+    }
+
+    /// <summary>Reads an unsigned number of n bits, at most 64.</summary>
+    public ulong Bits(int n)
     {
         ulong value = 0;
         for (int i = 0; i < n; i++, bit++)
@@ -82,10 +116,30 @@ public class RiptideWriter
     public byte[] ToArray() { return data.ToArray(); }
 
     public RiptideWriter Byte(byte value) { return Bits(value, 8); }
+    public RiptideWriter SByte(sbyte value) { return Bits((byte)value, 8); }
     public RiptideWriter Bool(bool value) { return Bits(value ? 1u : 0u, 1); }
     public RiptideWriter UShort(ushort value) { return Bits(value, 16); }
-    public RiptideWriter Int(int value) { return Bits((uint)value, 32); }
-    public RiptideWriter Float(float value) { return Bits(BitConverter.ToUInt32(BitConverter.GetBytes(value), 0), 32); }
+    public RiptideWriter Short(short value) { return Bits((ushort)value, 16); }
+    public RiptideWriter UInt(uint value) { return Bits(value, 32); }
+    public RiptideWriter Int(int value) { return UInt((uint)value); }
+    public RiptideWriter ULong(ulong value) { return Bits(value, 64); }
+    public RiptideWriter Long(long value) { return ULong((ulong)value); }
+    public RiptideWriter Float(float value) { return UInt(BitConverter.ToUInt32(BitConverter.GetBytes(value), 0)); }
+    public RiptideWriter Double(double value) { return Long(BitConverter.DoubleToInt64Bits(value)); }
+    public RiptideWriter Vector2(float[] value) { return Floats(value); }
+    public RiptideWriter Vector3(float[] value) { return Floats(value); }
+    public RiptideWriter Quaternion(float[] value) { return Floats(value); }
+    public RiptideWriter VarULong(ulong value) { return Length(value); }
+    public RiptideWriter VarLong(long value) { return Length((ulong)(value << 1 ^ value >> 63)); }
+
+    /// <summary>Writes an array with its length: message.Array(values, message.Int).</summary>
+    public RiptideWriter Array<T>(T[] values, Func<T, RiptideWriter> write)
+    {
+        Length((ulong)values.Length);
+        foreach (T value in values)
+            write(value);
+        return this;
+    }
 
     public RiptideWriter String(string text)
     {
@@ -103,7 +157,14 @@ public class RiptideWriter
         return Byte((byte)value);
     }
 
-    private RiptideWriter Bits(ulong value, int n)
+    private RiptideWriter Floats(float[] values)
+    {
+        foreach (float value in values)
+            Float(value);
+        return this;
+    }
+
+    public RiptideWriter Bits(ulong value, int n)
     {
         for (int i = 0; i < n; i++, bit++)
         {

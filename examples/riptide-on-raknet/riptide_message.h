@@ -3,6 +3,7 @@
 // A RakNet message is: the packet byte 0x86, the message ID (2 bytes, low byte first), the values of the message.
 // Values are strings of bits, the lowest bit of each byte first. C++11, no library.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -24,14 +25,40 @@ public:
         ok = true;
     }
     uint8_t Byte() { return uint8_t(Bits(8)); }
+    int8_t SByte() { return int8_t(Byte()); }
     bool Bool() { return Bits(1) != 0; }
     uint16_t UShort() { return uint16_t(Bits(16)); }
-    int32_t Int() { return int32_t(uint32_t(Bits(32))); }
+    int16_t Short() { return int16_t(UShort()); }
+    uint32_t UInt() { return uint32_t(Bits(32)); }
+    int32_t Int() { return int32_t(UInt()); }
+    uint64_t ULong() { return Bits(64); }
+    int64_t Long() { return int64_t(ULong()); }
     float Float() {
-        uint32_t bits = uint32_t(Bits(32));
+        uint32_t bits = UInt();
         float value;
         std::memcpy(&value, &bits, sizeof value);
         return value;
+    }
+    double Double() {
+        uint64_t bits = ULong();
+        double value;
+        std::memcpy(&value, &bits, sizeof value);
+        return value;
+    }
+    std::array<float, 2> Vector2() { return Floats<2>(); }     // x, y
+    std::array<float, 3> Vector3() { return Floats<3>(); }     // x, y, z
+    std::array<float, 4> Quaternion() { return Floats<4>(); }  // x, y, z, w
+    uint64_t VarULong() { return Length(); }
+    int64_t VarLong() {
+        uint64_t value = Length();
+        return int64_t(value >> 1 ^ (0 - (value & 1)));
+    }
+    // Array reads an array with its length: in.Array(&riptide::Reader::Int).
+    template <class T>
+    std::vector<T> Array(T (Reader::*read)()) {
+        std::vector<T> values;
+        for (uint64_t n = Length(); n > 0 && ok; n--) values.push_back((this->*read)());
+        return values;
     }
     std::string String() {
         std::string text;
@@ -49,11 +76,7 @@ public:
         ok = false;
         return 0;
     }
-
-private:
-    const uint8_t* data;
-    size_t size, bit = 24;  // behind the packet byte and the ID
-
+    // Bits reads an unsigned number of n bits, at most 64.
     uint64_t Bits(int n) {
         uint64_t value = 0;
         for (int i = 0; i < n; i++, bit++) {
@@ -65,6 +88,17 @@ private:
         }
         return value;
     }
+
+private:
+    const uint8_t* data;
+    size_t size, bit = 24;  // behind the packet byte and the ID
+
+    template <size_t n>
+    std::array<float, n> Floats() {
+        std::array<float, n> values;
+        for (float& value : values) value = Float();
+        return values;
+    }
 };
 
 // Writer makes a message for a Riptide client.
@@ -74,13 +108,35 @@ public:
 
     explicit Writer(uint16_t id) : data{packetByte, uint8_t(id), uint8_t(id >> 8)} {}
     Writer& Byte(uint8_t value) { return Bits(value, 8); }
+    Writer& SByte(int8_t value) { return Byte(uint8_t(value)); }
     Writer& Bool(bool value) { return Bits(value, 1); }
     Writer& UShort(uint16_t value) { return Bits(value, 16); }
-    Writer& Int(int32_t value) { return Bits(uint32_t(value), 32); }
+    Writer& Short(int16_t value) { return UShort(uint16_t(value)); }
+    Writer& UInt(uint32_t value) { return Bits(value, 32); }
+    Writer& Int(int32_t value) { return UInt(uint32_t(value)); }
+    Writer& ULong(uint64_t value) { return Bits(value, 64); }
+    Writer& Long(int64_t value) { return ULong(uint64_t(value)); }
     Writer& Float(float value) {
         uint32_t bits;
         std::memcpy(&bits, &value, sizeof bits);
-        return Bits(bits, 32);
+        return UInt(bits);
+    }
+    Writer& Double(double value) {
+        uint64_t bits;
+        std::memcpy(&bits, &value, sizeof bits);
+        return ULong(bits);
+    }
+    Writer& Vector2(const std::array<float, 2>& v) { return Floats(v.data(), 2); }
+    Writer& Vector3(const std::array<float, 3>& v) { return Floats(v.data(), 3); }
+    Writer& Quaternion(const std::array<float, 4>& v) { return Floats(v.data(), 4); }
+    Writer& VarULong(uint64_t value) { return Length(value); }
+    Writer& VarLong(int64_t value) { return Length(uint64_t(value) << 1 ^ (value < 0 ? ~uint64_t(0) : 0)); }
+    // Array writes an array with its length: out.Array(values, &riptide::Writer::Int).
+    template <class T, class As>
+    Writer& Array(const std::vector<T>& values, Writer& (Writer::*write)(As)) {
+        Length(values.size());
+        for (size_t i = 0; i < values.size(); i++) (this->*write)(values[i]);
+        return *this;
     }
     Writer& String(const std::string& text) {
         Length(text.size());
@@ -92,14 +148,19 @@ public:
         return Byte(uint8_t(value));
     }
 
-private:
-    size_t bit = 24;
-
     Writer& Bits(uint64_t value, int n) {
         for (int i = 0; i < n; i++, bit++) {
             if (bit % 8 == 0) data.push_back(0);
             data[bit / 8] |= uint8_t((value >> i & 1) << bit % 8);
         }
+        return *this;
+    }
+
+private:
+    size_t bit = 24;
+
+    Writer& Floats(const float* values, size_t n) {
+        for (size_t i = 0; i < n; i++) Float(values[i]);
         return *this;
     }
 };
