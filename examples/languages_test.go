@@ -28,7 +28,7 @@ func compiled(t *testing.T, compiler string, args ...string) {
 	}
 }
 
-// TestServerInCPlusPlus compiles the C++ files of the tutorial, which answer a message of a Riptide client, and read and
+// TestServerInCPlusPlus compiles the C++ files of the tutorial. They answer a message of a Riptide client, and read and
 // write all types of values.
 func TestServerInCPlusPlus(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "server")
