@@ -1,9 +1,11 @@
 package setup
 
 import (
+	"slices"
 	"time"
 
 	"tidegate/internal/config"
+	"tidegate/internal/policy"
 	"tidegate/internal/registry"
 	"tidegate/proxy/bridge"
 	"tidegate/proxy/relay"
@@ -76,6 +78,9 @@ func newListener(c *config.Config, l *config.Listener, route *relay.Route, secre
 	if route.Pings.Refresh > 0 {
 		listener.Pong = new(relay.Pong)
 		use.Pong = listener.Pong.Text
+	}
+	if route.Pings.Refresh > 0 && route.Mode == policy.ModeRelay && slices.Contains(l.Protocols, Opaque) {
+		listener.Queries = relay.NewQueries(secrets.Seed)
 	}
 	for _, name := range byEvidence(l.Protocols) {
 		listener.Protocols = append(listener.Protocols, build(name, c, l.Own, use))

@@ -83,6 +83,25 @@ func TestServerSocketSettings(t *testing.T) {
 	}
 }
 
+// TestQueriesAreForAny: only listeners of any protocol on a relay answer server browsers, and not if the operator wants
+// the servers to.
+func TestQueriesAreForAny(t *testing.T) {
+	for _, row := range []struct {
+		protocol, source string
+		want             bool
+	}{{"any", "auto", true}, {"any", "upstream", true}, {"any", "configured", false}, {"bedrock", "auto", false}} {
+		text := pinged + `"` + row.source + "\"\nmode = \"relay\"" + pingedUpstream
+		text = strings.ReplaceAll(text, `"bedrock"`, `"`+row.protocol+`"`)
+		c, _, err := config.Parse("t.toml", []byte(text), Traits())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := Settings(c, 1, NewSecrets()).Listeners[0].Queries != nil; got != row.want {
+			t.Errorf("%s with pong = %q: %v", row.protocol, row.source, got)
+		}
+	}
+}
+
 // TestHeadersLeaveRoom checks that a RakNet server's MTU probe plus its PROXY header fits into the largest packet.
 func TestHeadersLeaveRoom(t *testing.T) {
 	const overhead = 20 + 8 // IPv4 and UDP headers

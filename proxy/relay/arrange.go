@@ -72,7 +72,10 @@ func (r *Relay) Reload(now time.Time, s *Settings, sockets []netio.Socket) {
 	for _, p := range r.pingers {
 		p.close()
 	}
-	r.pingers = nil
+	for _, q := range r.queriers {
+		q.close()
+	}
+	r.pingers, r.queriers = nil, nil
 	closeCheckers(now, r)
 	r.precopy.stop() // the records of rules change
 	r.arrange(now, s)
@@ -116,6 +119,7 @@ func (r *Relay) arrange(now time.Time, s *Settings) {
 	r.paths.arrange(now, r.routes)
 	if r.shard.index == 0 { // the siblings' listeners have the same Pongs
 		r.pingers = newPingers(now, r.routes, r.listeners, r.identities)
+		r.queriers = newQueriers(now, r.routes, r.listeners)
 		r.checkers = newCheckers(now, r.routes, r.identities)
 	}
 }
@@ -143,6 +147,13 @@ func (r *Relay) configure(listener *listener, l *Listener, route *route) {
 		l.Pong.listing.Store(listener.pong.listing.Load()) // until the servers have answered again
 		l.Pong.other.Store(listener.pong.other.Load())
 	}
+	if l.Queries != nil && listener.queries != nil && r.shard.index == 0 {
+		for kind := range l.Queries.answers {
+			l.Queries.answers[kind].Store(listener.queries.answers[kind].Load())
+		}
+		l.Queries.asked.Store(true) // the servers are asked at once
+	}
+	listener.queries = l.Queries
 	listener.name, listener.addr, listener.retired = l.Name, l.Addr, false
 	listener.transport, listener.stream = l.Transport, l.Transport.Stream
 	listener.joins, listener.stacks = newJoinTable(l.Joins, listener.joins, &r.known), l.Stacks

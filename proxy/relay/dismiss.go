@@ -27,7 +27,7 @@ func (r *Relay) drainDue(now time.Time) {
 	}
 	r.farewell = true
 	r.journal.settle(now)
-	r.pingers = nil
+	r.pingers, r.queriers = nil, nil
 	closeCheckers(now, r)
 	r.walk(now, func(r *Relay, now time.Time, e *Entry) int {
 		r.dismiss(now, e, codec.Goodbye{Reason: codec.ServerStopped})

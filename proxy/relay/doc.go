@@ -45,7 +45,7 @@
 //
 // These files get the Relay as an argument:
 //
-//   - checker.go, pinger.go, closing.go: servers are checked, asked for texts, and left with a goodbye
+//   - checker.go, pinger.go, queries.go, closing.go: servers are checked, asked for texts, and left with a goodbye
 //   - envelope.go: the messages of an envelope, one by one
 //
 // Parts of the Relay. They know no Relay:

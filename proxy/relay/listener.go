@@ -31,6 +31,7 @@ type listener struct {
 	drops   *stats.DropTally
 	answers *ratelimit.Budget // nil: not bounded
 	pong    *Pong             // nil: none
+	queries *Queries          // nil: none
 	port    uint16            // the port of clients' datagrams
 
 	proxies *trustedProxies // nil: no trusted proxies

@@ -23,7 +23,8 @@ func (r *Relay) newcomer(now time.Time, l *listener, s netio.Socket, from netip.
 		r.openEdge(now, l, entry, s, from, datagram)
 		return
 	case entry != nil && l.route.Mode == policy.ModeRelay:
-		if !r.sockets.answerList(now, l, entry, s, from, datagram) {
+		if !r.sockets.answerList(now, l, entry, s, from, datagram) &&
+			!r.sockets.answerQuery(now, l, entry, s, from, datagram) {
 			r.openRelayed(now, l, entry, s, from, datagram)
 		}
 		return

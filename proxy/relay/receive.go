@@ -36,6 +36,8 @@ func (r *Relay) Receive(now time.Time, s netio.Socket, from netip.AddrPort, data
 	case *checked:
 		r.drops.has(stats.FateTaken)
 		owner.heard(now, r, datagram)
+	case *querier:
+		owner.answered(now, r, datagram)
 	case *pinged:
 		owner.answered(now, r, datagram)
 	}

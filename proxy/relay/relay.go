@@ -41,6 +41,7 @@ type Relay struct {
 	lastListener int // index of the youngest listener
 	routes       []*route
 	pingers      []*pinger
+	queriers     []*querier
 	checkers     []*checker
 	closing      closingConns
 	waiting      waiting

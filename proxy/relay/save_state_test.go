@@ -82,6 +82,7 @@ paths.moved          anew     the first turn has moved none
 paths.shard          anew     the number of loops
 paths.tidyAt         anew     as for an empty table
 pingers              anew     servers are asked again
+queriers             anew     servers are asked again
 places               anew     counted again
 pools                carried
 precopy              anew     the new Relay has copied nothing

@@ -47,6 +47,7 @@ type Listener struct {
 	Joins       *joining.Tickets // of NetherNet clients; nil: none come here
 	IdleTimeout time.Duration    // in place of that of Settings; 0: that one
 	Stacks      Stacks           // of NetherNet clients on a Route in ModeTerminate; else nil
+	Queries     *Queries         // answers for server browsers, of Any on a Route in ModeRelay; nil: servers answer
 	Pong        *Pong            // text about the upstream's servers; nil where each protocol has its own
 }
 

@@ -17,9 +17,7 @@ func (r *Relay) Advance(now time.Time) {
 	r.journal.catchUp(now)
 	r.drainDue(now)
 	r.takeHanded(now)
-	for _, p := range r.pingers {
-		p.advance(now, r)
-	}
+	askServers(now, r)
 	for _, c := range r.checkers {
 		c.advance(now, r)
 	}
@@ -64,9 +62,7 @@ func (r *Relay) NextTimeout() time.Time {
 	for _, c := range r.checkers {
 		next = codec.Earliest(next, c.due)
 	}
-	for _, p := range r.pingers {
-		next = codec.Earliest(next, p.due)
-	}
+	next = codec.Earliest(next, nextQuestion(r))
 	next = codec.Earliest(next, r.closing.due)
 	next = codec.Earliest(next, r.walks.due)
 	next = codec.Earliest(next, r.waiting.due())

@@ -1,0 +1,83 @@
+// Package a2s reads and writes the queries that server browsers send to Source's games and many others.
+package a2s
+
+import (
+	"bytes"
+	"encoding/binary"
+)
+
+// Kind is what a query asks for.
+type Kind uint8
+
+// Kinds of queries.
+const (
+	Info Kind = iota
+	Players
+	Rules
+	Kinds // their number
+)
+
+// None stands for no challenge: the server gives one.
+const None uint32 = 0xffffffff
+
+const (
+	lone       = "\xff\xff\xff\xff" // begins a datagram that is whole
+	part       = "\xfe\xff\xff\xff"
+	partHeader = len(part) + 6 // an ID, the number of parts, and the part's own
+	challenge  = lone + "A"
+)
+
+var (
+	questions = [Kinds][]byte{[]byte(lone + "TSource Engine Query\x00"), []byte(lone + "U"), []byte(lone + "V")}
+	answers   = [Kinds][]byte{[]byte(lone + "I"), []byte(lone + "D"), []byte(lone + "E")}
+)
+
+// ParseQuery reads a query, and the challenge that its client repeats. It reports false for any other datagram.
+func ParseQuery(datagram []byte) (k Kind, given uint32, ok bool) {
+	for k, question := range questions {
+		rest, found := bytes.CutPrefix(datagram, question)
+		switch {
+		case !found:
+		case len(rest) == 4:
+			return Kind(k), binary.LittleEndian.Uint32(rest), true
+		case len(rest) == 0 && Kind(k) == Info:
+			return Info, None, true
+		}
+	}
+	return 0, 0, false
+}
+
+// AppendQuery appends a query.
+func AppendQuery(b []byte, k Kind, given uint32) []byte {
+	b = append(b, questions[k]...)
+	if k == Info && given == None {
+		return b
+	}
+	return binary.LittleEndian.AppendUint32(b, given)
+}
+
+// ParseChallenge reads a server's demand that a client repeats its query with a challenge.
+func ParseChallenge(datagram []byte) (given uint32, ok bool) {
+	if len(datagram) != len(challenge)+4 || string(datagram[:len(challenge)]) != challenge {
+		return 0, false
+	}
+	return binary.LittleEndian.Uint32(datagram[len(challenge):]), true
+}
+
+// AppendChallenge appends such a demand. It is never longer than a query.
+func AppendChallenge(b []byte, given uint32) []byte {
+	return binary.LittleEndian.AppendUint32(append(b, challenge...), given)
+}
+
+// IsAnswer reports whether a datagram is a whole answer to a query.
+func IsAnswer(datagram []byte, k Kind) bool { return bytes.HasPrefix(datagram, answers[k]) }
+
+// ParsePart reads the header of a part of a long answer. Numbers count from 0.
+func ParsePart(datagram []byte) (id uint32, number, total int, ok bool) {
+	if len(datagram) <= partHeader || string(datagram[:len(part)]) != part {
+		return 0, 0, 0, false
+	}
+	rest := datagram[len(part):]
+	id, total, number = binary.LittleEndian.Uint32(rest), int(rest[4]), int(rest[5])
+	return id, number, total, number < total
+}
