@@ -46,7 +46,8 @@ func TestBlocksAreExamples(t *testing.T) {
 	checked := 0
 	for _, page := range append(pages(t), "../README.md") {
 		for _, b := range blocks(t, page) {
-			if !slices.Contains([]string{"toml", "cpp", "csharp", "yaml"}, b.language) || servers[strings.TrimSpace(b.text)] {
+			code := slices.Contains([]string{"toml", "cpp", "csharp", "yaml", "gdscript"}, b.language)
+			if !code || servers[strings.TrimSpace(b.text)] {
 				continue
 			}
 			checked++
