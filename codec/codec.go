@@ -148,6 +148,8 @@ type Goodbye struct {
 	// Identity and Version belong to the server that refuses, as in Event. Zero means the codec's own.
 	Version  uint8
 	Identity uint64
+	// Lost says that the far side has fallen silent. A codec may say nothing then: its peer notices by itself.
+	Lost bool
 	// Text is a line for the player. It is sent if Data is empty and the protocol has a field for texts (Riptide).
 	Text string
 }

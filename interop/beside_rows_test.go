@@ -34,7 +34,8 @@ func besideRows() []situation {
 // raknetRows are the original library's.
 func raknetRows() []situation {
 	const port = "a player's program dies, a new one comes from its port"
-	const sooner = "the goodbye comes no later than the player's own time-out would"
+	const sooner = "Minecraft shows either end, and the goodbye comes no later than its own time-out would"
+	const frozen = "the server's process stands still for good"
 	rows := []situation{
 		{name: "3,000 messages HIGH, then one LOW", ci: true,
 			steps: []step{in, up(3000, 100, "HIGH"), up(1, 100, "LOW"), settle}},
@@ -55,10 +56,15 @@ func raknetRows() []situation {
 			steps: []step{in, down(1, 10_000_000, "HIGH"), settle}},
 		{name: "a wrong password", kit: stock11RakNet, mute: true, serverArgs: []string{"password=right"},
 			clientArgs: []string{"password=wrong"}, steps: []step{in, pass(500 * ms)}},
-		{name: "the server's process stands still for good", mute: true, limit: 15 * sec, known: sooner,
-			steps: []step{in, pass(500 * ms), freeze(true, 0), awaitOut}},
-		{name: "the server's process dies", mute: true, limit: 15 * sec, known: sooner,
+		{name: frozen, mute: true, limit: 20 * sec, steps: []step{in, pass(500 * ms), freeze(true, 0), awaitOut}},
+		{name: frozen + " under way", mute: true, limit: 20 * sec,
+			steps: []step{in, chat(20), pass(500 * ms), freeze(true, 0), awaitOut, settle}},
+		{name: "the server's process dies", mute: true, limit: 20 * sec,
 			steps: []step{in, pass(500 * ms), killServer, awaitOut}},
+		{name: frozen, kit: stock11RakNet, mute: true, limit: 15 * sec, known: sooner,
+			steps: []step{in, pass(500 * ms), freeze(true, 0), awaitOut}},
+		{name: "the server's process stands still for 7 s", limit: 15 * sec,
+			steps: []step{in, chat(20), pass(500 * ms), freeze(true, 7*sec), pass(2 * sec), settle}},
 		{name: port, samePort: true, limit: 20 * sec, ci: true,
 			steps: []step{in, pass(sec), killPlayer, pass(200 * ms), rejoin}},
 		{name: "a player leaves and comes from its port", samePort: true, known: verified,

@@ -40,6 +40,9 @@ func (c *Conn) IsSilent(now time.Time) bool {
 	return c.state == connected && now.Sub(c.heard) >= leastSilence+alone.of(c.rtt.timeout())-alone.least
 }
 
+// Reflects implements codec.Reflector.
+func (*Conn) Reflects() bool { return true }
+
 // Reflect implements codec.Reflector.
 func (c *Conn) Reflect(isSilent, isReflected bool) (released bool) {
 	released = c.mute && !isSilent

@@ -57,6 +57,7 @@ type Conn struct {
 	server    uint64         // the server's GUID, as sent to the client
 	version   uint8          // server: the client's
 	longList  bool           // the handshake lists 20 addresses, not 10
+	mute      bool           // as Reflect has said
 	pressure  codec.Pressure // on the peer
 	round     uint8          // server: round of the cookie that opened the connection
 	attempt   *attempt       // client: until the connection is granted
@@ -219,6 +220,8 @@ func (c *Conn) transmit(now time.Duration, b []byte) []byte {
 		return b
 	case c.phase == probing:
 		return c.transmitRequest(b)
+	case c.isMute():
+		return b
 	case r.nacks.count > 0 && c.phase != closed:
 		return r.nacks.write(b, nackDatagram, c.sender.datagramSize())
 	}
@@ -227,6 +230,7 @@ func (c *Conn) transmit(now time.Duration, b []byte) []byte {
 		var ok bool
 		if b, ok = c.sender.transmit(now, b, c.phase == connected || c.phase == closing && c.shutdown.flows); ok {
 			c.wrote = true
+			c.keepalive.asked(now, &c.sender)
 			return b
 		}
 	}
@@ -261,7 +265,7 @@ func (c *Conn) NextTimeout() time.Time {
 			next = min(next, at)
 		}
 	}
-	if c.receiver.acks.count > 0 && c.pressure == codec.NoPressure {
+	if c.receiver.acks.count > 0 && c.pressure == codec.NoPressure && !c.isMute() {
 		next = min(next, c.receiver.acksAt)
 	}
 	if at, ok := c.receiver.holes.askAt(); ok {

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"testing"
+	"time"
 
 	"tidegate/codec"
 	"tidegate/codec/codectest"
@@ -75,6 +76,42 @@ func TestGiantSplitEndsTheConnection(t *testing.T) {
 	l.poll()
 	if got := ending(t, l.toServer); got != codec.Violation {
 		t.Errorf("ended as %v, want violation", got)
+	}
+}
+
+// TestGiantOfAServer: a server's message that is too large ends the connection soon, over a path with losses too.
+// Forged parts of one do not, neither beside a server that speaks nor with other numbers than the one that is due.
+func TestGiantOfAServer(t *testing.T) {
+	for _, delay := range []time.Duration{time.Millisecond, 100 * ms} {
+		l := newLinkOf(t, New(Options{MaxAssembly: 1 << 20}))
+		l.p = New(Options{MaxMessage: 4 << 20, MaxQueued: 8 << 20})
+		connectOver(l, delay)
+		n := 0
+		l.drop = func(toServer bool, _ []byte) bool { n++; return n%10 == 0 }
+		l.send(l.server, codec.ReliableOrdered, 3<<20, 0)
+		for since := l.now; !has(l.toClient, codec.Disconnected); l.wait(10 * ms) {
+			if l.now.Sub(since) > giantPatience+2*time.Second {
+				t.Fatalf("delay %v: goes on for %v", delay, l.now.Sub(since))
+			}
+		}
+		if got := ending(t, l.toClient); got != codec.Overflow {
+			t.Errorf("ended as %v, want overflow", got)
+		}
+	}
+	for _, ahead := range []int{0, 1} {
+		l := newConnected(t, Options{})
+		for range 40 {
+			c := capsule{mode: codec.Reliable, reliable: l.client.receiver.reliable.base.Add(ahead), split: true,
+				splitCount: 1 << 31, payload: gamePayload(8)}
+			_ = l.client.Receive(l.now, c.append(appendDataHeader(nil, l.client.receiver.datagrams.next, false, false)))
+			if ahead == 0 {
+				l.send(l.server, codec.Reliable, 20, 0)
+			}
+			l.wait(100 * ms)
+		}
+		if has(l.toClient, codec.Disconnected) {
+			t.Errorf("forged parts %d ahead ended the connection", ahead)
+		}
 	}
 }
 

@@ -30,13 +30,15 @@ type keepalive struct {
 	activeAt   time.Duration // a message of the game, in either direction
 	pingedAt   time.Duration
 	pingDue    bool
-	pingMode   codec.Mode // mode of the due ping
-	pong       bool       // a ping of the peer wants its pong, at pongAt
-	ponged     bool       // our last ping got its answer
-	untimed    bool       // quirks.untimed
-	unanswered uint8      // unanswered pings in a row
-	pongTime   uint64     // time of that ping
-	pongClock  uint64     // our own time for the pong; 0: an older release has saved the ping
+	pingMode   codec.Mode    // mode of the due ping
+	pong       bool          // a ping of the peer wants its pong, at pongAt
+	ponged     bool          // our last ping got its answer
+	askedAt    time.Duration // when the first reliable data left after heardAt
+	untimed    bool          // quirks.untimed
+	reflected  bool          // as Reflect has said: a silent peer must be noticed soon
+	unanswered uint8         // unanswered pings in a row
+	pongTime   uint64        // time of that ping
+	pongClock  uint64        // our own time for the pong; 0: an older release has saved the ping
 	pongAt     time.Duration
 	far        time.Duration // round trip to the far peer, which the pong waits for
 	sentTime   uint64        // time in our last ping
@@ -74,7 +76,17 @@ func (k *keepalive) next(s *sender, timeout time.Duration) time.Duration {
 // reliablePingAt returns when to break the silence with a ping that a live peer must acknowledge. While other reliable
 // data is under way, that serves the same purpose.
 func (k *keepalive) reliablePingAt(s *sender, timeout time.Duration) (time.Duration, bool) {
+	if k.reflected {
+		timeout /= 2
+	}
 	return max(s.reliableAt, k.pingedAt) + timeout/2, s.settled()
+}
+
+// asked notes a datagram that has left.
+func (k *keepalive) asked(now time.Duration, s *sender) {
+	if k.askedAt <= k.heardAt && !s.settled() {
+		k.askedAt = now
+	}
 }
 
 // activePingAt returns when to measure the round trip again, or to repeat a ping that shows losses.
@@ -165,7 +177,7 @@ func (c *Conn) wantsProbe(now time.Duration) bool {
 // of the middle, from which the peer computes the difference of the clocks.
 func (c *Conn) receivePing(now time.Duration, m *connectedPing) {
 	k := &c.keepalive
-	if k.pong && k.far > 0 {
+	if k.pong && k.far > 0 || c.isMute() {
 		return
 	}
 	k.pong, k.pongTime, k.pongAt = true, m.time, now+k.far

@@ -129,8 +129,15 @@ func (c *Conn) hear(now time.Duration, err error) error {
 	return err
 }
 
+// A server that repeats the part which is due, for giantPatience and giantSightings times, waits for its message.
+const (
+	giantPatience  = time.Second
+	giantSightings = 3
+)
+
 // isStuck reports whether the peer waits for a message that is too large. Any part of one may be forged. A genuine one
-// keeps the oldest missing number for a long time. During the handshake there is no such time.
+// keeps the oldest missing number for a long time, and a server's soon shows that the part is that number's. During the
+// handshake there is no such time.
 func (c *Conn) isStuck(now time.Duration) bool {
 	r := &c.receiver
 	if c.phase != connected {
@@ -139,15 +146,25 @@ func (c *Conn) isStuck(now time.Duration) bool {
 	if r.giant.base != r.reliable.base || !r.giant.seen {
 		r.giant = giant{base: r.reliable.base, since: now, seen: true}
 	}
-	return now-r.giant.since >= c.p.o.Timeout
+	if r.giant.isDue {
+		r.giant.isDue = false
+		r.giant.sightings = min(r.giant.sightings+1, giantSightings)
+	}
+	patience := c.p.o.Timeout
+	if c.dialed && r.giant.sightings == giantSightings {
+		patience = min(patience, giantPatience+2*c.roundTrip())
+	}
+	return now-r.giant.since >= patience
 }
 
-// giant is a message that is too large: the oldest reliable number that was missing when one of its parts came, and
-// since when it is missing.
+// giant is a message that is too large: the oldest reliable number that was missing when one of its parts came, since
+// when it is missing, and how often the part of that number came.
 type giant struct {
-	base  Seq24
-	since time.Duration
-	seen  bool
+	base      Seq24
+	since     time.Duration
+	seen      bool
+	isDue     bool // the latest part is that of base
+	sightings uint8
 }
 
 // receiveOffline handles an offline message, which is outside of the reliability layer.

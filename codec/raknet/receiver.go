@@ -252,6 +252,7 @@ func (r *receiver) takePart(now time.Duration, c *capsule, m inbound) (refusal, 
 		r.arrived(c)
 		return nil, nil
 	case v == refused && r.splits.neverFits(c):
+		r.giant.isDue = r.isDue(c)
 		return errSplitTooLarge, nil
 	case v == refused:
 		return errSplitRoom, nil

@@ -47,6 +47,7 @@ type savedConn struct {
 	Early     []savedInbound `cbor:"30,keyasint,omitempty"`
 	Idle      bool           `cbor:"31,keyasint,omitempty"` // it has no workspace
 	Version   uint8          `cbor:"32,keyasint,omitempty"`
+	Mute      bool           `cbor:"33,keyasint,omitempty"`
 }
 
 type savedAttempt struct {
@@ -109,6 +110,8 @@ type savedKeepalive struct {
 	PongClock  uint64        `cbor:"14,keyasint,omitempty"`
 	PongAt     time.Duration `cbor:"15,keyasint,omitempty"`
 	Far        time.Duration `cbor:"16,keyasint,omitempty"`
+	AskedAt    time.Duration `cbor:"17,keyasint,omitempty"`
+	Reflected  bool          `cbor:"18,keyasint,omitempty"`
 }
 
 type savedRTT struct {
@@ -144,7 +147,7 @@ func (c *Conn) Save(now time.Time, b []byte) []byte {
 		Sender:   c.sender.save(), Receiver: c.receiver.save(c.p.o.MaxAssembly), ReportAt: c.reportAt,
 		Keepalive: c.keepalive.save(), Clock: c.clock.save(),
 		Untimed: c.quirks.untimed, Literal: c.quirks.literal, Sent: c.sent, Received: c.received,
-		Idle: c.workspace == &noWorkspace,
+		Idle: c.workspace == &noWorkspace, Mute: c.mute,
 	}
 	for i := range c.early.list {
 		v.Early = append(v.Early, c.early.list[i].save())
@@ -173,7 +176,7 @@ func (k *keepalive) save() savedKeepalive {
 		HeardAt: k.heardAt, ActiveAt: k.activeAt, PingedAt: k.pingedAt, PingDue: k.pingDue, PingMode: k.pingMode,
 		Pong: k.pong, Ponged: k.ponged, Untimed: k.untimed, Unanswered: k.unanswered,
 		PongTime: k.pongTime, SentTime: k.sentTime, SentAt: k.sentAt, RTT: k.rtt.save(),
-		PongClock: k.pongClock, PongAt: k.pongAt, Far: k.far,
+		PongClock: k.pongClock, PongAt: k.pongAt, Far: k.far, AskedAt: k.askedAt, Reflected: k.reflected,
 	}
 }
 
@@ -211,7 +214,7 @@ func (p *Protocol) Restore(now time.Time, from codec.Addresser, b []byte) (codec
 	c := newConn(p, v.Start.Time(now), peer, v.Phase)
 	c.dialed, c.tentative, c.ahead, c.family = v.Dialed, v.Tentative, v.Ahead, v.Family
 	c.version, c.guid, c.server, c.longList = v.Version, v.GUID, v.Server, v.LongList
-	c.pressure, c.round = v.Pressure, v.Round
+	c.pressure, c.round, c.mute = v.Pressure, v.Round, v.Mute
 	if v.Attempt != nil {
 		v.Attempt.restore(&c.attemptRoom)
 		c.attemptRoom.from = from
@@ -266,7 +269,7 @@ func (v *savedKeepalive) restore() keepalive {
 		heardAt: v.HeardAt, activeAt: v.ActiveAt, pingedAt: v.PingedAt, pingDue: v.PingDue, pingMode: v.PingMode,
 		pong: v.Pong, ponged: v.Ponged, untimed: v.Untimed, unanswered: v.Unanswered,
 		pongTime: v.PongTime, sentTime: v.SentTime, sentAt: v.SentAt, rtt: v.RTT.restore(),
-		pongClock: v.PongClock, pongAt: v.PongAt, far: v.Far,
+		pongClock: v.PongClock, pongAt: v.PongAt, far: v.Far, askedAt: v.AskedAt, reflected: v.Reflected,
 	}
 }
 
@@ -327,7 +330,7 @@ func (v *savedConn) checkTimes() error {
 	k, s, r := &v.Keepalive, &v.Sender, &v.Receiver
 	times := []time.Duration{
 		v.UpSince, v.PongDue, v.Shutdown.ByeAt, v.Shutdown.EndAt, v.Goodbye.At, v.Goodbye.Patience, v.Goodbye.PingAt,
-		v.Goodbye.EndAt, v.ReportAt, k.HeardAt, k.ActiveAt, k.PingedAt, k.SentAt, k.PongAt, k.Far,
+		v.Goodbye.EndAt, v.ReportAt, k.HeardAt, k.ActiveAt, k.PingedAt, k.SentAt, k.PongAt, k.Far, k.AskedAt,
 		s.AckedAt, s.AckedSent, s.ReliableAt, s.PacerAt, s.WakeAt, s.Queue.Least, s.Queue.Before, s.Queue.Since,
 		s.Queue.Round,
 		r.HeardAt, r.StrayAt, r.GiantSince, r.Patience, r.AcksSince, r.AcksAt, r.AcksWithDataAt, r.RecentAt, r.HolesAt,

@@ -37,6 +37,7 @@ type savedReceiver struct {
 	AcksAt         time.Duration   `cbor:"25,keyasint,omitempty"`
 	AcksWithDataAt time.Duration   `cbor:"26,keyasint,omitempty"`
 	RecentAt       time.Duration   `cbor:"27,keyasint,omitempty"`
+	GiantSightings uint8           `cbor:"28,keyasint,omitempty"`
 }
 
 type savedInbound struct {
@@ -88,7 +89,8 @@ func (r *receiver) save(maxAssembly int) savedReceiver {
 		Next: r.datagrams.next, StrayNext: r.strays.next, StrayRun: r.strays.run, StrayAt: r.strays.at,
 		HeardAt: r.heardAt, ReliableBase: r.reliable.base, ReliableNext: r.reliable.next, ReliableSeen: r.reliable.seen,
 		Prints: r.reliable.prints.Save(), Stranger: r.splits.budget != maxAssembly,
-		GiantBase: r.giant.base, GiantSince: r.giant.since, GiantSeen: r.giant.seen, Dropped: r.dropped,
+		GiantBase: r.giant.base, GiantSince: r.giant.since, GiantSeen: r.giant.seen,
+		GiantSightings: r.giant.sightings, Dropped: r.dropped,
 		Patience: r.patience, Acks: r.acks.save(), Recent: r.recent.save(), Nacks: r.nacks.save(),
 		AcksSince: r.acksSince, AcksAt: r.acksAt, AcksWithDataAt: r.acksWithDataAt, RecentAt: r.recentAt,
 	}
@@ -145,7 +147,8 @@ func (r *receiver) restore(v *savedReceiver, o *Options) error {
 	copy(r.datagrams.seen[:], v.Seen)
 	r.anchor.restore(&r.datagrams)
 	r.strays, r.heardAt = strays{next: v.StrayNext, run: v.StrayRun, at: v.StrayAt}, v.HeardAt
-	r.giant = giant{base: v.GiantBase, since: v.GiantSince, seen: v.GiantSeen}
+	r.giant = giant{base: v.GiantBase, since: v.GiantSince, seen: v.GiantSeen,
+		sightings: min(v.GiantSightings, giantSightings)}
 	r.dropped, r.patience, r.scope = v.Dropped, v.Patience, everything
 	r.acksSince, r.acksAt, r.acksWithDataAt, r.recentAt = v.AcksSince, v.AcksAt, v.AcksWithDataAt, v.RecentAt
 	if v.Stranger {

@@ -24,7 +24,8 @@ func (p *shutdown) next() time.Duration {
 	return p.byeAt
 }
 
-// Close says goodbye, or refuses a client that was not admitted. RakNet has no room for data in either.
+// Close says goodbye, or refuses a client that was not admitted. RakNet has no room for data in either. A C++ player
+// whose server is lost hears nothing more.
 func (c *Conn) Close(now time.Time, why codec.Goodbye) {
 	if c.phase >= closing {
 		return
@@ -34,6 +35,11 @@ func (c *Conn) Close(now time.Time, why codec.Goodbye) {
 	reason := why.Reason
 	if reason == codec.ReasonNone {
 		reason = codec.Closed
+	}
+	if why.Lost && c.phase == connected && c.Reflects() {
+		c.receiver.acks.clear()
+		c.finish(reason)
+		return
 	}
 	switch c.phase {
 	case probing, waiting: // the server does not know us yet, or would ban our address for a goodbye
@@ -125,7 +131,11 @@ func (c *Conn) expireHandshake() {
 func (c *Conn) expel() {
 	bye := capsule{mode: codec.Unreliable, payload: []byte{idDisconnectionNotification}}
 	datagram := bye.append(appendDataHeader(nil, c.sender.flight.next, false, false))
-	c.finish(codec.Violation)
+	reason := codec.Violation
+	if c.dialed { // a server's message is honest
+		reason = codec.Overflow
+	}
+	c.finish(reason)
 	c.offline = datagram
 }
 

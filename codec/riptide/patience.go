@@ -17,6 +17,9 @@ func (c *Conn) IsSilent(now time.Time) bool {
 	return c.state == connected && now.Sub(c.heard) >= c.options.HeartbeatInterval*5/2
 }
 
+// Reflects implements codec.Reflector.
+func (*Conn) Reflects() bool { return true }
+
 // Reflect implements codec.Reflector. Only heartbeats and their answers count as signs of life, so nothing else is held
 // back.
 func (c *Conn) Reflect(isSilent, isReflected bool) (released bool) {

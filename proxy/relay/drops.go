@@ -1,9 +1,11 @@
 package relay
 
 import (
+	"errors"
 	"net/netip"
 	"time"
 
+	"tidegate/codec"
 	"tidegate/proxy/relay/admission"
 	"tidegate/proxy/stats"
 )
@@ -62,6 +64,16 @@ func (l *dropLog) shed(now time.Time, b *admission.Backlog, listener *listener, 
 	l.counters.Drops[stats.DropOverload]++
 	listener.drops.Drops[stats.DropOverload]++
 	l.journal.lines.suppressed[stats.DropOverload]++
+}
+
+// errMaxMessage names the key that ended a session.
+var errMaxMessage = errors.New("the server sent a message beyond max_message of its protocol")
+
+// countGiant counts a server's message that was too large, and so ended the connection.
+func (l *dropLog) countGiant(now time.Time, e *Entry, why codec.Reason) {
+	if why == codec.Overflow {
+		l.count(now, dropped{stats.DropMaxMessage, e.Value.listener, e.Key.Client, 0, errMaxMessage})
+	}
 }
 
 // count counts a drop, remembers it, and logs it within the journal's limits.

@@ -11,6 +11,8 @@ import (
 // end says goodbye to each side that is still connected. The first reason given is the session's.
 func (r *Relay) end(now time.Time, e *Entry, blame stats.Party, why codec.Goodbye) {
 	s := &e.Value
+	why.Lost = blame == stats.ByUpstream && s.life == joined &&
+		(why.Reason == codec.TimedOut || why.Reason == codec.TransportError)
 	limit := lingerTime
 	if r.farewell {
 		limit = r.settings.DrainTimeout

@@ -107,6 +107,7 @@ func (r *Relay) upstreamEvent(now time.Time, e *Entry, ev *codec.Event) {
 		}
 	case codec.Disconnected:
 		s.upstream.Down = true
+		r.drops.countGiant(now, e, ev.Reason)
 		r.upstreamGone(now, e, codec.Goodbye{
 			Reason: ev.Reason, Data: ev.Payload, Pad: ev.Pad, Identity: ev.Identity, Version: ev.Version,
 		})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/codec/raknet"
 	"tidegate/codec/rudp"
 	"tidegate/internal/netio"
 	"tidegate/internal/policy"
@@ -215,14 +216,22 @@ func TestHoldEnds(t *testing.T) {
 	}
 }
 
-// TestWithoutHold asserts that the client hears at once, with a reason that lets it join again.
+// TestWithoutHold asserts that the client hears at once, with a reason that lets it join again. A C++ RakNet player
+// hears nothing, and finds out by its own time-out, as without a proxy.
 func TestWithoutHold(t *testing.T) {
 	for _, member := range udpMembers(noRType) {
 		s := newSaga(t, 1, simnet.Weather{Latency: 5 * time.Millisecond}, member.Protocol,
 			func(r *Route) { r.Failover = Failover{} })
 		s.die(0)
 		s.refuseAll(0)
-		s.await("told", time.Second, s.player.gone)
+		if member.Protocol.Spec().Name != raknet.Stock.Name {
+			s.await("told", time.Second, s.player.gone)
+			continue
+		}
+		s.await("told", 15*time.Second, s.player.gone)
+		if end := s.player.find(codec.Disconnected); end.Reason != codec.TimedOut {
+			t.Errorf("a C++ player was told %v, want timed-out", end.Reason)
+		}
 	}
 }
 

@@ -81,7 +81,7 @@ func strangeness(l *listener, datagram []byte) (stats.Drop, error) {
 const listPing = "\x00\xff\xff\x00\xfe\xfe\xfe\xfe\xfd\xfd\xfd\xfd\x12\x34\x56\x78"
 
 // errMoved is the note of a drop that a player notices.
-var errMoved = errors.New("it looks like RakNet data of no session: perhaps a player whose address has changed")
+var errMoved = errors.New("it may be RakNet data of no session: a player's address has changed, or its server is lost")
 
 // questionOf returns errListPing for a RakNet question of a server list, errMoved for what may be RakNet's data, else
 // nil.

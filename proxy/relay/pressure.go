@@ -38,23 +38,13 @@ func (s *session) press(now time.Time, touched sides) (pressed sides) {
 func (s *session) reflect(now time.Time) (released sides) {
 	client, ok := s.client.Conn.(codec.Reflector)
 	server, both := s.upstream.Conn.(codec.Reflector)
-	switch hides := s.route.Failover.Hold > 0; {
-	case !ok:
-		return 0
-	case !both || !s.isSteady():
-		if client.Reflect(false, false) {
-			released |= clientSide
-		}
-		if both && server.Reflect(false, !hides) {
-			released |= serverSide
-		}
-	default:
-		if client.Reflect(!hides && server.IsSilent(now), true) {
-			released |= clientSide
-		}
-		if server.Reflect(client.IsSilent(now), !hides) {
-			released |= serverSide
-		}
+	steady := ok && both && s.isSteady()
+	up, down := steady && server.Reflects(), ok && s.route.Failover.Hold == 0 && client.Reflects()
+	if ok && client.Reflect(steady && down && server.IsSilent(now), up) {
+		released |= clientSide
+	}
+	if both && server.Reflect(up && client.IsSilent(now), down) {
+		released |= serverSide
 	}
 	return released
 }

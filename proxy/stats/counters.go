@@ -56,6 +56,7 @@ const (
 	DropCompressed                  // an ENet datagram that the game has compressed
 	DropEncrypted                   // the beginning of DTLS
 	DropQuery                       // an out-of-band query, as server browsers send it
+	DropMaxMessage                  // a server's message beyond its protocol's bound, which ended a session
 	DropCount
 )
 
@@ -67,7 +68,7 @@ var dropNames = [DropCount]string{
 	"rate", "handshakes", "ask-again", "half-open-source", "unproved",
 	"held", "untrusted-header", "no-header", "paced",
 	"overload", "reply-budget", "source-full", "no-cookie", "held-bytes",
-	"compressed", "dtls", "query",
+	"compressed", "dtls", "query", "max-message",
 }
 
 // String returns the reason's name, as in logs and metrics.

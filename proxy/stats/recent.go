@@ -43,7 +43,7 @@ type shelf struct {
 // Add remembers a drop. It does not allocate.
 func (r *Recent) Add(now time.Time, why Drop, listener string, from netip.AddrPort, size int, err error) {
 	switch why {
-	case DropSourceRule, DropMessageRule, DropRate, DropHandshakes: // their errors are names that are made once
+	case DropSourceRule, DropMessageRule, DropRate, DropHandshakes, DropMaxMessage: // names that are made once
 	default:
 		err = nil // the error may be unique and hold memory
 	}
