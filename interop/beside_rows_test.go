@@ -28,7 +28,7 @@ var in = joinAll(1, 10*sec)
 // besideRows are all situations.
 func besideRows() []situation {
 	return slices.Concat(raknetRows(), goRakNetRows(), riptideRows(), enetRows(), rudpRows(), pathRows(), lossRows(),
-		plainRows())
+		plainRows(), toldRows())
 }
 
 // raknetRows are the original library's.
@@ -53,7 +53,9 @@ func raknetRows() []situation {
 			known: verified},
 		{name: "a message of 720,000 bytes", steps: []step{in, up(1, 720_000, "HIGH"), settle}},
 		{name: "a message of 10 MB from the server", limit: 15 * sec, known: bounded,
-			steps: []step{in, down(1, 10_000_000, "HIGH"), settle}},
+			steps: []step{in, down(1, 10_000_000, "HIGH"), settle, explains("too-large"), endsAs("overflow", "proxy")}},
+		{name: "a message of 20 MB from the server", limit: 15 * sec, known: bounded,
+			steps: []step{in, down(1, 20_000_000, "HIGH"), settle, explains("max-message"), endsAs("overflow", "upstream")}},
 		{name: "a wrong password", kit: stock11RakNet, mute: true, serverArgs: []string{"password=right"},
 			clientArgs: []string{"password=wrong"}, steps: []step{in, pass(500 * ms)}},
 		{name: frozen, mute: true, limit: 20 * sec, steps: []step{in, pass(500 * ms), freeze(true, 0), awaitOut}},
@@ -103,7 +105,7 @@ func goRakNetRows() []situation {
 			steps: []step{in, pass(sec), killPlayer, pass(200 * ms), rejoin}},
 		{name: "a player leaves and comes from another port", still: true, steps: []step{in, pass(sec), leave, rejoin}},
 		{name: "the address of a player changes", ways: []string{playersLeg}, limit: 15 * sec, mute: true,
-			steps: []step{in, chat(10), pass(sec), move, awaitOut}},
+			steps: []step{in, chat(10), pass(sec), move, awaitOut, explains("unknown-protocol")}},
 	}
 	for i := range rows {
 		rows[i].kit = goRakNet
@@ -165,7 +167,7 @@ func enetRows() []situation {
 		{name: "a player leaves and comes from its port", samePort: true,
 			steps: []step{in, pass(sec), leave, pass(200 * ms), rejoin}},
 		{name: "compression at both ends", serverArgs: []string{"compress=yes"}, clientArgs: []string{"compress=yes"},
-			steps: []step{in, up(10, 100, ""), settle}, known: "compression is not spoken"},
+			steps: []step{in, up(10, 100, ""), settle, explains("compressed")}, known: "compression is not spoken"},
 		{name: "messages of 5 MB, both ways", ci: true,
 			steps: []step{in, up(1, 5_000_000, ""), down(1, 5_000_000, ""), settle}},
 		{name: "a message of 10 MB from the server, max_message raised", limit: 15 * sec,
@@ -195,7 +197,7 @@ func rudpRows() (rows []situation) {
 	outage("4 players, rate set", sec, 20, "[rudp]\nrate = 20")
 	outage("4 players after another one", sec, 20, "", in, killPlayer, pass(200*ms))
 	return append(rows, situation{name: "the server stops", kit: cSharpRUDP(20), still: true, mute: true, known: verified,
-		steps: []step{joinAll(2, 10*sec), pass(sec), closes(true)}})
+		steps: []step{joinAll(2, 10*sec), pass(sec), closes(true), endsAs("closed", "upstream")}})
 }
 
 // pathRows are faults of the way to the server, for each library.

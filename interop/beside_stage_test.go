@@ -4,6 +4,8 @@ package interop_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -25,6 +27,7 @@ type stage struct {
 	row    *situation
 	way    string
 	dir    string
+	admin  string // Tidegate's admin socket
 	door   string // where players connect, HOST:PORT
 	leg    *leg   // that is disturbed; nil: none is
 	gate   *proxy
@@ -146,8 +149,15 @@ func (s *stage) openGate(server string) {
 		s.zone = newZone(s.t)
 		found = fmt.Sprintf("discover = [\"game.test:%s\"]\nresolver = %q", portOf(s.t, server), s.zone.at)
 	}
+	dir, err := os.MkdirTemp("", "gate") // a socket's name is short
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	s.admin = filepath.Join(dir, "admin")
 	var address string
-	text := fmt.Sprintf(besideConfiguration, k.protocol, s.row.route, k.protocol, found, s.row.upstream, s.row.more)
+	text := fmt.Sprintf(besideConfiguration, k.protocol, s.row.route, k.protocol, found, s.row.upstream, s.row.more,
+		s.admin)
 	s.gate, address = openTidegate(s.t, enter, text)
 	s.door = address
 }
@@ -171,7 +181,7 @@ protocol = %q
 [log]
 format = "json"
 [admin]
-listen = "off"
+listen = "unix:%s"
 `
 
 // opening runs f, which opens sockets, in the network of the server or of the players.

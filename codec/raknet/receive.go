@@ -146,10 +146,6 @@ func (c *Conn) isStuck(now time.Duration) bool {
 	if r.giant.base != r.reliable.base || !r.giant.seen {
 		r.giant = giant{base: r.reliable.base, since: now, seen: true}
 	}
-	if r.giant.isDue {
-		r.giant.isDue = false
-		r.giant.sightings = min(r.giant.sightings+1, giantSightings)
-	}
 	patience := c.p.o.Timeout
 	if c.dialed && r.giant.sightings == giantSightings {
 		patience = min(patience, giantPatience+2*c.roundTrip())
@@ -163,7 +159,6 @@ type giant struct {
 	base      Seq24
 	since     time.Duration
 	seen      bool
-	isDue     bool // the latest part is that of base
 	sightings uint8
 }
 

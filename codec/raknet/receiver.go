@@ -252,7 +252,9 @@ func (r *receiver) takePart(now time.Duration, c *capsule, m inbound) (refusal, 
 		r.arrived(c)
 		return nil, nil
 	case v == refused && r.splits.neverFits(c):
-		r.giant.isDue = r.isDue(c)
+		if r.isDue(c) {
+			r.giant.sightings = min(r.giant.sightings+1, giantSightings)
+		}
 		return errSplitTooLarge, nil
 	case v == refused:
 		return errSplitRoom, nil
