@@ -28,6 +28,7 @@ type Direction struct {
 	ways       *ways  // nil: no row is for these protocols
 	rawID      uint16 // the ID for messages without one, if the far protocol has message IDs
 	wantsID    bool   // the far protocol's messages have IDs
+	rounds     bool   // a last byte goes on whole: the sides leave other bits unused
 	// translator is nil where payloads are the same on both sides.
 	translator Translator
 	notify     bool // the far protocol carries messages without an ID as Notify
@@ -71,6 +72,7 @@ func newDirection(near, far codec.Protocol, o *Options) Direction {
 		wantsID:  far.Spec().IDs == codec.IDBeside,
 		lossy:    o.AllowLossy,
 		strict:   o.Unmapped == policy.UnmappedEnds,
+		rounds:   (near.Spec().IDs == codec.IDBeside) != (far.Spec().IDs == codec.IDBeside),
 		channels: far.Spec().Channels,
 		queue:    o.Queue,
 	}

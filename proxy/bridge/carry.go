@@ -64,15 +64,11 @@ func (c *Carrier) translate(d *Direction, m *codec.Message) bool {
 	return false
 }
 
-// undeclared drops a message that no table of the route has.
-func (c *Carrier) undeclared(d *Direction, m *codec.Message) {
-	c.ended = d.strict
-	c.fail(Failure{Why: stats.DropUndeclared, Size: len(m.Payload), Ends: d.strict})
-}
-
 // wrap gives a message the far side's form and sends it on.
 func (c *Carrier) wrap(now time.Time, to *Sender, d *Direction, m *codec.Message) {
 	switch {
+	case d.seal == nil && d.rounds:
+		m.Pad = 0
 	case d.seal == nil:
 	case !d.seal.fits(m):
 		c.unsent(d, m, m.Mode, codec.ErrTooLarge)

@@ -1,6 +1,9 @@
 package bridge
 
-import "tidegate/proxy/stats"
+import (
+	"tidegate/codec"
+	"tidegate/proxy/stats"
+)
 
 // Failure is a message that was not sent.
 type Failure struct {
@@ -25,3 +28,9 @@ func (c *Carrier) Failure() Failure {
 }
 
 func (c *Carrier) fail(f Failure) { c.failures = append(c.failures, f) }
+
+// undeclared drops a message that no table of the route has.
+func (c *Carrier) undeclared(d *Direction, m *codec.Message) {
+	c.ended = d.strict
+	c.fail(Failure{Why: stats.DropUndeclared, Size: len(m.Payload), Ends: d.strict})
+}

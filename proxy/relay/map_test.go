@@ -148,3 +148,30 @@ func newMappedPipe(t testing.TB, clients, servers codec.Protocol) *pipe {
 	route.Bridge.Map, route.Bridge.Unmapped = twoForms(servers.Spec()), policy.UnmappedDrops
 	return newPipeOn(t, clients, route)
 }
+
+// TestRawPayloadsAreWholeBytes: the unused bits of a last byte are its high ones in Riptide, its low ones in RakNet. So
+// a raw payload becomes one of whole bytes there.
+func TestRawPayloadsAreWholeBytes(t *testing.T) {
+	stock := raknet.New(raknet.Options{DialVersion: 6, Bits: true})
+	for _, pair := range [][2]codec.Protocol{{riptide22(), stock}, {stock, riptide22()}} {
+		route := defaultRoute(pair[1])
+		route.Bridge.Envelope = policy.EnvelopeRaw
+		w := newWorld(t, 1, simnet.Weather{Latency: 5 * time.Millisecond}, pair[0], route)
+		p := w.connect(codec.Hello{})
+		server := w.servers[0].peers[0]
+		server.react = nil
+		fromRiptide := codec.Message{Mode: codec.Reliable, ID: 7, HasID: true, Payload: []byte("\x90\x05"), Pad: 5}
+		fromRakNet := codec.Message{Mode: codec.Reliable, Payload: []byte("\x90\xa0"), Pad: 5}
+		for _, side := range []struct{ from, to *peer }{{&p.peer, server}, {server, &p.peer}} {
+			said := fromRakNet
+			if (side.from == server) == (pair[1] != codec.Protocol(stock)) {
+				said = fromRiptide
+			}
+			w.send(side.from, said)
+			w.Run(time.Second)
+			if got := side.to.received(); len(got) != 1 || string(got[0].Payload) != string(said.Payload) || got[0].Pad != 0 {
+				t.Errorf("%s to %s: %x became %+v", pair[0].Spec().Name, pair[1].Spec().Name, said.Payload, got)
+			}
+		}
+	}
+}
