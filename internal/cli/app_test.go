@@ -265,8 +265,8 @@ configuration is valid
 // TestCheckExplainsNetherNetServers says how Bedrock's messages cross, and whether the servers are checked.
 func TestCheckExplainsNetherNetServers(t *testing.T) {
 	for health, want := range map[string]string{
-		"http": "as reliable-ordered\nconfiguration is valid\n",
-		"auto": "only players find a dead one; health = \"http\" asks it\nconfiguration is valid\n",
+		"auto": "as reliable-ordered\nconfiguration is valid\n",
+		"off":  "only players find a dead one\nconfiguration is valid\n",
 	} {
 		path := write(t, `
 [[listener]]

@@ -187,14 +187,15 @@ func explainJoins(c *config.Config) string {
 		if !slices.Contains(l.Protocols, setup.Edge) {
 			continue
 		}
-		scheme, told := "HTTP", "the address that they have reached"
+		scheme := "HTTP"
 		if l.TLSCertificate != "" {
 			scheme = "HTTPS and HTTP"
 		}
-		if len(l.PublicAddresses) > 0 {
-			told = fmt.Sprint(l.PublicAddresses)
-		}
+		told, doubt := setup.Told(l, setup.OwnAddresses())
 		fmt.Fprintf(&text, "%s: NetherNet clients join by %s at TCP %s, and are told %s\n", l.Name, scheme, l.Address, told)
+		if doubt != "" {
+			text.WriteString(doubt + "\n")
+		}
 	}
 	return text.String()
 }
@@ -211,10 +212,7 @@ func explainChecks(c *config.Config) string {
 			continue
 		}
 		fmt.Fprintf(&text, "%s: servers are not checked: only players find a dead one", u.Name)
-		switch {
-		case t.Edge:
-			text.WriteString(`; health = "http" asks it`)
-		case !t.Pings && !t.Closed && !t.Opaque:
+		if !t.Pings && !t.Closed && !t.Opaque {
 			text.WriteString(`; health = "connect" joins the game to check it`)
 		}
 		text.WriteString("\n")

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"tidegate/internal/config"
+	"tidegate/internal/setup"
 )
 
 // TestCheckTellsJoins says where NetherNet clients join, and which addresses they are told.
@@ -16,7 +17,11 @@ func TestCheckTellsJoins(t *testing.T) {
 		{Name: "far", Protocols: []string{"nethernet"}, Address: address, TLSCertificate: "x.pem",
 			PublicAddresses: []config.IP{"203.0.113.9", "2001:db8::9"}},
 	}}
-	want := "new: NetherNet clients join by HTTP at TCP 0.0.0.0:19132, and are told the address that they have reached\n" +
+	told, doubt := setup.Told(&c.Listeners[1], setup.OwnAddresses())
+	if doubt != "" {
+		doubt += "\n"
+	}
+	want := "new: NetherNet clients join by HTTP at TCP 0.0.0.0:19132, and are told " + told + "\n" + doubt +
 		"far: NetherNet clients join by HTTPS and HTTP at TCP 0.0.0.0:19132, and are told [203.0.113.9 2001:db8::9]\n"
 	if got := explainJoins(c); got != want {
 		t.Errorf("%q, want %q", got, want)

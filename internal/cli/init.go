@@ -18,7 +18,8 @@ func initCommand() *cli.Command {
 		Description: "The configuration has only the keys that the pair needs, and passes check. Without -o it goes to\n" +
 			"standard output. A file that exists is never changed.\n\n" +
 			examples("tidegate init --from riptide-2.2 --to raknet -o riptide.toml",
-				"tidegate init --from bedrock --to bedrock --server 10.0.0.5:19132", "tidegate init --relay --from any"),
+				"tidegate init --from bedrock --to bedrock --server 10.0.0.5:19132", "tidegate init --from nethernet",
+				"tidegate init --relay --from any"),
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "from", Value: "riptide-2.2", Usage: "`PROTOCOL` of the clients"},
 			&cli.StringFlag{Name: "to", Value: "raknet", Usage: "`PROTOCOL` of the game server"},
@@ -47,7 +48,7 @@ func initCommand() *cli.Command {
 // starter returns a checked configuration for the flags.
 func starter(c *cli.Context) (string, error) {
 	listen, server := exampleListener, exampleServer
-	if c.String("from") == "bedrock" { // Minecraft's clients look for servers at this port
+	if from := c.String("from"); from == "bedrock" || from == setup.Edge { // Minecraft looks for servers at this port
 		listen, server = netip.AddrPortFrom(listen.Addr(), server.Port()), netip.AddrPortFrom(server.Addr(), server.Port()+1)
 	}
 	for flag, address := range map[string]*netip.AddrPort{"listen": &listen, "server": &server} {
@@ -75,7 +76,7 @@ func starterOf(c *cli.Context, listen, server netip.AddrPort) (string, error) {
 		return config.StarterOfAny(listen, server), nil
 	}
 	to := c.String("to")
-	if c.Bool("relay") {
+	if c.Bool("relay") || c.String("from") == setup.Edge && !c.IsSet("to") {
 		to = c.String("from")
 	}
 	pair, err := config.NewStarter(c.String("from"), to)

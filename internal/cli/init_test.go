@@ -81,6 +81,7 @@ func TestInitRefuses(t *testing.T) {
 	for _, c := range []struct{ args, says string }{
 		{"--from riptid-2.2", `--from "riptid-2.2": want a known protocol; did you mean "riptide-2.2"?`},
 		{"--to smtp", `--to "smtp": want one of raknet, bedrock, `},
+		{"--from nethernet --to raknet", "NetherNet's other side"},
 		{"--listen localhost:7777", `--listen "localhost:7777": want IP:PORT, for example "127.0.0.1:7777"`},
 		{"--listen 127.0.0.1:7777 --server 127.0.0.1:7777", "want a game server"},
 	} {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"tidegate/codec/raknet"
+	"tidegate/internal/policy"
 	"tidegate/internal/regular"
 )
 
@@ -18,7 +19,7 @@ func (v *validator) upstreams() {
 		v.transport(child(path, "transport"), u.Transport, []string{u.Protocol})
 		v.servers(i)
 		v.proxyProtocol(path, u)
-		v.health(path, u)
+		v.health(path, &v.Upstreams[i])
 		v.discover(path, u)
 		v.kubernetes(path, u)
 		v.agones(path, u)
@@ -32,13 +33,16 @@ func (v *validator) upstreams() {
 	}
 }
 
-// health checks the options of health checks.
-func (v *validator) health(path string, u Upstream) {
+// health checks the options of health checks. Servers that clients join over HTTP are asked so.
+func (v *validator) health(path string, u *Upstream) {
 	key := child(path, "health")
 	switch t := v.known[u.Protocol]; {
+	case u.Health == HealthAuto && (t.Edge || v.isEdged(u.Name, policy.ModeRelay)):
+		u.Health = HealthHTTP
 	case u.Health == HealthPing && !t.Pings, u.Health == HealthPing && u.Transport == TCP:
 		v.fault(key, u.Health, `"connect" or "off": `+u.Protocol+" servers do not answer pings")
-	case u.Health == HealthHTTP && !t.Edge && !v.isEdged(u.Name):
+	case u.Health == HealthHTTP && !t.Edge && !v.isEdged(u.Name, policy.ModeTerminate) &&
+		!v.isEdged(u.Name, policy.ModeRelay):
 		v.fault(key, u.Health, `"auto": no listener with "nethernet" leads to it, so nobody would ask`)
 	case u.Health == HealthConnect && t.Pings:
 		v.fault(key, u.Health, `"ping", which players do not notice`)
@@ -47,11 +51,13 @@ func (v *validator) health(path string, u Upstream) {
 	}
 }
 
-// isEdged reports whether NetherNet's clients come to an upstream.
-func (v *validator) isEdged(upstream string) bool {
+// isEdged reports whether NetherNet's clients come to an upstream by a route of a mode.
+func (v *validator) isEdged(upstream string, mode policy.Mode) bool {
 	return slices.ContainsFunc(v.Listeners, func(l Listener) bool {
 		return slices.ContainsFunc(l.Protocols, func(name string) bool { return v.known[name].Edge }) &&
-			slices.ContainsFunc(v.Routes, func(r Route) bool { return r.Name == l.Route && r.Upstream == upstream })
+			slices.ContainsFunc(v.Routes, func(r Route) bool {
+				return r.Name == l.Route && r.Upstream == upstream && r.Mode.Is(mode)
+			})
 	})
 }
 

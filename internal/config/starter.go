@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -22,21 +23,25 @@ type end struct {
 	d      *registry.Descriptor
 	spec   *codec.Spec
 	stream bool
+	edge   bool // Bedrock's NetherNet, beside its RakNet
 }
 
 const overTCP = "+tcp"
 
-// ends lists every protocol, and then every protocol with streams again over TCP.
+// ends lists every protocol, then every protocol with streams again over TCP, and NetherNet.
 var ends = func() (all []end) {
 	for _, d := range protocols.All {
-		all = append(all, end{d.Name, d, d.NewCalm(registry.Use{}).Spec(), false})
+		all = append(all, end{name: d.Name, d: d, spec: d.NewCalm(registry.Use{}).Spec()})
 	}
 	for _, d := range protocols.All {
 		if d.Stream != nil {
-			all = append(all, end{d.Name + overTCP, d, d.NewCalm(registry.Use{Stream: true}).Spec(), true})
+			spec := d.NewCalm(registry.Use{Stream: true}).Spec()
+			all = append(all, end{name: d.Name + overTCP, d: d, spec: spec, stream: true})
 		}
 	}
-	return all
+	edge := all[slices.IndexFunc(all, func(e end) bool { return e.name == "bedrock" })]
+	edge.name, edge.edge = "nethernet", true
+	return append(all, edge)
 }()
 
 // StarterNames returns the names that NewStarter takes, without aliases and versions.
@@ -55,10 +60,16 @@ func NewStarter(from, to string) (s Starter, err error) {
 	if s.to, err = endOf(to); err != nil {
 		return s, fmt.Errorf("--to %w", err)
 	}
+	if (s.from.edge || s.to.edge) && s.from.d != s.to.d {
+		return s, errors.New("NetherNet's other side is nethernet or bedrock")
+	}
 	return s, registry.ShareInputs(s.from.d, s.to.d)
 }
 
 func endOf(name string) (end, error) {
+	if last := ends[len(ends)-1]; name == last.name {
+		return last, nil
+	}
 	plain, stream := strings.CutSuffix(name, overTCP)
 	d := protocols.Find(strings.ToLower(plain))
 	if i := slices.IndexFunc(ends, func(e end) bool { return e.d == d && e.stream == stream }); i >= 0 {
@@ -77,6 +88,9 @@ func (p Starter) Needed(listen, server netip.AddrPort) string {
 
 // Usual is Needed with the settings that users usually want.
 func (p Starter) Usual(listen, server netip.AddrPort) string {
+	if p.from.edge && p.to.edge { // the players' identities stay valid, and a session costs less
+		return p.Relay(listen, server)
+	}
 	return p.write(listen, []netip.AddrPort{server}, slices.Concat(p.crossing(), p.usual()))
 }
 
@@ -99,7 +113,17 @@ func (p Starter) write(listen netip.AddrPort, servers []netip.AddrPort, route []
 	line("[[listener]]")
 	line("name = %q", "players")
 	line("address = %q", listen)
-	line("protocols = [%q]", p.from.d.Name)
+	if p.from.edge {
+		line(`protocols = ["bedrock", "nethernet"] # NetherNet's joins are at the TCP port with this number`)
+		line("# Behind NAT or in a container: the address that players reach.")
+		line(`# public_addresses = ["203.0.113.9"]`)
+	} else {
+		line("protocols = [%q]", p.from.d.Name)
+	}
+	if p.from.edge && !p.to.edge {
+		line("# openssl ecparam -name secp384r1 -genkey -noout -out identity.pem")
+		line("identity_key = %q", "identity.pem")
+	}
 	if p.from.stream {
 		line("transport = %q", "tcp")
 	}
@@ -115,7 +139,7 @@ func (p Starter) write(listen netip.AddrPort, servers []netip.AddrPort, route []
 	line("")
 	line("[[upstream]]")
 	line("name = %q", "game")
-	line("protocol = %q", p.to.d.Name)
+	line("protocol = %q", strings.TrimSuffix(p.to.name, overTCP))
 	if p.to.stream {
 		line("transport = %q", "tcp")
 	}
@@ -158,7 +182,7 @@ func (p Starter) crossing() []setting {
 // usual returns settings of a route that the pair does not need, but its users usually want.
 func (p Starter) usual() []setting {
 	switch {
-	case p.to.name == "bedrock" && p.from.name == "bedrock":
+	case p.to.d.Name == "bedrock" && p.from.d.Name == "bedrock":
 		return []setting{{`pong = "upstream"`, "Server lists show the server's own text."}}
 	case p.to.name == "bedrock" && !p.inWorld():
 		return []setting{{`# packet_id = 0xfe`,

@@ -50,7 +50,7 @@ type Health string
 
 // Methods.
 const (
-	HealthAuto    Health = "auto"    // ping if the protocol has one, else off
+	HealthAuto    Health = "auto"    // http if clients join so, ping if the protocol has one, else off
 	HealthOff     Health = "off"     // no checks: only sessions show failures
 	HealthPing    Health = "ping"    // the ping of server lists
 	HealthHTTP    Health = "http"    // the GET of NetherNet's server lists

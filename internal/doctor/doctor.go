@@ -48,6 +48,7 @@ var Checks = []Check{
 	{"kernel", (*examination).kernel},
 	{"sources", (*examination).sources},
 	{"listeners", (*examination).listeners},
+	{"joins", (*examination).joins},
 	{"names", (*examination).names},
 	{"mtu", (*examination).mtu},
 	{"servers", (*examination).servers},
@@ -69,6 +70,8 @@ type Machine struct {
 	Sources func() error
 	// Listen tries to listen at an address, and ends that at once.
 	Listen func(network string, addr netip.AddrPort) error
+	// Addresses returns the addresses of the machine.
+	Addresses func() []netip.Addr
 	// Lookup asks a DNS server, or the system's if it is not valid, for the addresses of a host or a service.
 	Lookup func(ctx context.Context, resolver netip.AddrPort, place config.Discover) ([]string, error)
 	// Cluster asks the API server of Kubernetes for the servers of an upstream.

@@ -31,6 +31,23 @@ discover = ["games.example:19132", "file:servers.txt"]
 kubernetes = { service = "arena" }
 `
 
+// edge has a listener for NetherNet.
+const edge = `
+[[listener]]
+name = "edge"
+address = "0.0.0.0:19133"
+protocols = ["bedrock", "nethernet"]
+route = "edge"
+[[route]]
+name = "edge"
+upstream = "edge"
+mode = "relay"
+[[upstream]]
+name = "edge"
+protocol = "bedrock"
+servers = ["10.0.0.9:19132"]
+`
+
 func parse(t *testing.T, text string) *config.Config {
 	t.Helper()
 	c, _, err := config.Parse("tidegate.toml", []byte(text), setup.Traits())
@@ -73,8 +90,9 @@ func healthy() (Machine, files) {
 		Ask: func(context.Context) []Answer {
 			return []Answer{{Upstream: "arena", Server: "10.0.0.5:19132", Asked: true}}
 		},
-		Running:  func(context.Context) (string, error) { return "", nil },
-		ClockOff: func() (off, known bool) { return false, true },
+		Addresses: func() []netip.Addr { return []netip.Addr{netip.MustParseAddr("203.0.113.9")} },
+		Running:   func(context.Context) (string, error) { return "", nil },
+		ClockOff:  func() (off, known bool) { return false, true },
 	}, f
 }
 
@@ -133,6 +151,11 @@ var faults = []struct {
 		"0.0.0.0 is none"},
 	{"listeners", Problem, func(m *Machine, _ files) { m.Listen = refuse(syscall.EACCES) }, "listener public: ",
 		"CAP_NET_BIND_SERVICE"},
+	{"joins", Advice, func(m *Machine, _ files) {
+		m.Addresses = func() []netip.Addr {
+			return []netip.Addr{netip.MustParseAddr("172.17.0.2"), netip.MustParseAddr("127.0.0.1")}
+		}
+	}, "outside a container", "addresses that players reach"},
 	{"names", Problem, func(m *Machine, _ files) {
 		m.Lookup = func(context.Context, netip.AddrPort, config.Discover) ([]string, error) {
 			return nil, &net.DNSError{Err: "no such host", Name: "games.example", IsNotFound: true}
@@ -177,7 +200,11 @@ func TestEachFaultIsFound(t *testing.T) {
 		seen[fault.check] = true
 		m, f := healthy()
 		fault.plant(&m, f)
-		for _, r := range Examine(t.Context(), parse(t, configuration), m) {
+		text := configuration
+		if fault.check == "joins" {
+			text = edge + configuration
+		}
+		for _, r := range Examine(t.Context(), parse(t, text), m) {
 			switch {
 			case r.Check != fault.check && len(r.Findings) > 0:
 				t.Errorf("%q: %s finds %+v", fault.text, r.Check, r.Findings)

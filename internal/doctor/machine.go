@@ -15,8 +15,8 @@ import (
 func ThisMachine(c *config.Config) Machine {
 	return Machine{
 		ReadFile: os.ReadFile, Descriptors: setup.FileLimit, Listen: tryListen, Lookup: Lookup, PathMTU: pathMTU,
-		ClockOff: clockOff,
-		Sources:  func() error { return setup.CheckMachine(c) },
+		ClockOff: clockOff, Addresses: setup.OwnAddresses,
+		Sources: func() error { return setup.CheckMachine(c) },
 		Shortfalls: func() (all []Finding) {
 			for _, s := range setup.BufferShortfalls(c, netio.GrantedBuffer) {
 				text := s.Key + " asks for " + s.Asked.String() + ", but the kernel gives only " + s.Given.String()

@@ -1,12 +1,14 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -15,6 +17,7 @@ import (
 	"tidegate/codec/raknet"
 	"tidegate/internal/config"
 	"tidegate/internal/protocols"
+	"tidegate/internal/setup"
 )
 
 // admin looks for a proxy at the admin address.
@@ -46,14 +49,36 @@ func (e *examination) listeners() string {
 	}
 	for i := range e.config.Listeners {
 		l := &e.config.Listeners[i]
+		transports := []string{string(l.Transport)}
+		if slices.Contains(l.Protocols, setup.Edge) {
+			transports = append(transports, "tcp")
+		}
 		for n := range min(l.Address.Ports(), maxPorts) {
 			addr := netip.AddrPortFrom(l.Address.Addr(), l.Address.Port()+uint16(n))
-			if err := e.machine.Listen(string(l.Transport), addr); err != nil {
-				e.problem(fmt.Sprintf("listener %s: %v", l.Name, err), listenRemedy(string(l.Transport), addr, err))
+			for _, transport := range transports {
+				if err := e.machine.Listen(transport, addr); err != nil {
+					e.problem(fmt.Sprintf("listener %s: %s: %v", l.Name, transport, err), listenRemedy(transport, addr, err))
+				}
 			}
 		}
 	}
 	return fmt.Sprintf("%d, all addresses tried", len(e.config.Listeners))
+}
+
+// joins looks at what NetherNet clients are told.
+func (e *examination) joins() string {
+	var all []string
+	for i := range e.config.Listeners {
+		l := &e.config.Listeners[i]
+		if !slices.Contains(l.Protocols, setup.Edge) {
+			continue
+		}
+		told, doubt := setup.Told(l, e.machine.Addresses())
+		if all = append(all, l.Name+": "+told); doubt != "" {
+			e.advise(doubt, "the addresses that players reach; none if all players are in this network")
+		}
+	}
+	return cmp.Or(strings.Join(all, "; "), "no listener for NetherNet")
 }
 
 func listenRemedy(transport string, addr netip.AddrPort, err error) string {

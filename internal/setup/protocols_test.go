@@ -1,6 +1,7 @@
 package setup
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -9,6 +10,7 @@ import (
 	"tidegate/internal/registry"
 	"tidegate/internal/testkit/allocs"
 	"tidegate/proxy/bridge"
+	"tidegate/proxy/relay"
 )
 
 func TestProtocolsGoByTheirNames(t *testing.T) {
@@ -107,5 +109,41 @@ func TestUndeclaredMessagesPass(t *testing.T) {
 	up := l.Route.Bridge.Translator(l.Protocols[0], l.Route.Upstream.Protocol)
 	if _, _, made := up.Translate(nil, codec.Message{ID: 8, HasID: true}); made != bridge.Passed {
 		t.Errorf("an undeclared message: %d", made)
+	}
+}
+
+// TestHealthOfEdges asks servers over HTTP where NetherNet's joins go to them: the newest answer no ping of RakNet.
+func TestHealthOfEdges(t *testing.T) {
+	for _, tt := range []struct {
+		listener, mode, upstream string
+		want                     relay.CheckBy
+	}{
+		{`"bedrock", "nethernet"`, "relay", "bedrock", relay.CheckHTTP},
+		{`"bedrock", "nethernet"`, "terminate", "bedrock", relay.CheckPing},
+		{`"bedrock", "nethernet"`, "terminate", "nethernet", relay.CheckHTTP},
+		{`"bedrock"`, "terminate", "nethernet", relay.CheckHTTP},
+		{`"bedrock"`, "relay", "bedrock", relay.CheckPing},
+	} {
+		c, _, err := Parse("t.toml", fmt.Appendf(nil, `
+[[listener]]
+name = "a"
+address = "127.0.0.1:19132"
+protocols = [%s]
+route = "a"
+[[route]]
+name = "a"
+upstream = "a"
+mode = "%s"
+[[upstream]]
+name = "a"
+protocol = "%s"
+servers = ["127.0.0.1:19142"]
+`, tt.listener, tt.mode, tt.upstream))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if by := Settings(c, 1, NewSecrets()).Listeners[0].Route.Upstream.Checks.By; by != tt.want {
+			t.Errorf("%+v: checks by %v", tt, by)
+		}
 	}
 }
