@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"tidegate/codec"
 	"tidegate/internal/netio"
 	"tidegate/internal/record"
 	"tidegate/proxy/relay/saved"
@@ -62,7 +63,8 @@ func (i *Importer) copied(b []byte, at time.Time, names []byte, sockets []netio.
 	if i.copies == nil {
 		i.copies = make(map[sessions.ID]*sessionCopy)
 	}
-	if last := i.copies[sessions.ID(v.Serial)]; last != nil {
+	last := i.copies[sessions.ID(v.Serial)]
+	if last != nil {
 		last.leave(i.relay)
 	}
 	i.copies[sessions.ID(v.Serial)] = one
@@ -74,9 +76,44 @@ func (i *Importer) copied(b []byte, at time.Time, names []byte, sockets []netio.
 		if one.pending.restored = t; err != nil {
 			return
 		}
+		if last == nil {
+			rehearse(i.relay, at, one.session, v.Body)
+		}
 	}
 	one.ready = true
 	one.enterEarly(i)
+}
+
+// rehearsed are the datagrams of each side of a session in a rehearsal, at most.
+const rehearsed = 8
+
+// rehearse plays a message of each mode and the next second of a session with connections of its own, whose datagrams
+// only its other side hears. A release that ends by them ends before the standstill: its predecessor has all players.
+func rehearse(r *Relay, at time.Time, s *session, body []byte) {
+	t, err := restoreCalm(r, at, s, body)
+	if err != nil {
+		return
+	}
+	sides := [...]codec.Conn{t.client.Conn, t.upstream.Conn}
+	protocols := [...]codec.Protocol{s.protocol, s.route.speaks}
+	var b [codec.MaxDatagram]byte
+	for k, from := range sides {
+		to, now := sides[1-k], at
+		m := codec.Message{Payload: []byte{0xfe, 0}, HasID: protocols[k].Spec().IDs == codec.IDBeside}
+		for m.Mode = range codec.Mode(codec.ModeCount) {
+			_ = from.Send(now, m) // or it has no such mode
+		}
+		for range rehearsed {
+			datagram, _ := from.Transmit(now, b[:0])
+			_ = to.Receive(now, datagram) // it has the form of the same protocol, or is refused
+			for _, ok := to.Poll(); ok; _, ok = to.Poll() {
+			}
+			if next := from.NextTimeout(); next.After(now) && next.Before(at.Add(time.Second)) {
+				now = next
+			}
+			from.Advance(now)
+		}
+	}
 }
 
 // enterEarly enters a session before the standstill, unless it has a part that depends on the order of sessions. A

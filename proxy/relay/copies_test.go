@@ -207,6 +207,72 @@ func TestCopyWithoutItsSocket(t *testing.T) {
 	}
 }
 
+// fragile is a protocol whose restored connections count what they do.
+type fragile struct {
+	codec.Protocol
+	calls map[string]int
+}
+
+type fragileConn struct {
+	codec.Conn
+	calls map[string]int
+}
+
+func (p *fragile) Restore(now time.Time, from codec.Addresser, b []byte) (codec.Conn, error) {
+	conn, err := p.Protocol.Restore(now, from, b)
+	return fragileConn{conn, p.calls}, err
+}
+
+func (c fragileConn) Receive(now time.Time, b []byte) error {
+	c.calls["receive"]++
+	return c.Conn.Receive(now, b)
+}
+
+func (c fragileConn) Advance(now time.Time) {
+	c.calls["advance"]++
+	c.Conn.Advance(now)
+}
+
+func (c fragileConn) Transmit(now time.Time, b []byte) ([]byte, bool) {
+	b, ok := c.Conn.Transmit(now, b)
+	if ok {
+		c.calls["transmit"]++
+	}
+	return b, ok
+}
+
+// TestRehearsal plays the first moments of each copied session at the successor before the standstill. A release that
+// ends by them so leaves its predecessor all players. The sessions go on as before.
+func TestRehearsal(t *testing.T) {
+	for _, m := range udpMembers(noRType) {
+		t.Run(m.Spec().Name, func(t *testing.T) {
+			p := &fragile{m.Protocol, make(map[string]int)}
+			route := plainRoute(m.Protocol)
+			route.Mode = policy.ModeTerminate
+			w := newWorld(t, 1, simnet.Weather{}, m.Protocol, route)
+			const players = 2 // one of two copies enters at once
+			for i := range uint64(players) {
+				w.connect(codec.Hello{Identity: 1 + i})
+			}
+			w.Run(2 * time.Second)
+			w.proxy.relay.precopy.start(nil)
+			w.copies = append(w.copies, copyPass(w.proxy.relay, w.Now()))
+			w.settings.Listeners[0].Protocols = []codec.Protocol{p}
+			w.settings.Listeners[0].Route.Upstream.Protocol = p
+			w.replaceRelay()
+			for _, what := range []string{"receive", "advance", "transmit"} {
+				if p.calls[what] == 0 {
+					t.Errorf("no %s before the standstill: %v", what, p.calls)
+				}
+			}
+			w.Run(2 * time.Second)
+			if n := w.proxy.relay.table.Len(); n != players {
+				t.Errorf("%d sessions go on", n)
+			}
+		})
+	}
+}
+
 // TestCopyWithAnIDThatIsTaken copies a session whose client ID another copied session had, which has ended since. Both
 // copies are at the successor. At the standstill the second session has the ID.
 func TestCopyWithAnIDThatIsTaken(t *testing.T) {
