@@ -121,7 +121,7 @@ func (s *siege) play(players []*peer) (rounds int) {
 	return rounds
 }
 
-func (s *siege) report(before usage, echoes int, p *rudpPlayer) {
+func (s *siege) report(before usage, echoes int, p *echoPlayer) {
 	after := s.usage()
 	s.t.Logf("%d messages came back; %d attempts to join failed; %d hostile datagrams", echoes, s.failed, s.sent.Load())
 	s.t.Logf("RUDP: %d messages came back, %d were lost, %d sessions ended", p.echoed, p.lost, p.ended)
@@ -130,7 +130,7 @@ func (s *siege) report(before usage, echoes int, p *rudpPlayer) {
 	if s.peak.memory > before.memory+128<<20 {
 		s.t.Errorf("the proxy has grown from %d to %d MiB", before.memory>>20, s.peak.memory>>20)
 	}
-	if p.echoed < int(attackTime(s.t)/rudpPause)/2 || p.lost > 5+p.echoed/100 {
+	if p.echoed < int(attackTime(s.t)/echoPause)/2 || p.lost > 5+p.echoed/100 {
 		s.t.Errorf("RUDP: %d messages came back, %d were lost", p.echoed, p.lost)
 	}
 }

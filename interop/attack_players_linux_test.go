@@ -5,6 +5,7 @@ package interop_test
 import (
 	"encoding/binary"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/netip"
 	"sync"
@@ -12,8 +13,6 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/internal/protocols"
-	"tidegate/internal/registry"
 	"tidegate/internal/testkit/await"
 	"tidegate/internal/testkit/rtypegame"
 )
@@ -28,7 +27,7 @@ func moreListeners(t *testing.T, to route, rtypeServer string) string {
 [[listener]]
 name = "packets"
 address = "127.0.0.1:%s"
-protocols = ["rudp"]
+protocols = ["rudp", "riptide-2.0"]
 route = "packets"
 [[listener]]
 name = "world"
@@ -55,35 +54,48 @@ rate = %d
 
 const (
 	rudpRate   = 30                     // a session survives while an acknowledgement takes less than 1.1 s
-	rudpPause  = 100 * time.Millisecond // between two messages
-	rudpLate   = 5 * time.Second        // a later echo is lost
+	echoPause  = 100 * time.Millisecond // between two messages
+	echoLate   = 5 * time.Second        // a later echo of an unreliable message is lost
 	worldSize  = 10                     // entities of the game
 	worldPause = 50 * time.Millisecond  // between two frames
 	keyFrames  = 100                    // frames between two keys
 )
 
-// rudpMark begins each message of a rudpPlayer.
-var rudpMark = []byte{packetByte, 0x52, 0x55, 0x44}
+// echoMark begins each message of an echoPlayer.
+var echoMark = []byte{packetByte, 0x52, 0x55, 0x44}
 
-// rudpPlayer sends numbered messages and counts their echoes. It joins again when its session has ended.
-type rudpPlayer struct {
+// echoPlayer is a player of our own codec of any protocol. It sends numbered messages and counts their echoes. It joins
+// again when its session has ended.
+type echoPlayer struct {
+	protocol codec.Protocol
+	stay     time.Duration // of each session, if not 0
+
 	conn   codec.Conn
 	socket net.Conn
 	up     bool
+	begun  time.Time // the session
 	number uint32
 	asked  map[uint32]time.Time // when a message was sent whose echo has not come
 	spoke  time.Time
-	echoed int
-	lost   int
-	ended  int // sessions that others ended
+	heard  time.Time
+
+	joined  int // sessions
+	echoed  int
+	lost    int
+	ended   int           // sessions that others ended
+	refused int           // attempts to join
+	longest time.Duration // between two echoes of a session, or until it is joined
 }
 
-// playRUDP plays until stop is closed. Then it says goodbye, and sends its result.
-func playRUDP(t *testing.T, port string, stop <-chan struct{}) <-chan *rudpPlayer {
+// playRUDP plays until stop is closed. Then it sends its result.
+func playRUDP(t *testing.T, port string, stop <-chan struct{}) <-chan *echoPlayer {
 	t.Helper()
-	result := make(chan *rudpPlayer, 1)
-	protocol := protocols.Find("rudp").NewCalm(registry.Use{})
-	p := &rudpPlayer{asked: make(map[uint32]time.Time)}
+	return (&echoPlayer{protocol: calmCodec("rudp")}).play(port, stop)
+}
+
+func (p *echoPlayer) play(port string, stop <-chan struct{}) <-chan *echoPlayer {
+	result := make(chan *echoPlayer, 1)
+	p.asked = make(map[uint32]time.Time)
 	go func() {
 		for b := make([]byte, codec.MaxDatagram); ; {
 			select {
@@ -92,7 +104,7 @@ func playRUDP(t *testing.T, port string, stop <-chan struct{}) <-chan *rudpPlaye
 				return
 			default:
 			}
-			if p.conn == nil && !p.dial(protocol, port) {
+			if p.conn == nil && !p.dial(port) {
 				continue
 			}
 			p.step(b)
@@ -101,19 +113,20 @@ func playRUDP(t *testing.T, port string, stop <-chan struct{}) <-chan *rudpPlaye
 	return result
 }
 
-func (p *rudpPlayer) dial(protocol codec.Protocol, port string) bool {
+func (p *echoPlayer) dial(port string) bool {
 	socket, err := net.Dial("udp", net.JoinHostPort("127.0.0.1", port))
 	if err != nil {
 		return false
 	}
-	p.socket, p.up = socket, false
-	p.conn = protocol.Dial(time.Now(), netip.MustParseAddrPort(socket.RemoteAddr().String()), codec.Hello{})
+	p.socket, p.up, p.begun, p.heard = socket, false, time.Now(), time.Now()
+	server := netip.MustParseAddrPort(socket.RemoteAddr().String())
+	p.conn = p.protocol.Dial(p.begun, server, codec.Hello{Identity: rand.Uint64()})
 	clear(p.asked)
 	return true
 }
 
 // step reads one datagram, or waits for 5 ms, and handles all due work.
-func (p *rudpPlayer) step(b []byte) {
+func (p *echoPlayer) step(b []byte) {
 	_ = p.socket.SetReadDeadline(time.Now().Add(5 * time.Millisecond))
 	if n, err := p.socket.Read(b); err == nil {
 		_ = p.conn.Receive(time.Now(), b[:n]) // refused datagrams are part of an attack
@@ -123,11 +136,15 @@ func (p *rudpPlayer) step(b []byte) {
 	for e, ok := p.conn.Poll(); ok; e, ok = p.conn.Poll() {
 		switch e.Kind {
 		case codec.Connected:
-			p.up = true
+			p.up, p.joined = true, p.joined+1
+			p.waited(now)
 		case codec.Received:
-			p.hear(e.Payload)
+			p.hear(now, e.Payload)
 		case codec.Disconnected:
-			if p.up {
+			switch {
+			case !p.up:
+				p.refused++
+			case p.stay == 0:
 				p.ended++
 			}
 			_ = p.socket.Close()
@@ -136,32 +153,53 @@ func (p *rudpPlayer) step(b []byte) {
 		}
 	}
 	p.speak(now)
+	if p.stay > 0 && now.Sub(p.begun) > p.stay && p.up {
+		p.conn.Close(now, codec.Goodbye{Reason: codec.Closed})
+	}
 	for d, ok := p.conn.Transmit(now, b[:0]); ok; d, ok = p.conn.Transmit(now, b[:0]) {
 		_, _ = p.socket.Write(d) // a lost datagram is counted by its echo
 	}
 }
 
-func (p *rudpPlayer) speak(now time.Time) {
-	if !p.up || now.Sub(p.spoke) < rudpPause {
+func (p *echoPlayer) speak(now time.Time) {
+	if !p.up || now.Sub(p.spoke) < echoPause {
 		return
 	}
 	p.spoke = now
+	s := p.protocol.Spec()
+	late := echoLate
+	if s.Modes.AnyReliable() {
+		late = patience // a busy machine makes it late
+	}
 	for n, at := range p.asked {
-		if now.Sub(at) > rudpLate {
+		if now.Sub(at) > late {
 			p.lost++
 			delete(p.asked, n)
 		}
 	}
-	m := codec.Message{Mode: codec.Unreliable, Payload: binary.BigEndian.AppendUint32(rudpMark[:4:4], p.number)}
+	m := codec.Message{
+		Payload: binary.BigEndian.AppendUint32(echoMark[:4:4], p.number), ID: 7, HasID: s.IDs == codec.IDBeside,
+	}
+	for _, mode := range []codec.Mode{codec.Reliable, codec.ReliableOrdered} {
+		if s.Modes.Has(mode) {
+			m.Mode = mode // else unreliable
+		}
+	}
 	if p.conn.Send(now, m) == nil {
 		p.asked[p.number] = now
 		p.number++
 	}
 }
 
+// waited notes a wait that is over.
+func (p *echoPlayer) waited(now time.Time) {
+	p.longest, p.heard = max(p.longest, now.Sub(p.heard)), now
+}
+
 // hear counts echoes. Several messages may come as one.
-func (p *rudpPlayer) hear(payload []byte) {
-	for ; len(payload) >= 8 && string(payload[:4]) == string(rudpMark); payload = payload[8:] {
+func (p *echoPlayer) hear(now time.Time, payload []byte) {
+	for ; len(payload) >= 8 && string(payload[:4]) == string(echoMark); payload = payload[8:] {
+		p.waited(now)
 		n := binary.BigEndian.Uint32(payload[4:])
 		if _, ok := p.asked[n]; ok {
 			p.echoed++

@@ -255,6 +255,7 @@ type witness struct {
 	asked   int
 	late    int // echoes that took more than a second
 	longest time.Duration
+	looked  bool   // at go-raknet's receivers
 	stuck   string // stacks of go-raknet while this player waited, if its own deadlock held it
 }
 
@@ -342,6 +343,10 @@ func (w *witness) investigate(t *testing.T) {
 		w.stuck = stuck
 		return
 	}
+	if w.looked {
+		return
+	}
+	w.looked = true
 	t.Logf("%s waits; no deadlock of go-raknet; its receivers:\n%s", w.name(), rakserver.Receivers())
 }
 
