@@ -72,3 +72,10 @@ func TestRawOutput(t *testing.T) {
 		t.Errorf("raw: %q", printed.Bytes())
 	}
 }
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

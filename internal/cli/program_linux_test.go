@@ -9,13 +9,6 @@ import (
 	"tidegate/internal/daemon"
 )
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // release writes a program that is this test's, and records beside its path that it ran.
 func release(t *testing.T, path string) {
 	t.Helper()
