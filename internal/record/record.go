@@ -4,10 +4,12 @@
 package record
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
-	"reflect"
 	"time"
+
+	"github.com/fxamacker/cbor/v2"
 )
 
 const (
@@ -29,11 +31,31 @@ type Head struct {
 	Version int    `cbor:"2,keyasint"` // changes only if older readers must refuse the record
 }
 
+// The library writes and reads records with these options.
+var (
+	writer = must(cbor.EncOptions{NilContainers: cbor.NilContainerAsNull}.UserBufferEncMode())
+	reader = must(cbor.DecOptions{
+		DupMapKey: cbor.DupMapKeyEnforcedAPF, IndefLength: cbor.IndefLengthForbidden, TagsMd: cbor.TagsForbidden,
+		MaxArrayElements: MaxElements, MaxMapPairs: maxFields, MaxNestedLevels: maxDepth,
+	}.DecMode())
+)
+
+func must[M any](mode M, err error) M {
+	if err != nil {
+		panic(err)
+	}
+	return mode
+}
+
 // Append appends v's record to b. v is a pointer to a struct. Its fields have numbers in tags as those of
-// github.com/fxamacker/cbor, with the options keyasint and omitempty, or toarray for the struct.
+// github.com/fxamacker/cbor, with the options keyasint and omitempty, or toarray for the struct. It panics at a type
+// that a record cannot have: our own mistake.
 func Append(b []byte, v any) []byte {
-	of := reflect.ValueOf(v).Elem()
-	return coderOf(of.Type()).write(b, of.Addr().UnsafePointer())
+	to := bytes.NewBuffer(b)
+	if err := writer.MarshalToBuffer(v, to); err != nil {
+		panic(err)
+	}
+	return to.Bytes()
 }
 
 // Is returns an error unless the head is of a kind and version.
@@ -59,12 +81,7 @@ func Read(b []byte, v any) error {
 	if len(b) > MaxLen {
 		return fmt.Errorf("%w: %d bytes, more than %d", ErrUnreadable, len(b), MaxLen)
 	}
-	of, r := reflect.ValueOf(v).Elem(), reader{b: b}
-	err := coderOf(of.Type()).read(&r, of.Addr().UnsafePointer())
-	if err == nil && len(r.b) > 0 {
-		err = errForm
-	}
-	if err != nil {
+	if err := reader.Unmarshal(b, v); err != nil {
 		return fmt.Errorf("%w: %w", ErrUnreadable, err)
 	}
 	return nil

@@ -4,11 +4,8 @@ import (
 	"bytes"
 	"math"
 	"net/netip"
-	"reflect"
 	"testing"
 	"time"
-
-	"github.com/fxamacker/cbor/v2"
 )
 
 type piece struct {
@@ -75,28 +72,14 @@ func values() []*every {
 	}
 }
 
-// TestKeptLibrary compares our writer and reader with a kept library's, each with the other's records.
-func TestKeptLibrary(t *testing.T) {
+// TestEveryForm reads what was written, and no part of it. An empty list may come back as none.
+func TestEveryForm(t *testing.T) {
 	for i, v := range values() {
-		var theirs, ours every
 		b := Append(nil, v)
-		if err := cbor.Unmarshal(b, &theirs); err != nil || !reflect.DeepEqual(&theirs, v) && i != 1 {
-			t.Errorf("value %d: the library reads %+v, %v, want %+v", i, theirs, err, v)
-		}
-		other, err := cbor.Marshal(v)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := Read(other, &ours); err != nil || !reflect.DeepEqual(&ours, v) && i != 1 {
-			t.Errorf("value %d: we read %+v, %v, want %+v", i, ours, err, v)
-		}
-		var fields, others map[int]any
-		if cbor.Unmarshal(b, &fields) != nil || cbor.Unmarshal(other, &others) != nil || !reflect.DeepEqual(fields, others) {
-			t.Errorf("value %d: the fields are %v, those of the library are %v", i, fields, others)
-		}
-		var own every
-		if err := Read(b, &own); err != nil || !reflect.DeepEqual(own, theirs) {
-			t.Errorf("value %d: we read our own record as %+v, %v", i, own, err)
+		var got every
+		err := Read(b, &got)
+		if again := Append(nil, &got); err != nil || len(v.Counts) < 2 && !bytes.Equal(again, b) {
+			t.Errorf("value %d is read as %+v, %v", i, got, err)
 		}
 		for n := range min(len(b), 300) {
 			if Read(b[:n], new(every)) == nil {
@@ -104,31 +87,6 @@ func TestKeptLibrary(t *testing.T) {
 			}
 		}
 	}
-}
-
-// FuzzKeptLibrary finds no record that we read and the library reads otherwise.
-func FuzzKeptLibrary(f *testing.F) {
-	for _, v := range values() {
-		if b := Append(nil, v); len(b) < 10_000 {
-			f.Add(b)
-		}
-	}
-	strict, err := cbor.DecOptions{
-		DupMapKey: cbor.DupMapKeyEnforcedAPF, IndefLength: cbor.IndefLengthForbidden, TagsMd: cbor.TagsForbidden,
-		MaxArrayElements: MaxElements, MaxMapPairs: maxFields, MaxNestedLevels: maxDepth,
-	}.DecMode()
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Fuzz(func(t *testing.T, b []byte) {
-		var ours, theirs every
-		if Read(b, &ours) != nil || strict.Unmarshal(b, &theirs) != nil {
-			return
-		}
-		if x, y := Append(nil, &ours), Append(nil, &theirs); !bytes.Equal(x, y) && len(ours.Counts) < 2 {
-			t.Errorf("we read %x as %+v, the library as %+v", b, ours, theirs)
-		}
-	})
 }
 
 // TestUnknownFields skips fields of all forms that this release does not know.
