@@ -28,7 +28,7 @@ var in = joinAll(1, 10*sec)
 // besideRows are all situations.
 func besideRows() []situation {
 	return slices.Concat(raknetRows(), goRakNetRows(), riptideRows(), enetRows(), rudpRows(), pathRows(), lossRows(),
-		plainRows(), toldRows())
+		plainRows(), toldRows(), heldRows())
 }
 
 // raknetRows are the original library's.

@@ -3,6 +3,7 @@
 package interop_test
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -156,8 +157,8 @@ func (s *stage) openGate(server string) {
 	s.t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	s.admin = filepath.Join(dir, "admin")
 	var address string
-	text := fmt.Sprintf(besideConfiguration, k.protocol, s.row.route, k.protocol, found, s.row.upstream, s.row.more,
-		s.admin)
+	text := fmt.Sprintf(besideConfiguration, cmp.Or(s.row.players, k.protocol), s.row.route, k.protocol, found,
+		s.row.upstream, s.row.more, s.admin)
 	s.gate, address = openTidegate(s.t, enter, text)
 	s.door = address
 }

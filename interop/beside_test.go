@@ -35,6 +35,7 @@ type situation struct {
 	oneWay     bool                    // no player waits for echoes
 
 	route, upstream, more  string // of the configuration
+	players                string // their protocol; empty: the kit's
 	serverArgs, clientArgs []string
 	samePort               bool // a player keeps its port
 	guid                   int  // of a go-raknet player; 0: any
