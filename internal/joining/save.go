@@ -35,7 +35,7 @@ type SavedTicket struct {
 	Certificate  string   `cbor:"14,keyasint,omitempty"` // the digest of the server's; empty: another is the server
 	Fingerprints []string `cbor:"15,keyasint,omitempty"` // algorithm, space, digest
 	MaxMessage   int      `cbor:"16,keyasint,omitempty"`
-	Key          []byte   `cbor:"17,keyasint,omitempty"` // an uncompressed point of P-384; none: any key
+	Key          []byte   `cbor:"17,keyasint,omitempty" secret:"true"` // an uncompressed point of P-384; none: any key
 }
 
 // Username is what a client's requests carry.
