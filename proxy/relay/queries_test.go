@@ -18,7 +18,6 @@ import (
 
 // sourceServer is a game server that answers server browsers, each after a challenge.
 type sourceServer struct {
-	addr    netip.AddrPort
 	name    string
 	down    bool
 	queries int // that it has got
