@@ -74,34 +74,38 @@ const (
 	rakLibParts   = 127
 )
 
-// Names of libraries in server_library. Only C++ RakNet is known never to block an address for a datagram's form.
-const (
-	stockLibrary    = "stock"
-	goRakNetLibrary = "go-raknet"
-	goRakNetVersion = 11 // the only one that it takes
-)
+// profile is what the servers of a library in server_library take. Forms that some library punishes and none needs go to
+// no server: empty messages, first bytes of RakNet's own messages, unused channels, and split messages of one part.
+type profile struct {
+	bits   bool  // messages and passwords may end within a byte
+	blocks bool  // it blocks an address for a datagram of a wrong form
+	keeps  bool  // it takes versions other than its own, or ignores them
+	only   uint8 // the only version that it takes; 0: not known
+	parts  int   // of a message; 0: as configured
+}
 
-// suit fits the options to an upstream's servers. Servers of Bedrock may be of any library.
+// profiles are those of the known libraries. Only C++ RakNet is known never to block an address.
+var profiles = map[string]profile{
+	"stock":      {bits: true, keeps: true, parts: math.MaxInt},
+	"go-raknet":  {blocks: true, only: 11},
+	"cloudburst": {blocks: true, keeps: true},
+	"raklib":     {blocks: true, keeps: true},
+}
+
+// suit fits the options to an upstream's servers. Servers of Bedrock may be of any library. An unknown one may be
+// go-raknet, so it hears other versions only if the operator has chosen them.
 func (o *Options) suit(s *registry.Servers) {
-	o.Bits = s.Library == stockLibrary
-	o.Blocks = !o.Bits && (o.SizedPong || slices.Contains(blocking, s.Library))
-	switch s.Library {
-	case goRakNetLibrary:
-		o.OnlyVersion = goRakNetVersion
-	case stockLibrary:
-		o.MaxParts, o.KeepVersion = math.MaxInt, true
-	case "", "any": // it may be go-raknet, so it hears other versions only if the operator has chosen them
-		o.KeepVersion = !slices.Equal(o.Versions, usualVersions) && !slices.Equal(o.Versions, bedrockVersions)
-	default:
-		o.KeepVersion = true
+	p, known := profiles[s.Library]
+	if !known {
+		p.keeps = !slices.Equal(o.Versions, usualVersions) && !slices.Equal(o.Versions, bedrockVersions)
 	}
+	o.Bits, o.KeepVersion, o.OnlyVersion = p.bits, p.keeps, p.only
+	o.Blocks = p.blocks || !p.bits && o.SizedPong
+	o.MaxParts = cmp.Or(p.parts, o.MaxParts)
 }
 
 // Versions that our server side takes by default.
 var usualVersions, bedrockVersions = []uint8{6, 9, 10, 11}, []uint8{9, 10, 11}
-
-// blocking are the libraries that block an address for a datagram's form.
-var blocking = []string{goRakNetLibrary, "cloudburst", "raklib"}
 
 func defaultSettings(versions ...uint8) *Settings {
 	return &Settings{

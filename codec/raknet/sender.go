@@ -270,6 +270,9 @@ func (s *sender) settled() bool {
 func (s *sender) start(m *outgoing) {
 	if m.parts = uint32(s.partsOf(len(m.payload))); m.parts > 1 {
 		m.mode = s.splitMode(m.mode)
+		if m.channel >= maxChannels {
+			m.channel = 0 // the game's mode has no channels, and the parts' mode may
+		}
 		m.splitID, _ = s.nextSplitID()
 		s.openIDs[m.splitID%openSplitIDs/64] |= 1 << (m.splitID % 64)
 		s.splitID = m.splitID + 1
