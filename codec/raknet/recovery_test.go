@@ -227,6 +227,24 @@ func TestPeerThatRequestsNothing(t *testing.T) {
 	}
 }
 
+// TestProbeEnds: a probe has no room left. Any outcome of one of its datagrams ends it, and none of an older one does.
+func TestProbeEnds(t *testing.T) {
+	for name, outcome := range map[string]func(c *congestion, n Seq24){
+		"requested":          func(c *congestion, n Seq24) { c.lost(n, 9, 1000, false) },
+		"lost in silence":    func(c *congestion, n Seq24) { c.lost(n, 9, 1000, true) },
+		"overdue":            func(c *congestion, n Seq24) { c.overdue(n, 9, 1000, false) },
+		"overdue in silence": func(c *congestion, n Seq24) { c.overdue(n, 9, 1000, true) },
+	} {
+		for n, ends := range map[Seq24]bool{4: false, 5: true} {
+			c := newCongestion(1000)
+			c.inFlight, c.probing, c.probed, c.probeRoom = 2000, true, 5, -1
+			if outcome(&c, n); c.allows(0) != ends {
+				t.Errorf("%s, datagram %d: may send %v, want %v", name, n, !ends, ends)
+			}
+		}
+	}
+}
+
 // TestSenderNeverStandsStill plays against peers that acknowledge and request little, each in some seconds of silence
 // and talk. A sender with work always sends, or has a time at which it goes on.
 func TestSenderNeverStandsStill(t *testing.T) {
