@@ -74,8 +74,8 @@ const (
 	rakLibParts   = 127
 )
 
-// profile is what the servers of a library in server_library take. Forms that some library punishes and none needs go to
-// no server: empty messages, first bytes of RakNet's own messages, unused channels, and split messages of one part.
+// profile is what the servers of a library in server_library take. Forms that some library punishes and none needs go
+// to no server: empty messages, first bytes of RakNet's own messages, unused channels, split messages of one part.
 type profile struct {
 	bits   bool  // messages and passwords may end within a byte
 	blocks bool  // it blocks an address for a datagram of a wrong form
