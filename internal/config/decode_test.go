@@ -40,9 +40,9 @@ func TestWrongTypes(t *testing.T) {
 		{"list for a number", `limits.sessions = [1, "a", [2]]`,
 			`1:19: limits.sessions = [1, "a", [...]]: want a whole number`},
 		{"number for a duration", `limits.idle_timeout = 30`,
-			`1:23: limits.idle_timeout = 30: want a duration in quotes, with its unit (ms, s, m or h), for example "10s"`},
+			`1:23: limits.idle_timeout = 30: want a duration in quotes, with its unit (ms, s, m, h or d), for example "10s"`},
 		{"duration without unit", `limits.idle_timeout = "30"`,
-			`1:23: limits.idle_timeout = "30": want a duration in quotes, with its unit (ms, s, m or h), for example "10s"`},
+			`1:23: limits.idle_timeout = "30": want a duration in quotes, with its unit (ms, s, m, h or d), for example "10s"`},
 		{"number for a size", `raknet.max_message = 5`,
 			`1:22: raknet.max_message = 5: want a size in quotes, whole and with its unit (B, KiB, MiB or GiB), ` +
 				`for example "2MiB"`},

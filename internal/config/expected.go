@@ -31,7 +31,7 @@ func expected(t reflect.Type) string {
 	case discoverType:
 		return `host:port, the name of SRV records ("_game._udp.example.com"), or "file:" and a path`
 	case durationType:
-		return `a duration in quotes, with its unit (ms, s, m or h), for example "10s"`
+		return `a duration in quotes, with its unit (ms, s, m, h or d), for example "10s"`
 	case sourceType:
 		return `an address, for example "10.0.0.5", a prefix, for example "127.64.0.0/10", or "players"`
 	case prefixType:
@@ -90,7 +90,7 @@ func expectedDuration(text string) string {
 }
 
 // likeDuration matches a text that is a duration or too long for one.
-var likeDuration = regexp.MustCompile(`^\+?((\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h))+$`)
+var likeDuration = regexp.MustCompile(`^\+?((\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h|d))+$`)
 
 // expectedAddress returns the remedy for a text that is not an address of type t.
 func expectedAddress(t reflect.Type, text string) string {

@@ -13,7 +13,7 @@ import (
 
 // Patterns of values with a unit, for editors.
 const (
-	durationPattern = `^\+?(([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+$`
+	durationPattern = `^\+?(([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h|d))+$`
 	sizePattern     = `^[0-9]+(B|KiB|MiB|GiB)$`
 )
 

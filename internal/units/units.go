@@ -2,6 +2,7 @@
 package units
 
 import (
+	"cmp"
 	"encoding/hex"
 	"errors"
 	"math"
@@ -16,10 +17,18 @@ var errUnit = errors.New("not a number with a unit")
 // Duration is a time.Duration, never negative, written "1.5s", "250ms" or "2m".
 type Duration time.Duration
 
-// UnmarshalText reads the form that String writes.
+// UnmarshalText reads the form that String writes, also with days at its front: "7d", "1d12h".
 func (d *Duration) UnmarshalText(text []byte) error {
-	parsed, err := time.ParseDuration(string(text))
-	if err != nil || parsed < 0 {
+	rest, days := string(text), uint64(0)
+	if before, after, found := strings.Cut(rest, "d"); found {
+		var err error
+		if days, err = strconv.ParseUint(before, 10, 16); err != nil {
+			return errUnit
+		}
+		rest = cmp.Or(after, "0s")
+	}
+	parsed, err := time.ParseDuration(rest)
+	if parsed += time.Duration(days) * 24 * time.Hour; err != nil || rest[0] == '-' || parsed < 0 {
 		return errUnit
 	}
 	*d = Duration(parsed)
