@@ -584,10 +584,3 @@ func TestPingLeavesNoDrops(t *testing.T) {
 		t.Errorf("code %d, says %s", code, stdout)
 	}
 }
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
