@@ -122,7 +122,7 @@ func (c *Conn) reportConnected(client uint16) {
 func (c *Conn) keepEarly(m *inbound) error {
 	if len(c.early.list) == maxEarly || c.early.bytes+len(m.payload) > maxEarlyBytes {
 		if m.mode.IsReliable() { // it has been acknowledged, so it must not be dropped
-			c.expel()
+			c.expel(codec.Violation)
 		}
 		c.lend(m)
 		return errEarlyRoom

@@ -78,7 +78,11 @@ func (c *Conn) receiveOnline(now time.Duration, b []byte) error {
 		err = handleErr
 	}
 	if err == errSplitTooLarge && c.isStuck(now) {
-		c.expel()
+		reason := codec.Violation
+		if c.dialed { // a server's message is honest
+			reason = codec.Overflow
+		}
+		c.expel(reason)
 	}
 	return err
 }

@@ -128,13 +128,9 @@ func (c *Conn) expireHandshake() {
 
 // expel ends the connection of a peer that broke a bound. It sends the goodbye once, in a datagram that waits neither
 // for earlier messages nor for an acknowledgement.
-func (c *Conn) expel() {
+func (c *Conn) expel(reason codec.Reason) {
 	bye := capsule{mode: codec.Unreliable, payload: []byte{idDisconnectionNotification}}
 	datagram := bye.append(appendDataHeader(nil, c.sender.flight.next, false, false))
-	reason := codec.Violation
-	if c.dialed { // a server's message is honest
-		reason = codec.Overflow
-	}
 	c.finish(reason)
 	c.offline = datagram
 }

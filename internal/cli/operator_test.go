@@ -158,7 +158,8 @@ func TestNoProxy(t *testing.T) {
 	path := write(t,
 		bridgeConfig("127.0.0.1:1")+"[admin]\nlisten = \"unix:"+filepath.ToSlash(t.TempDir())+"/absent.sock\"\n")
 	code, _, says := tidegate(t, "sessions", "list", "-c", path)
-	if want := "No proxy listens there: start one, or name it with --admin, --context or -c"; code != 1 || !strings.Contains(says, want) {
+	want := "No proxy listens there: start one, or name it with --admin, --context or -c"
+	if code != 1 || !strings.Contains(says, want) {
 		t.Errorf("code %d, says %q; want 1 and %q", code, says, want)
 	}
 }

@@ -23,6 +23,7 @@ type Form struct {
 // maxFixed bounds the fixed bytes, and maxRange the numbers of a Form.
 const (
 	maxFixed = 16
+	maxWidth = 4
 	maxRange = 1 << 16
 )
 
@@ -163,8 +164,12 @@ func (f *Form) Meets(o *Form) bool {
 	case f.Count() > o.Count():
 		return o.Meets(f)
 	}
+	if common := min(len(f.Fixed), len(o.Fixed)); f.Fixed[:common] != o.Fixed[:common] {
+		return false
+	}
+	var b [maxFixed + maxWidth]byte
 	for n := uint64(f.Low); n <= uint64(f.High); n++ {
-		if m, ok := o.Number(f.Append(nil, uint32(n))); ok && o.Has(m) {
+		if m, ok := o.Number(f.Append(b[:0], uint32(n))); ok && o.Has(m) {
 			return true
 		}
 	}
@@ -173,12 +178,16 @@ func (f *Form) Meets(o *Form) bool {
 
 // FirstBytes returns the lowest and the highest first byte of a form with a width.
 func (f *Form) FirstBytes() (low, high byte) {
-	low = math.MaxUint8
-	for n := uint64(f.Low); n <= uint64(f.High); n++ {
-		first := f.Append(nil, uint32(n))[0]
-		low, high = min(low, first), max(high, first)
+	top := 8 * (f.Width - 1) // bits below the first byte
+	switch {
+	case f.Fixed != "":
+		return f.Fixed[0], f.Fixed[0]
+	case f.Width > 1 && !f.BigEndian:
+		if top = 0; f.Low>>8 != f.High>>8 {
+			return 0, math.MaxUint8
+		}
 	}
-	return low, high
+	return byte(f.Low >> top), byte(f.High >> top)
 }
 
 // String returns the form as ParseForm reads it.

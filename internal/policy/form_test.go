@@ -43,6 +43,28 @@ func TestFormsAreRead(t *testing.T) {
 	}
 }
 
+// TestFirstBytes compares FirstBytes with every number of a form.
+func TestFirstBytes(t *testing.T) {
+	for _, text := range []string{
+		"7", "0-9", "0x86 7", "3-200:u8", "7:u16le", "7-9:u16le", "250-260:u16le", "0-65535:u16le", "300:u16be",
+		"200-1000:u16be", "70000-70010:u32le", "0x01000000-0x0100ffff:u32be", "16777200-16777300:u32be",
+	} {
+		f, err := ParseForm(text)
+		if err != nil {
+			t.Fatal(text, err)
+		}
+		f = f.AsByte()
+		low, high := byte(255), byte(0)
+		for n := uint64(f.Low); n <= uint64(f.High); n++ {
+			first := f.Append(nil, uint32(n))[0]
+			low, high = min(low, first), max(high, first)
+		}
+		if l, h := f.FirstBytes(); l != low || h != high {
+			t.Errorf("%q: %d to %d, want %d to %d", text, l, h, low, high)
+		}
+	}
+}
+
 // TestFormsMeet compares Meets with every number of both forms.
 func TestFormsMeet(t *testing.T) {
 	texts := []string{

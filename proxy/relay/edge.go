@@ -33,11 +33,11 @@ func (r *Relay) openEdge(now time.Time, l *listener, entry *protocolEntry, s net
 		r.drops.add(now, dropped{edgeDrop(err), l, from, len(datagram), err})
 		return
 	}
-	if !r.mayAsk(now, l, from, len(datagram), true) {
-		return
-	}
 	if t.Peer != nil && r.isReplaced(now) && l.joins.sessions[t] == nil { // it waits for the successor, and checks again
 		r.drops.add(now, dropped{stats.DropClosing, l, from, len(datagram), nil})
+		return
+	}
+	if !r.mayAsk(now, l, from, len(datagram), true) {
 		return
 	}
 	owner, ok := l.joins.table.Admit(now, t, from, r.shard.index)

@@ -177,10 +177,12 @@ func (q *querier) advance(now time.Time, r *Relay) {
 	default:
 		q.kind, q.silences = (q.kind+1)%a2s.Kinds, q.silences+1
 	}
-	if q.silences >= int(a2s.Kinds) && q.kind == a2s.Info {
+	isSilent := q.silences >= int(a2s.Kinds) && q.kind == a2s.Info
+	if isSilent {
 		q.place, q.silences = q.place+1, 0
 	}
-	if to := servers[q.place%len(servers)].Addr; to != q.server {
+	// A silent server may have begun anew, or a NAT may lead the old port elsewhere.
+	if to := servers[q.place%len(servers)].Addr; to != q.server || isSilent {
 		q.close()
 		q.server, q.challenge = to, a2s.None
 	}
@@ -249,7 +251,7 @@ func (q *querier) join(now time.Time, r *Relay, datagram []byte) bool {
 func (q *querier) complete(now time.Time, r *Relay, parts [][]byte) {
 	q.heard[q.kind] = now
 	q.publish(q.kind, parts)
-	q.parts = nil
+	q.parts, q.silences = nil, 0 // many servers never answer one of the kinds
 	if q.kind++; q.kind < a2s.Kinds {
 		q.ask(now, r)
 	}

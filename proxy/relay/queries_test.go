@@ -20,7 +20,8 @@ import (
 type sourceServer struct {
 	name    string
 	down    bool
-	queries int // that it has got
+	secret  bool // it keeps its rules to itself
+	queries int  // that it has got
 	out     []simDatagram
 }
 
@@ -39,7 +40,7 @@ func (s *sourceServer) answers(k a2s.Kind) []string {
 
 func (s *sourceServer) Receive(_ time.Time, from, to netip.AddrPort, datagram []byte) {
 	k, given, ok := a2s.ParseQuery(datagram)
-	if !ok || s.down {
+	if !ok || s.down || s.secret && k == a2s.Rules {
 		return
 	}
 	s.queries++
@@ -181,6 +182,20 @@ func TestQueriesFollowTheServer(t *testing.T) {
 	q.Run(time.Minute)
 	if q.other.queries > 0 || q.proxy.relay.queriers[0].socket != nil {
 		t.Errorf("%d queries without a browser", q.other.queries)
+	}
+}
+
+// TestServerWithoutRules asserts that a server that answers only some queries stays the one that browsers see.
+func TestServerWithoutRules(t *testing.T) {
+	q := newQueried(t, nil)
+	q.server.secret = true
+	q.warm()
+	for range 10 {
+		q.asks(a2s.Info, a2s.None)
+		q.Run(2 * time.Second)
+	}
+	if q.other.queries > 0 || q.server.queries < 10 {
+		t.Errorf("%d queries at the server, %d at the other", q.server.queries, q.other.queries)
 	}
 }
 
