@@ -82,11 +82,13 @@ func overflow(s *stage) {
 	if s.gate == nil {
 		return
 	}
-	s.signal(s.gate.cmd.Process.Pid, syscall.SIGSTOP)
-	_ = s.server.do(order{Count: 40_000, First: 1 << 20, Size: 1000})
-	s.signal(s.gate.cmd.Process.Pid, syscall.SIGCONT)
 	dropped := regexp.MustCompile(`(?m)^tidegate_socket_drops_total{.*"upstream-receive-buffer"} [1-9]`)
-	if !s.within(patience, func() bool { return dropped.MatchString(s.asked("/metrics")) }) {
+	if !s.within(patience, func() bool { // on a busy machine the server may send after the stand
+		s.signal(s.gate.cmd.Process.Pid, syscall.SIGSTOP)
+		_ = s.server.do(order{Count: 40_000, First: 1 << 20, Size: 1000})
+		s.signal(s.gate.cmd.Process.Pid, syscall.SIGCONT)
+		return dropped.MatchString(s.asked("/metrics"))
+	}) {
 		s.t.Error("the metrics do not count what the kernel has dropped")
 	}
 }

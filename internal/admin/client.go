@@ -28,7 +28,10 @@ const maxAnswer = 64 << 20
 
 // NewClient returns a client of the server at an address. The token may be empty.
 func NewClient(a Address, token string) *Client {
-	return &Client{address: a.resolve()[0], token: token, http: http.Client{Transport: a.transport()}}
+	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // the token is for this server
+	return &Client{
+		address: a.resolve()[0], token: token, http: http.Client{Transport: a.transport(), CheckRedirect: stay},
+	}
 }
 
 // dialTime bounds the steps of a connection to a server.

@@ -97,8 +97,8 @@ func silentServer(t *testing.T) (*process, map[string]string) {
 	p := startProcess(t, riptideArena(at))
 	await.Until(t, "players find it dead", func() bool {
 		_, _, _ = separately(t, "ping", "--join", p.addr)
-		_, list, _ := separately(t, "upstreams", "list", "-c", p.file)
-		return !strings.Contains(list, "  up ")
+		code, list, _ := separately(t, "upstreams", "list", "-c", p.file)
+		return code == 0 && strings.Contains(list, at) && !strings.Contains(list, "  up ")
 	})
 	return p, map[string]string{"10.0.0.5:7777": at}
 }
@@ -148,10 +148,11 @@ func cutOff(t *testing.T) (*process, map[string]string) {
 
 // diskFull is a process whose access log has no room left.
 func diskFull(t *testing.T) (*process, map[string]string) {
-	if err := exec.Command("unshare", "--map-root-user", "--mount", "true").Run(); err != nil {
+	folder := t.TempDir()
+	try := exec.Command("unshare", "--map-root-user", "--mount", "mount", "-t", "tmpfs", "tmpfs", t.TempDir())
+	if err := try.Run(); err != nil {
 		t.Skip(err)
 	}
-	folder := t.TempDir()
 	program := filepath.Join(folder, "on-full-disk")
 	must(t, os.Mkdir(filepath.Join(folder, "log"), 0o700))
 	must(t, os.WriteFile(program, fmt.Appendf(nil, `#!/bin/sh

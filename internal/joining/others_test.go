@@ -116,4 +116,8 @@ func TestLend(t *testing.T) {
 		t.Errorf("%d joins of others", other.borrowed)
 	}
 	answered(t, other, player, "own") // finds room
+	before := SavedTicket{Client: player, Target: target, ServerUfrag: "b", ServerPassword: "p", ClientUfrag: "c"}
+	if n := other.Restore(late, []SavedTicket{before}); n != 0 {
+		t.Errorf("%d joins of the process before found no room", n)
+	}
 }

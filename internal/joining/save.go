@@ -157,7 +157,8 @@ func (k *Tickets) restore(t *Ticket) bool {
 	switch {
 	case !t.Client.IsValid() || !t.Target.IsValid(), t.ServerUfrag == "" || t.ServerPassword == "" || t.ClientUfrag == "",
 		k.answered[t.username()] != nil,
-		comes && !t.borrowed && len(k.unfinished)-k.borrowed >= k.limits.Unfinished, k.borrowed >= maxBorrowed,
+		comes && !t.borrowed && len(k.unfinished)-k.borrowed >= k.limits.Unfinished,
+		t.borrowed && k.borrowed >= maxBorrowed,
 		!comes && k.sessions >= k.limits.Sessions:
 		return false
 	case comes:
