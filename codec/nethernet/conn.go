@@ -158,6 +158,9 @@ func (c *Conn) Fill() float64 {
 // Waiting implements codec.Throttler.
 func (c *Conn) Waiting() int { return 0 }
 
+// IsOpen reports whether the channels are open.
+func (c *Conn) IsOpen() bool { return c.in.Open }
+
 // End returns why the Stack has ended.
 func (c *Conn) End() End { return c.in.End }
 

@@ -48,11 +48,8 @@ type Fingerprint struct {
 type Candidate struct {
 	Component int
 	UDP       bool
-	Priority  uint32
-	Host      string         // as it was written: an address, or a name such as those of mDNS
-	Address   netip.AddrPort // invalid if Host is a name
+	Address   netip.AddrPort // invalid if there is a name, such as those of mDNS
 	Port      uint16
-	Type      string // "host", "srflx", "prflx" or "relay"
 }
 
 // ParseDescription reads a description. Errors wrap ErrDescription.
@@ -205,13 +202,10 @@ func parseCandidate(value string) (c Candidate, ok bool) {
 		return c, false
 	}
 	component, err1 := strconv.ParseUint(fields[1], 10, 8)
-	priority, err2 := strconv.ParseUint(fields[3], 10, 32)
+	_, err2 := strconv.ParseUint(fields[3], 10, 32) // its priority
 	port, err3 := strconv.ParseUint(fields[5], 10, 16)
-	c = Candidate{
-		Component: int(component), UDP: strings.EqualFold(fields[2], "udp"), Priority: uint32(priority), Host: fields[4],
-		Port: uint16(port), Type: fields[7],
-	}
-	if addr, err := netip.ParseAddr(c.Host); err == nil && addr.Zone() == "" {
+	c = Candidate{Component: int(component), UDP: strings.EqualFold(fields[2], "udp"), Port: uint16(port)}
+	if addr, err := netip.ParseAddr(fields[4]); err == nil && addr.Zone() == "" {
 		c.Address = netip.AddrPortFrom(addr.Unmap(), c.Port)
 	}
 	return c, errors.Join(err1, err2, err3) == nil

@@ -43,7 +43,7 @@ func TestRecordedDescriptions(t *testing.T) {
 			if !c.UDP {
 				tcp++
 			}
-			if c.Component > 2 || c.Type != "host" || !c.Address.IsValid() || c.Port == 0 || c.Priority == 0 {
+			if c.Component > 2 || !c.Address.IsValid() || c.Port == 0 {
 				t.Errorf("%s: candidate %+v", stack, c)
 			}
 		}

@@ -191,7 +191,8 @@ func explainJoins(c *config.Config) string {
 		if l.TLSCertificate != "" {
 			scheme = "HTTPS and HTTP"
 		}
-		told, doubt := setup.Told(l, setup.OwnAddresses())
+		own, _ := netio.OwnAddresses() // without them, only stated ones are judged
+		told, doubt := setup.Told(l, own)
 		fmt.Fprintf(&text, "%s: NetherNet clients join by %s at TCP %s, and are told %s\n", l.Name, scheme, l.Address, told)
 		if doubt != "" {
 			text.WriteString(doubt + "\n")

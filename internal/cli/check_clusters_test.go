@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"tidegate/internal/config"
+	"tidegate/internal/netio"
 	"tidegate/internal/setup"
 )
 
@@ -17,7 +18,11 @@ func TestCheckTellsJoins(t *testing.T) {
 		{Name: "far", Protocols: []string{"nethernet"}, Address: address, TLSCertificate: "x.pem",
 			PublicAddresses: []config.IP{"203.0.113.9", "2001:db8::9"}},
 	}}
-	told, doubt := setup.Told(&c.Listeners[1], setup.OwnAddresses())
+	own, err := netio.OwnAddresses()
+	if err != nil {
+		t.Fatal(err)
+	}
+	told, doubt := setup.Told(&c.Listeners[1], own)
 	if doubt != "" {
 		doubt += "\n"
 	}

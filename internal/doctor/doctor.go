@@ -71,7 +71,7 @@ type Machine struct {
 	// Listen tries to listen at an address, and ends that at once.
 	Listen func(network string, addr netip.AddrPort) error
 	// Addresses returns the addresses of the machine.
-	Addresses func() []netip.Addr
+	Addresses func() ([]netip.Addr, error)
 	// Lookup asks a DNS server, or the system's if it is not valid, for the addresses of a host or a service.
 	Lookup func(ctx context.Context, resolver netip.AddrPort, place config.Discover) ([]string, error)
 	// Cluster asks the API server of Kubernetes for the servers of an upstream.

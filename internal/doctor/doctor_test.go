@@ -90,9 +90,11 @@ func healthy() (Machine, files) {
 		Ask: func(context.Context) []Answer {
 			return []Answer{{Upstream: "arena", Server: "10.0.0.5:19132", Asked: true}}
 		},
-		Addresses: func() []netip.Addr { return []netip.Addr{netip.MustParseAddr("203.0.113.9")} },
-		Running:   func(context.Context) (string, error) { return "", nil },
-		ClockOff:  func() (off, known bool) { return false, true },
+		Addresses: func() ([]netip.Addr, error) {
+			return []netip.Addr{netip.MustParseAddr("203.0.113.9")}, nil
+		},
+		Running:  func(context.Context) (string, error) { return "", nil },
+		ClockOff: func() (off, known bool) { return false, true },
 	}, f
 }
 
@@ -152,8 +154,8 @@ var faults = []struct {
 	{"listeners", Problem, func(m *Machine, _ files) { m.Listen = refuse(syscall.EACCES) }, "listener public: ",
 		"CAP_NET_BIND_SERVICE"},
 	{"joins", Advice, func(m *Machine, _ files) {
-		m.Addresses = func() []netip.Addr {
-			return []netip.Addr{netip.MustParseAddr("172.17.0.2"), netip.MustParseAddr("127.0.0.1")}
+		m.Addresses = func() ([]netip.Addr, error) {
+			return []netip.Addr{netip.MustParseAddr("172.17.0.2"), netip.MustParseAddr("127.0.0.1")}, nil
 		}
 	}, "outside a container", "addresses that players reach"},
 	{"names", Problem, func(m *Machine, _ files) {

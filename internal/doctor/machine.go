@@ -15,7 +15,7 @@ import (
 func ThisMachine(c *config.Config) Machine {
 	return Machine{
 		ReadFile: os.ReadFile, Descriptors: setup.FileLimit, Listen: tryListen, Lookup: Lookup, PathMTU: pathMTU,
-		ClockOff: clockOff, Addresses: setup.OwnAddresses,
+		ClockOff: clockOff, Addresses: netio.OwnAddresses,
 		Sources: func() error { return setup.CheckMachine(c) },
 		Shortfalls: func() (all []Finding) {
 			for _, s := range setup.BufferShortfalls(c, netio.GrantedBuffer) {

@@ -73,7 +73,8 @@ func (e *examination) joins() string {
 		if !slices.Contains(l.Protocols, setup.Edge) {
 			continue
 		}
-		told, doubt := setup.Told(l, e.machine.Addresses())
+		own, _ := e.machine.Addresses() // without them, only stated ones are judged
+		told, doubt := setup.Told(l, own)
 		if all = append(all, l.Name+": "+told); doubt != "" {
 			e.advise(doubt, "the addresses that players reach; none if all players are in this network")
 		}

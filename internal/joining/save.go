@@ -41,12 +41,12 @@ type SavedTicket struct {
 // Username is what a client's requests carry.
 func (v *SavedTicket) Username() string { return v.ServerUfrag + ":" + v.ClientUfrag }
 
-// Save returns all joins with an answer, without sessions whose server this process is: no other can be it.
+// Save returns the joins that wait for their players. Sessions save their own.
 func (k *Tickets) Save(now time.Time) (all []SavedTicket) {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
 	for _, t := range k.answered {
-		if !t.borrowed && (t.Peer == nil || t.stage == Answered) {
+		if !t.borrowed && t.stage == Answered {
 			all = append(all, t.save(now))
 		}
 	}

@@ -23,7 +23,9 @@ func TestSavedTickets(t *testing.T) {
 		t.Fatal(err)
 	}
 	var read saved
-	if err := record.Read(record.Append(nil, &saved{old.Save(start.Add(time.Second))}), &read); err != nil {
+	at := start.Add(time.Second)
+	all := append(old.Save(at), old.SaveOne(at, playing))
+	if err := record.Read(record.Append(nil, &saved{all}), &read); err != nil {
 		t.Fatal(err)
 	}
 	var over []Join

@@ -2,7 +2,6 @@ package setup
 
 import (
 	"fmt"
-	"net"
 	"net/netip"
 	"slices"
 
@@ -39,17 +38,4 @@ var carrierNAT = netip.MustParsePrefix("100.64.0.0/10")
 
 func isPublic(a netip.Addr) bool {
 	return !a.IsPrivate() && !carrierNAT.Contains(a) && !a.IsLinkLocalUnicast()
-}
-
-// OwnAddresses returns the addresses of this machine, as far as the system tells them.
-func OwnAddresses() (all []netip.Addr) {
-	found, _ := net.InterfaceAddrs()
-	for _, a := range found {
-		if n, ok := a.(*net.IPNet); ok {
-			if addr, ok := netip.AddrFromSlice(n.IP); ok {
-				all = append(all, addr.Unmap())
-			}
-		}
-	}
-	return all
 }

@@ -308,7 +308,7 @@ func TestNoStackDuringUpgrade(t *testing.T) {
 	if len(w.stacks) != 1 {
 		t.Fatal("a stack has begun that the successor cannot have")
 	}
-	if waiting := w.relay.listeners[0].joins.waiting(w.now); len(waiting) != 1 || waiting[0].ID != "b" {
+	if waiting := w.relay.listeners[0].joins.table.Save(w.now); len(waiting) != 1 || waiting[0].ID != "b" {
 		t.Errorf("the successor gets the joins %v", waiting)
 	}
 	e := tableEntry(t, w.relay)

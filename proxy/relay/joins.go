@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"net/netip"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -164,11 +163,6 @@ func (j *joinTable) withdraw(e *Entry) {
 	j.leave(e)
 	delete(j.sessions, e.Value.edge.ticket)
 	j.table.Withdraw(e.Value.edge.ticket)
-}
-
-// waiting returns the records of the joins whose players have not come.
-func (j *joinTable) waiting(now time.Time) []joining.SavedTicket {
-	return slices.DeleteFunc(j.table.Save(now), func(v joining.SavedTicket) bool { return v.Admitted != 0 })
 }
 
 func saveEdge(now time.Time, s *session) *saved.Edge {

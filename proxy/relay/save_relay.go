@@ -45,7 +45,7 @@ func (x *Exporter) shared(b []byte) []byte {
 		v.Listeners = append(v.Listeners, saveListener(l))
 		if l.joins != nil && r.shard.index == 0 {
 			last, counts := &v.Listeners[len(v.Listeners)-1], l.joins.table.Counts()
-			last.Joins, last.JoinCounts = l.joins.waiting(now), counts[:]
+			last.Joins, last.JoinCounts = l.joins.table.Save(now), counts[:]
 		}
 	}
 	for _, c := range r.guard.RuleCounts() {

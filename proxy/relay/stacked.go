@@ -167,9 +167,7 @@ func (r *Relay) DismissStacked(now time.Time) (dismissed, left int) {
 	r.dismissed = now
 	r.eachStacked(func(e *Entry) {
 		left++
-		s := &e.Value
-		canRead := s.client.up || s.call != nil || s.upstream.Conn != nil || !s.edge.hasStack() // its channels are open
-		if !s.life.isEnding() && canRead {
+		if s := &e.Value; !s.life.isEnding() && (!s.edge.hasStack() || s.edge.conn.IsOpen()) {
 			dismissed++
 			r.dismiss(now, e, codec.Goodbye{Reason: codec.ServerStopped, Text: joinAgain})
 		}

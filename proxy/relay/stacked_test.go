@@ -127,6 +127,9 @@ func TestStacked(t *testing.T) {
 	if out := w.hears(playerAddr(9), edgeRecord); len(out) != 0 || len(s.got) != 1 {
 		t.Fatal("a stranger's datagram reached the stack")
 	}
+	if n, left := w.relay.DismissStacked(w.now.Add(-time.Hour)); n != 0 || left != 1 { // it could read nothing
+		t.Errorf("%d dismissed, %d left, of a client without channels", n, left)
+	}
 	s.out.Open = true
 	out := w.woken(s)
 	if len(out) != 1 || out[0].to != serverAddr || out[0].bytes[0] != 5 { // RakNet's request for a connection
