@@ -51,17 +51,37 @@ func (r *Reader) Bits(n int) (value uint64) {
 	return value
 }
 
-// The values have the names of Riptide's types.
-func (r *Reader) Byte() uint8     { return uint8(r.Bits(8)) }
-func (r *Reader) SByte() int8     { return int8(r.Bits(8)) }
-func (r *Reader) Bool() bool      { return r.Bits(1) == 1 }
-func (r *Reader) UShort() uint16  { return uint16(r.Bits(16)) }
-func (r *Reader) Short() int16    { return int16(r.Bits(16)) }
-func (r *Reader) UInt() uint32    { return uint32(r.Bits(32)) }
-func (r *Reader) Int() int32      { return int32(r.Bits(32)) }
-func (r *Reader) ULong() uint64   { return r.Bits(64) }
-func (r *Reader) Long() int64     { return int64(r.Bits(64)) }
-func (r *Reader) Float() float32  { return math.Float32frombits(r.UInt()) }
+// Byte reads an unsigned byte, as Riptide names it.
+func (r *Reader) Byte() uint8 { return uint8(r.Bits(8)) }
+
+// SByte reads a signed byte, as Riptide names it.
+func (r *Reader) SByte() int8 { return int8(r.Bits(8)) }
+
+// Bool reads a bit, as Riptide names it.
+func (r *Reader) Bool() bool { return r.Bits(1) == 1 }
+
+// UShort reads 16 bits without a sign, as Riptide names it.
+func (r *Reader) UShort() uint16 { return uint16(r.Bits(16)) }
+
+// Short reads 16 bits with a sign, as Riptide names it.
+func (r *Reader) Short() int16 { return int16(r.Bits(16)) }
+
+// UInt reads 32 bits without a sign, as Riptide names it.
+func (r *Reader) UInt() uint32 { return uint32(r.Bits(32)) }
+
+// Int reads 32 bits with a sign, as Riptide names it.
+func (r *Reader) Int() int32 { return int32(r.Bits(32)) }
+
+// ULong reads 64 bits without a sign, as Riptide names it.
+func (r *Reader) ULong() uint64 { return r.Bits(64) }
+
+// Long reads 64 bits with a sign, as Riptide names it.
+func (r *Reader) Long() int64 { return int64(r.Bits(64)) }
+
+// Float reads a number of 32 bits, as Riptide names it.
+func (r *Reader) Float() float32 { return math.Float32frombits(r.UInt()) }
+
+// Double reads a number of 64 bits, as Riptide names it.
 func (r *Reader) Double() float64 { return math.Float64frombits(r.ULong()) }
 
 // Vector2 reads x and y.
@@ -127,16 +147,34 @@ func (w *Writer) Bits(value uint64, n int) {
 	}
 }
 
-// The values have the names of Riptide's types.
-func (w *Writer) Byte(v uint8)     { w.Bits(uint64(v), 8) }
-func (w *Writer) SByte(v int8)     { w.Bits(uint64(v), 8) }
-func (w *Writer) UShort(v uint16)  { w.Bits(uint64(v), 16) }
-func (w *Writer) Short(v int16)    { w.Bits(uint64(v), 16) }
-func (w *Writer) UInt(v uint32)    { w.Bits(uint64(v), 32) }
-func (w *Writer) Int(v int32)      { w.Bits(uint64(v), 32) }
-func (w *Writer) ULong(v uint64)   { w.Bits(v, 64) }
-func (w *Writer) Long(v int64)     { w.Bits(uint64(v), 64) }
-func (w *Writer) Float(v float32)  { w.UInt(math.Float32bits(v)) }
+// Byte writes an unsigned byte, as Riptide names it.
+func (w *Writer) Byte(v uint8) { w.Bits(uint64(v), 8) }
+
+// SByte writes a signed byte, as Riptide names it.
+func (w *Writer) SByte(v int8) { w.Bits(uint64(v), 8) }
+
+// UShort writes 16 bits without a sign, as Riptide names it.
+func (w *Writer) UShort(v uint16) { w.Bits(uint64(v), 16) }
+
+// Short writes 16 bits with a sign, as Riptide names it.
+func (w *Writer) Short(v int16) { w.Bits(uint64(v), 16) }
+
+// UInt writes 32 bits without a sign, as Riptide names it.
+func (w *Writer) UInt(v uint32) { w.Bits(uint64(v), 32) }
+
+// Int writes 32 bits with a sign, as Riptide names it.
+func (w *Writer) Int(v int32) { w.Bits(uint64(v), 32) }
+
+// ULong writes 64 bits without a sign, as Riptide names it.
+func (w *Writer) ULong(v uint64) { w.Bits(v, 64) }
+
+// Long writes 64 bits with a sign, as Riptide names it.
+func (w *Writer) Long(v int64) { w.Bits(uint64(v), 64) }
+
+// Float writes a number of 32 bits, as Riptide names it.
+func (w *Writer) Float(v float32) { w.UInt(math.Float32bits(v)) }
+
+// Double writes a number of 64 bits, as Riptide names it.
 func (w *Writer) Double(v float64) { w.ULong(math.Float64bits(v)) }
 
 // Bool writes a bit.
@@ -148,9 +186,13 @@ func (w *Writer) Bool(v bool) {
 	}
 }
 
-// Vector2, Vector3 and Quaternion write their parts in the order of the names x, y, z and w.
-func (w *Writer) Vector2(v [2]float32)    { w.floats(v[:]) }
-func (w *Writer) Vector3(v [3]float32)    { w.floats(v[:]) }
+// Vector2 writes x and y.
+func (w *Writer) Vector2(v [2]float32) { w.floats(v[:]) }
+
+// Vector3 writes x, y and z.
+func (w *Writer) Vector3(v [3]float32) { w.floats(v[:]) }
+
+// Quaternion writes x, y, z and w.
 func (w *Writer) Quaternion(v [4]float32) { w.floats(v[:]) }
 
 func (w *Writer) floats(all []float32) {
