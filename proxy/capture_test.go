@@ -20,7 +20,7 @@ import (
 	"tidegate/proxy/captures"
 	"tidegate/proxy/relay"
 	"tidegate/proxy/relay/recording"
-	sessions "tidegate/session"
+	"tidegate/session"
 )
 
 // recorder captures a running proxy and keeps all datagrams.
@@ -174,7 +174,7 @@ func (p *udpPeer) meet(protocol codec.Protocol) {
 // it exists.
 func (c *recorder) check(t *testing.T, client, listener, server netip.AddrPort) {
 	t.Helper()
-	var session sessions.ID
+	var session session.ID
 	for i := range c.got {
 		one := &c.got[i]
 		ours, peer := one.To, one.From

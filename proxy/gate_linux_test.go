@@ -19,7 +19,7 @@ import (
 	"tidegate/proxy/relay"
 	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
-	sessions "tidegate/session"
+	"tidegate/session"
 )
 
 // besieged is a running proxy with a relaying route to an echo server.
@@ -73,7 +73,7 @@ func besiegedSettings(to netip.AddrPort) *relay.Settings {
 		Listeners: []relay.Listener{{
 			Name: "play", Addr: netip.MustParseAddrPort("127.0.0.1:0"), Protocols: []codec.Protocol{relay.Any}, Route: route,
 		}},
-		Limits: sessions.Limits{Sessions: 100, HalfOpen: 50}, HandshakeTimeout: 10 * time.Second,
+		Limits: session.Limits{Sessions: 100, HalfOpen: 50}, HandshakeTimeout: 10 * time.Second,
 		IdleTimeout: 30 * time.Second, DrainTimeout: time.Second,
 	}
 }

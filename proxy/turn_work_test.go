@@ -15,7 +15,7 @@ import (
 	"tidegate/proxy/relay/recording"
 	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
-	sessions "tidegate/session"
+	"tidegate/session"
 )
 
 // manySessions is more than a turn may visit.
@@ -67,7 +67,7 @@ var operations = []operation{
 		s.loops[0].ask(stats.WorkDue, func(r *relay.Relay, _ time.Time) { r.Stood(time.Minute) })
 	}},
 	{stats.WorkList, "the youngest session", func(t *testing.T, s *Server, m *crowd) {
-		const id = sessions.ID(manySessions)
+		const id = session.ID(manySessions)
 		q := &relay.ShowSession{ID: id}
 		if err := s.Ask(t.Context(), q); err != nil || q.Session.ID != id {
 			t.Errorf("%v, %v", q.Session, err)

@@ -16,7 +16,7 @@ import (
 	"tidegate/proxy/bridge"
 	"tidegate/proxy/relay"
 	"tidegate/ratelimit"
-	sessions "tidegate/session"
+	"tidegate/session"
 )
 
 var (
@@ -92,7 +92,7 @@ func crowdAddr(i int) netip.AddrPort {
 func newCrowd(t testing.TB, n int, protocol codec.Protocol, mode policy.Mode, change func(*relay.Settings)) *crowd {
 	t.Helper()
 	c := newVirtual(t, protocol, mode, func(s *relay.Settings) {
-		s.Limits = sessions.Limits{Sessions: 2 * n, HalfOpen: 2 * n}
+		s.Limits = session.Limits{Sessions: 2 * n, HalfOpen: 2 * n}
 		s.HandshakeTimeout, s.IdleTimeout = time.Hour, time.Hour
 		change(s)
 	})
@@ -126,7 +126,7 @@ func newVirtual(t testing.TB, protocol codec.Protocol, mode policy.Mode, change 
 		Listeners: []relay.Listener{{
 			Name: "play", Addr: virtualListener, Protocols: []codec.Protocol{protocol}, Route: route,
 		}},
-		Limits: sessions.Limits{Sessions: 100, HalfOpen: 50}, HandshakeTimeout: 10 * time.Second,
+		Limits: session.Limits{Sessions: 100, HalfOpen: 50}, HandshakeTimeout: 10 * time.Second,
 		IdleTimeout: 30 * time.Second, DrainTimeout: 3 * time.Second,
 	}
 	change(c.settings)

@@ -6,13 +6,13 @@ import (
 
 	"tidegate/codec"
 	"tidegate/proxy/stats"
-	sessions "tidegate/session"
+	"tidegate/session"
 )
 
 // Ended describes a session that has ended in an abnormal way.
 type Ended struct {
 	At       time.Time
-	Session  sessions.ID
+	Session  session.ID
 	Client   netip.AddrPort
 	Listener string
 	By       stats.Party
@@ -21,7 +21,7 @@ type Ended struct {
 
 // isAbnormal reports whether the end of a session is worth a look: all ends but goodbyes, and the end of the proxy.
 // A relayed session has no goodbyes, so its silence is normal.
-func isAbnormal(s *session, blame stats.Party, why codec.Reason) bool {
+func isAbnormal(s *link, blame stats.Party, why codec.Reason) bool {
 	switch {
 	case !s.life.hasJoined(), why == codec.Closed, why == codec.ServerStopped && blame == stats.ByProxy:
 		return false

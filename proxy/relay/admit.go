@@ -27,7 +27,7 @@ func (r *Relay) asked(now time.Time, e *Entry, ev *codec.Event) {
 }
 
 // identify sets a session's identity: the client's own, or a new one. A client with one also has a version.
-func (s *session) identify(identity uint64, ids *identities) {
+func (s *link) identify(identity uint64, ids *identities) {
 	if c, ok := s.client.Conn.(codec.Identity); ok {
 		s.hello.Version = c.Version()
 	}
@@ -59,14 +59,14 @@ func (r *Relay) admit(now time.Time, e *Entry, id uint16) {
 
 // keepPace lets the client have the pace of its upstream's servers. By it the client decides how long it bears silence.
 // The client is told before its own server is asked, so the latest pace of any of them counts.
-func (s *session) keepPace() {
+func (s *link) keepPace() {
 	if client, ok := s.client.Conn.(codec.Paced); ok {
 		client.SetPace(s.route.pool.Pace())
 	}
 }
 
 // notePace remembers the pace that the server has told.
-func (r *Relay) notePace(s *session) {
+func (r *Relay) notePace(s *link) {
 	server, ok := s.upstream.Conn.(codec.Paced)
 	if !ok || server.Pace() == s.route.pool.Pace() {
 		return

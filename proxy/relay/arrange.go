@@ -12,7 +12,7 @@ import (
 	"tidegate/proxy/relay/admission"
 	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
-	sessions "tidegate/session"
+	"tidegate/session"
 )
 
 // New returns a Relay whose time begins at now. Attach must give each listener its socket.
@@ -24,7 +24,7 @@ func New(s *Settings, o Options, sockets Sockets, now time.Time) *Relay {
 	r := &Relay{
 		pools:      shared.Pools,
 		journal:    newJournal(now, o.Log, o.Access, o.HideAddresses, ^o.Seed),
-		table:      sessionTable{Table: sessions.NewTable[session](s.Limits, now)},
+		table:      sessionTable{Table: session.NewTable[link](s.Limits, now)},
 		presence:   shared.presence,
 		arrivals:   shared.arrivals,
 		handed:     shared.handed,

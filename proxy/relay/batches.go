@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"tidegate/internal/netio"
-	sessions "tidegate/session"
+	"tidegate/session"
 )
 
 // LoopState is the state of one loop, for the loop of a successor.
@@ -120,10 +120,10 @@ func (r *Relay) Import(at time.Time, s *LoopState, sockets netio.Handover) (all 
 }
 
 // unchanged yields the IDs of the sessions that are as in the pre-copy.
-func (s *LoopState) unchanged(yield func(sessions.ID) bool) {
+func (s *LoopState) unchanged(yield func(session.ID) bool) {
 	_ = s.each(func(names, b []byte) bool {
 		id, _ := binary.Uvarint(names)
-		return len(b) > 0 || yield(sessions.ID(id))
+		return len(b) > 0 || yield(session.ID(id))
 	})
 }
 
@@ -137,7 +137,7 @@ func (i *Importer) next(names, b []byte, from netio.Handover, own []netio.Socket
 		return own, i.session(b, own)
 	}
 	id, _ := binary.Uvarint(names)
-	one, err := i.takeCopy(sessions.ID(id))
+	one, err := i.takeCopy(session.ID(id))
 	if err != nil {
 		return own, err
 	}

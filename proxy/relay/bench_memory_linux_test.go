@@ -16,7 +16,7 @@ import (
 	"tidegate/internal/netio"
 	"tidegate/internal/policy"
 	"tidegate/internal/upstream"
-	sessions "tidegate/session"
+	"tidegate/session"
 )
 
 // idleSessions is the number of sessions by which one session's memory is measured.
@@ -118,7 +118,7 @@ func newCrowdNet(t testing.TB, carrier Transport, mode policy.Mode, protocol cod
 	route.Mode, route.Upstream.Servers, route.Upstream.Transport = mode, upstream.At(server.Addr()), carrier
 	settings := &Settings{
 		Listeners:        []Listener{{Name: "play", Addr: listenerAddr, Protocols: []codec.Protocol{protocol}, Route: route}},
-		Limits:           sessions.Limits{Sessions: 100_000, HalfOpen: 100_000},
+		Limits:           session.Limits{Sessions: 100_000, HalfOpen: 100_000},
 		HandshakeTimeout: time.Minute, IdleTimeout: time.Minute,
 	}
 	c.relay = New(settings, Options{Seed: 1, Log: zerolog.Nop()}, c, c.now)
@@ -131,7 +131,7 @@ func newCrowdNet(t testing.TB, carrier Transport, mode policy.Mode, protocol cod
 
 // relayed establishes a session in ModeRelay.
 func (c *crowdNet) relayed(from netip.AddrPort) {
-	key := sessions.Key{Listener: c.relay.listeners[0].index, Client: from}
+	key := session.Key{Listener: c.relay.listeners[0].index, Client: from}
 	c.relay.Receive(c.now, c.listener, from, []byte("hello"))
 	s := c.relay.table.peek(key).Value.socket
 	c.relay.Receive(c.now, s, s.Peer(), []byte("hello yourself"))

@@ -12,7 +12,7 @@ import (
 	"tidegate/codec/rtype"
 	"tidegate/internal/netio"
 	"tidegate/proxy/relay/admission"
-	sessions "tidegate/session"
+	"tidegate/session"
 )
 
 // meteredSockets counts the datagrams of a Relay to clients.
@@ -93,7 +93,7 @@ func newBenchGame(b *testing.B, p *rtype.Protocol, players, entities int) *bench
 	settings := &Settings{
 		Listeners: []Listener{{Name: "play", Addr: listenerAddr, Protocols: []codec.Protocol{p},
 			Route: matrixRoute(p, p)}},
-		Limits:           sessions.Limits{Sessions: 100, HalfOpen: 100},
+		Limits:           session.Limits{Sessions: 100, HalfOpen: 100},
 		HandshakeTimeout: time.Hour, IdleTimeout: 1000 * time.Hour,
 		Unproved: admission.Unproved{Session: 512 << 10, Network: 4 << 20, Overall: 32 << 20},
 	}

@@ -8,7 +8,7 @@ import (
 	"tidegate/codec"
 	"tidegate/internal/policy"
 	"tidegate/proxy/bridge"
-	sessions "tidegate/session"
+	"tidegate/session"
 )
 
 // BenchmarkIdleTimers measures the cost of deadlines for 50,000 idle sessions, as a share of a core. Each session has
@@ -49,7 +49,7 @@ func newTimersNet(b *testing.B) *crowdNet {
 
 // benchTimers lets seconds pass in turns of a millisecond. In each turn, a thousandth of the sessions receives a
 // datagram.
-func benchTimers[T any](b *testing.B, n *crowdNet, entries []*sessions.Entry[T], hear func(*sessions.Entry[T])) {
+func benchTimers[T any](b *testing.B, n *crowdNet, entries []*session.Entry[T], hear func(*session.Entry[T])) {
 	var spent time.Duration
 	share, seconds := len(entries)/1000, 0
 	b.ResetTimer()
@@ -74,7 +74,7 @@ func benchTimers[T any](b *testing.B, n *crowdNet, entries []*sessions.Entry[T],
 func (c *crowdNet) asleep(from netip.AddrPort) *Entry {
 	r := c.relay
 	l := r.listeners[0]
-	e, err := r.table.Add(sessions.Key{Listener: l.index, Client: from}, session{
+	e, err := r.table.Add(session.Key{Listener: l.index, Client: from}, link{
 		listener: l, route: l.route, protocol: l.entries[0].protocol, tally: l.entries[0].tally, life: joined,
 		heard: c.now,
 		terminated: &terminated{

@@ -149,10 +149,10 @@ func TestCalls(t *testing.T) {
 
 // TestCallIsNotSaved keeps a session from a successor, of which the server's end alone has a stack.
 func TestCallIsNotSaved(t *testing.T) {
-	if !isStacked(&session{terminated: &terminated{call: new(call)}}) {
+	if !isStacked(&link{terminated: &terminated{call: new(call)}}) {
 		t.Error("it can be saved")
 	}
-	if isStacked(new(session)) || isStacked(&session{terminated: new(terminated)}) {
+	if isStacked(new(link)) || isStacked(&link{terminated: new(terminated)}) {
 		t.Error("others cannot be saved")
 	}
 }

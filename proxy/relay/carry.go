@@ -49,7 +49,7 @@ func (r *Relay) receivedOne(now time.Time, e *Entry, from policy.Direction, m *c
 }
 
 // countMessage counts a message that a side has received.
-func (r *Relay) countMessage(s *session, from policy.Direction, m *codec.Message) {
+func (r *Relay) countMessage(s *link, from policy.Direction, m *codec.Message) {
 	r.watches.count(s.serial, from, m)
 	if from == policy.FromClient {
 		s.fromClient.Add(m)

@@ -33,7 +33,7 @@ func complete(r *Relay, now time.Time, e *Entry) bool {
 }
 
 // restoreCalm restores the second part of a session with nothing else under way.
-func restoreCalm(r *Relay, at time.Time, s *session, body []byte) (*terminated, error) {
+func restoreCalm(r *Relay, at time.Time, s *link, body []byte) (*terminated, error) {
 	t, _, err := restoreTerminated(r, at, s, body)
 	if err == nil && (s.life != joined || !t.isCalm()) {
 		err = unusable("state", "not established")

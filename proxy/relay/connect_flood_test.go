@@ -10,7 +10,7 @@ import (
 	"tidegate/internal/policy"
 	"tidegate/internal/testkit/simnet"
 	"tidegate/ratelimit"
-	sessions "tidegate/session"
+	"tidegate/session"
 )
 
 // TestConnectFloodLeavesServersIdle floods the proxy with valid Connects of every protocol whose handshake proves
@@ -33,7 +33,7 @@ func connectFlood(t *testing.T, p member, asks int) {
 	route := matrixRoute(p, p)
 	route.Admit = policy.AdmitAuto
 	w := newWorldWith(t, 1, simnet.Weather{Latency: 10 * time.Millisecond}, p, route, func(s *Settings) {
-		s.Limits = sessions.Limits{Sessions: 1000, HalfOpen: 100}
+		s.Limits = session.Limits{Sessions: 1000, HalfOpen: 100}
 		s.Bounds = []ratelimit.Limit{limit(ratelimit.Handshakes, ratelimit.Overall, 200, 400, ratelimit.Drop)}
 	})
 	player := w.connect(codec.Hello{})

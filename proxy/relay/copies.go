@@ -10,7 +10,7 @@ import (
 	"tidegate/internal/netio"
 	"tidegate/internal/record"
 	"tidegate/proxy/relay/saved"
-	sessions "tidegate/session"
+	"tidegate/session"
 )
 
 // sessionCopy is a session from a pre-copy.
@@ -61,23 +61,23 @@ func (i *Importer) copied(b []byte, at time.Time, names []byte, sockets []netio.
 		return
 	}
 	if i.copies == nil {
-		i.copies = make(map[sessions.ID]*sessionCopy)
+		i.copies = make(map[session.ID]*sessionCopy)
 	}
-	last := i.copies[sessions.ID(v.Serial)]
+	last := i.copies[session.ID(v.Serial)]
 	if last != nil {
 		last.leave(i.relay)
 	}
-	i.copies[sessions.ID(v.Serial)] = one
+	i.copies[session.ID(v.Serial)] = one
 	if !found || one.check(i) != nil {
 		return
 	}
 	if v.Body != nil {
-		t, err := restoreCalm(i.relay, at, one.session, v.Body)
+		t, err := restoreCalm(i.relay, at, one.link, v.Body)
 		if one.pending.restored = t; err != nil {
 			return
 		}
 		if last == nil {
-			rehearse(i.relay, at, one.session, v.Body)
+			rehearse(i.relay, at, one.link, v.Body)
 		}
 	}
 	one.ready = true
@@ -89,7 +89,7 @@ const rehearsed = 8
 
 // rehearse plays a message of each mode and the next second of a session with connections of its own, whose datagrams
 // only its other side hears. A release that ends by them ends before the standstill: its predecessor has all players.
-func rehearse(r *Relay, at time.Time, s *session, body []byte) {
+func rehearse(r *Relay, at time.Time, s *link, body []byte) {
 	t, err := restoreCalm(r, at, s, body)
 	if err != nil {
 		return
@@ -138,7 +138,7 @@ func (o *sessionCopy) leave(r *Relay) {
 		return
 	}
 	o.entered = false
-	s, v := o.session, &o.Session
+	s, v := o.link, &o.Session
 	if v.OwnsID {
 		s.route.ids.free(v.ID)
 	}
@@ -169,7 +169,7 @@ func (o *sessionCopy) leave(r *Relay) {
 }
 
 // keep removes all entered sessions that are not among those with the given IDs: they have ended or changed.
-func (i *Importer) keep(unchanged func(yield func(sessions.ID) bool)) {
+func (i *Importer) keep(unchanged func(yield func(session.ID) bool)) {
 	for id := range unchanged {
 		if one := i.copies[id]; one != nil {
 			one.kept = true
@@ -183,7 +183,7 @@ func (i *Importer) keep(unchanged func(yield func(sessions.ID) bool)) {
 }
 
 // takeCopy takes a session out of the pre-copy.
-func (i *Importer) takeCopy(id sessions.ID) (*sessionCopy, error) {
+func (i *Importer) takeCopy(id session.ID) (*sessionCopy, error) {
 	one := i.copies[id]
 	if one == nil {
 		return nil, unusable("copy of the session", id)

@@ -12,7 +12,7 @@ const (
 )
 
 // costOfCopy returns the cost of a visit that copies the session's state after an update.
-func (s *session) costOfCopy() int {
+func (s *link) costOfCopy() int {
 	if s.shortcut != nil {
 		return asked
 	}

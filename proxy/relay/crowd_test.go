@@ -12,7 +12,7 @@ import (
 	"tidegate/internal/protocols"
 	"tidegate/internal/testkit/simnet"
 	"tidegate/ratelimit"
-	sessions "tidegate/session"
+	"tidegate/session"
 )
 
 // library returns a protocol as its players' library uses it. Riptide's library asks five times, and repeats Connect
@@ -46,7 +46,7 @@ func TestCrowdsGetIn(t *testing.T) {
 type crowdCase struct {
 	name    string
 	players int
-	limits  sessions.Limits
+	limits  session.Limits
 	bounds  []ratelimit.Limit
 	addr    func(i int) netip.AddrPort
 }
@@ -57,10 +57,10 @@ func ofOneAddress(i int) netip.AddrPort {
 
 // A Riptide client asks five times. So five times as many players as places may get in.
 var crowds = []crowdCase{
-	{"of one address", 40, sessions.Limits{HalfOpen: 1000, HalfOpenAddress: 10}, nil, ofOneAddress},
-	{"of one network", 40, sessions.Limits{HalfOpen: 1000, HalfOpenNetwork: 10}, nil, playerAddr},
-	{"of all networks", 40, sessions.Limits{HalfOpen: 10}, nil, strangerAddr},
-	{"of one address, by default", 80, sessions.Limits{HalfOpen: 1000, HalfOpenAddress: 32}, []ratelimit.Limit{
+	{"of one address", 40, session.Limits{HalfOpen: 1000, HalfOpenAddress: 10}, nil, ofOneAddress},
+	{"of one network", 40, session.Limits{HalfOpen: 1000, HalfOpenNetwork: 10}, nil, playerAddr},
+	{"of all networks", 40, session.Limits{HalfOpen: 10}, nil, strangerAddr},
+	{"of one address, by default", 80, session.Limits{HalfOpen: 1000, HalfOpenAddress: 32}, []ratelimit.Limit{
 		limit(ratelimit.Handshakes, ratelimit.PerAddress, 10, 40, ratelimit.Drop),
 	}, ofOneAddress},
 }

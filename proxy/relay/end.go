@@ -76,7 +76,7 @@ const listening = 32
 
 // expiry returns when a session is given up if its client stays silent. It does not depend on the session's
 // connections.
-func (s *session) expiry(settings *Settings) time.Time {
+func (s *link) expiry(settings *Settings) time.Time {
 	switch {
 	case s.isRelayed() && s.life == opening && s.fromServer.Messages < listening:
 		return s.opened.Add(settings.HandshakeTimeout)
@@ -146,7 +146,7 @@ func (r *Relay) endRelayed(now time.Time, e *Entry, blame stats.Party, why codec
 }
 
 // hangUp releases the session's server, its socket and its path.
-func (s *session) hangUp() {
+func (s *link) hangUp() {
 	if s.server != nil {
 		s.route.pool.Release(s.server)
 	}
@@ -163,7 +163,7 @@ func (s *session) hangUp() {
 }
 
 // forgetEarlier closes the sockets that a session no longer needs.
-func (s *session) forgetEarlier() {
+func (s *link) forgetEarlier() {
 	if s.earlier == nil {
 		return
 	}

@@ -10,7 +10,7 @@ import (
 	"tidegate/internal/joining"
 	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
-	sessions "tidegate/session"
+	"tidegate/session"
 )
 
 // Why has the bans, rules and limits that decide about an address now.
@@ -37,7 +37,7 @@ type SourceWhy struct {
 type LimitWhy struct {
 	Limit   string // as in logs, for example "packets per address"
 	Verdict ratelimit.Verdict
-	Session sessions.ID // the session; 0: the limit is that of strangers at the address
+	Session session.ID // the session; 0: the limit is that of strangers at the address
 }
 
 // JudgeSources applies the rules about sources at each listener. The proxy of the settings need not run.
@@ -93,7 +93,7 @@ func (w *Why) of(a netip.Addr) Visit {
 }
 
 // note adds limits that are used up: those of a session, or with the ID 0 those of strangers.
-func (w *Why) note(used []ratelimit.Limit, id sessions.ID) {
+func (w *Why) note(used []ratelimit.Limit, id session.ID) {
 	for i := range used {
 		one := LimitWhy{used[i].String(), used[i].Verdict, id}
 		if !slices.Contains(w.Limits, one) {

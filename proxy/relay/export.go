@@ -255,7 +255,7 @@ func (x *Exporter) side(s *side, room *[]byte) saved.Side {
 }
 
 // rates returns the state of the rules with a rate.
-func (x *Exporter) rates(s *session) (all []record.Moment) {
+func (x *Exporter) rates(s *link) (all []record.Moment) {
 	for _, at := range s.rates.UsedUp(x.relay.guard.Rules()) {
 		if !at.After(x.now) {
 			at = time.Time{}

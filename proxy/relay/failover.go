@@ -17,7 +17,7 @@ const deafTime = 3 * time.Second
 const newsTime = 100 * time.Millisecond
 
 // mayHold reports whether a session is held when its server is lost.
-func (s *session) mayHold() bool {
+func (s *link) mayHold() bool {
 	return s.route.Failover.Hold > 0 && s.life.hasJoined() && !s.life.isEnding() && s.client.Live()
 }
 
@@ -37,7 +37,7 @@ func (r *Relay) lose(now time.Time, e *Entry, why codec.Reason) bool {
 }
 
 // turnedAway counts a server that has not accepted a new connection. Its host's refusals are not its own words.
-func (r *Relay) turnedAway(now time.Time, s *session, why codec.Reason) {
+func (r *Relay) turnedAway(now time.Time, s *link, why codec.Reason) {
 	r.samples.refused(s, why)
 	if s.upstream.up || s.life.isEnding() || s.server == nil || s.life.isHeld() {
 		return
@@ -47,7 +47,7 @@ func (r *Relay) turnedAway(now time.Time, s *session, why codec.Reason) {
 }
 
 // blameServer tells the other sessions of a server that one session has lost it.
-func (s *session) blameServer(now time.Time, why codec.Reason) {
+func (s *link) blameServer(now time.Time, why codec.Reason) {
 	pool := s.route.pool
 	switch why {
 	case codec.ServerStopped, codec.TransportError:
@@ -62,7 +62,7 @@ func (s *session) blameServer(now time.Time, why codec.Reason) {
 }
 
 // doubtServer tells the other sessions that a player has left a silent server. The player may have lost patience.
-func (s *session) doubtServer(now time.Time) {
+func (s *link) doubtServer(now time.Time) {
 	if server, ok := s.upstream.Conn.(codec.Reflector); ok && s.isSteady() && server.IsSilent(now) {
 		s.route.pool.Doubt(s.server, now, codec.TimedOut.String())
 		s.blameServer(now, codec.TimedOut)
@@ -70,7 +70,7 @@ func (s *session) doubtServer(now time.Time) {
 }
 
 // leaveServer forgets the connection to a server, and keeps the messages that wait for the next one.
-func (r *Relay) leaveServer(now time.Time, s *session) {
+func (r *Relay) leaveServer(now time.Time, s *link) {
 	s.announceDepartures(now)
 	s.expires, s.dialBy = s.hold.until, time.Time{}
 	r.samples.lastOfServer(s)
@@ -135,7 +135,7 @@ func (r *Relay) regain(now time.Time, e *Entry, client uint16) {
 }
 
 // announceDepartures tells a client that the other clients have left, since their server is lost.
-func (s *session) announceDepartures(now time.Time) {
+func (s *link) announceDepartures(now time.Time) {
 	for _, client := range s.knownClients {
 		_ = s.client.Conn.Announce(now, codec.Left, client) // a protocol without such announcements needs none
 	}

@@ -5,7 +5,7 @@ import (
 
 	"tidegate/internal/stray"
 	"tidegate/proxy/stats"
-	sessions "tidegate/session"
+	"tidegate/session"
 )
 
 // fromFleet handles a client's datagram that arrived at another node. The session checks it as it checks a datagram
@@ -17,7 +17,7 @@ func (r *Relay) fromFleet(now time.Time, node string, key stray.Key, in *stray.D
 	}
 	r.drops.fate = stats.FateStray
 	home := l.faceAt(in.Local)
-	e := r.table.Get(now, sessions.Key{Listener: l.index, Client: in.Client})
+	e := r.table.Get(now, session.Key{Listener: l.index, Client: in.Client})
 	if e == nil {
 		e = r.arrived(now, l, home, in.Client)
 	}

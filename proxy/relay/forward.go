@@ -111,7 +111,7 @@ func (o *offload) offer(now time.Time, e *Entry) {
 
 // flow returns the session as the kernel knows it. If the listener's socket has no specific address, the client's
 // datagram came by a face that has one. A NetherNet client's is the address that it uses now.
-func (s *session) flow(e *Entry) flow.Flow {
+func (s *link) flow(e *Entry) flow.Flow {
 	f := flow.Flow{Client: e.Key.Client, Listener: s.face.Addr(), Source: s.socket.Addr(), Server: s.server.Addr}
 	if s.edge != nil {
 		f.Client, f.Server = s.edge.sources.Active(), s.edge.ticket.Target
@@ -165,7 +165,7 @@ func (o *offload) review(now time.Time, e *Entry) {
 }
 
 // count adds the traffic that the Forwarder has carried since the last call to a session's traffic.
-func (s *session) count(all flow.Traffic) {
+func (s *link) count(all flow.Traffic) {
 	known := &s.shortcut.counted
 	s.fromClient.Join(since(all.FromClient, known.FromClient))
 	s.fromServer.Join(since(all.FromServer, known.FromServer))

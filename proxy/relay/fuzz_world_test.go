@@ -16,7 +16,7 @@ import (
 	"tidegate/proxy/relay/admission"
 	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
-	sessions "tidegate/session"
+	"tidegate/session"
 )
 
 // Bounds of one fuzzed world.
@@ -76,7 +76,7 @@ func newFuzzPair(clients, upstreams codec.Protocol, admit policy.Admit, mode pol
 	route.Upstream.Servers = upstream.At(serverAddr, secondAddr)
 	return &fuzzPair{clients, upstreams, &Settings{
 		Listeners: []Listener{{Name: "play", Addr: listenerAddr, Protocols: []codec.Protocol{clients}, Route: route}},
-		Limits: sessions.Limits{
+		Limits: session.Limits{
 			Sessions: fuzzSessions, HalfOpen: fuzzSessions, HalfOpenAddress: 2, HalfOpenNetwork: 3,
 		},
 		HandshakeTimeout: 15 * time.Second, IdleTimeout: 30 * time.Second, DrainTimeout: 3 * time.Second,
@@ -183,7 +183,7 @@ func (w *fuzzWorld) connOf(s *simSocket, from netip.AddrPort) codec.Conn {
 			return owner.Value.upstream.Conn
 		}
 	case *listener:
-		if e := w.relay.table.peek(sessions.Key{Listener: owner.index, Client: from}); e != nil && !e.Value.isRelayed() {
+		if e := w.relay.table.peek(session.Key{Listener: owner.index, Client: from}); e != nil && !e.Value.isRelayed() {
 			return e.Value.client.Conn
 		}
 	case *closingConn:

@@ -4,7 +4,7 @@ import "tidegate/codec"
 
 // judgeOpening returns why a relayed client's datagram must not reach the server, or nil. Once the server has let the
 // client in, all datagrams pass.
-func (s *session) judgeOpening(datagram []byte) error {
+func (s *link) judgeOpening(datagram []byte) error {
 	if s.gate == codec.GateOpen {
 		return nil
 	}
@@ -17,7 +17,7 @@ func (s *session) judgeOpening(datagram []byte) error {
 }
 
 // noteOpening gives a server's datagram to the Gatekeeper of a client that is not let in yet.
-func (s *session) noteOpening(datagram []byte) {
+func (s *link) noteOpening(datagram []byte) {
 	if s.gate == codec.GateOpen {
 		return
 	}

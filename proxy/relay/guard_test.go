@@ -15,7 +15,7 @@ import (
 	"tidegate/proxy/relay/admission"
 	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
-	sessions "tidegate/session"
+	"tidegate/session"
 )
 
 // guarded makes a world with limits.
@@ -46,7 +46,7 @@ func strangerAddr(i int) netip.AddrPort {
 func TestOneAddressCannotLockOthersOut(t *testing.T) {
 	w := newWorldWith(t, 1, simnet.Weather{Latency: 5 * time.Millisecond}, riptide22(), defaultRoute(riptide22()),
 		func(s *Settings) {
-			s.Limits = sessions.Limits{Sessions: 1000, HalfOpen: 100, HalfOpenAddress: 8, HalfOpenNetwork: 16}
+			s.Limits = session.Limits{Sessions: 1000, HalfOpen: 100, HalfOpenAddress: 8, HalfOpenNetwork: 16}
 		})
 	for i := range 1100 {
 		w.Inject(0, netip.AddrPortFrom(netip.MustParseAddr("198.51.100.7"), uint16(2000+i)), listenerAddr, []byte{2})
@@ -70,7 +70,7 @@ func TestOneAddressCannotLockOthersOut(t *testing.T) {
 func TestPlayersGetInDuringAFloodOfForgedHandshakes(t *testing.T) {
 	w := newWorldWith(t, 1, simnet.Weather{Latency: 20 * time.Millisecond}, riptide22(), defaultRoute(riptide22()),
 		func(s *Settings) {
-			s.Limits = sessions.Limits{Sessions: 1000, HalfOpen: 50}
+			s.Limits = session.Limits{Sessions: 1000, HalfOpen: 50}
 			s.Bounds = []ratelimit.Limit{limit(ratelimit.Handshakes, ratelimit.Overall, 100, 200, ratelimit.Drop)}
 		})
 	old := w.connect(codec.Hello{})
@@ -133,7 +133,7 @@ func TestProofFirstHoldsForEveryProtocolWithProof(t *testing.T) {
 func TestEvictionSparesWhoHasProvedItsAddress(t *testing.T) {
 	route := defaultRoute(raknet6())
 	w := newWorldWith(t, 1, simnet.Weather{Latency: time.Millisecond}, raknet6(), route, func(s *Settings) {
-		s.Limits = sessions.Limits{Sessions: 100, HalfOpen: 4}
+		s.Limits = session.Limits{Sessions: 100, HalfOpen: 4}
 		s.Listeners[0].Protocols = []codec.Protocol{raknet6(), riptide22()}
 	})
 	w.servers[0].react = nil // the server never answers the question
@@ -170,7 +170,7 @@ func TestTenMillionSources(t *testing.T) {
 		sources = 300_000
 	}
 	w := newWorldWith(t, 1, simnet.Weather{}, riptide22(), defaultRoute(riptide22()), func(s *Settings) {
-		s.Limits = sessions.Limits{Sessions: 1000, HalfOpen: 100, HalfOpenAddress: 8, HalfOpenNetwork: 16}
+		s.Limits = session.Limits{Sessions: 1000, HalfOpen: 100, HalfOpenAddress: 8, HalfOpenNetwork: 16}
 		s.Bounds = []ratelimit.Limit{
 			limit(ratelimit.Handshakes, ratelimit.PerAddress, 10, 40, ratelimit.Drop),
 			limit(ratelimit.Handshakes, ratelimit.PerNetwork, 100, 400, ratelimit.Drop),

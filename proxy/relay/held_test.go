@@ -13,7 +13,7 @@ import (
 	"tidegate/internal/testkit/simnet"
 	"tidegate/proxy/relay/admission"
 	"tidegate/proxy/stats"
-	sessions "tidegate/session"
+	"tidegate/session"
 )
 
 // missing marks a message that never arrives.
@@ -65,7 +65,7 @@ func newHoardWorld(t *testing.T, bounds admission.HeldBounds) *hoardWorld {
 	w := &hoardWorld{world: newWorldWith(t, 1, simnet.Weather{Latency: 5 * time.Millisecond}, raknet6(),
 		defaultRoute(raknet6()), func(s *Settings) {
 			s.Held = bounds
-			s.Limits = sessions.Limits{Sessions: 200, HalfOpen: 200}
+			s.Limits = session.Limits{Sessions: 200, HalfOpen: 200}
 			s.Listeners[0].Protocols = []codec.Protocol{raknet6(), enet.New(enet.Options{}), riptide22()}
 			s.Listeners[0].Route.Bridge.AllowLossy = true
 		})}

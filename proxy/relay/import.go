@@ -11,7 +11,7 @@ import (
 	"tidegate/internal/upstream"
 	"tidegate/proxy/relay/saved"
 	"tidegate/proxy/stats"
-	sessions "tidegate/session"
+	"tidegate/session"
 )
 
 // Importer makes the sessions of another Relay again. Connections are restored later (pending.go).
@@ -22,7 +22,7 @@ type Importer struct {
 	gone    []*listener // that the settings no longer have
 	routes  []saved.Route
 	made    map[string]*route // routes that the settings no longer have
-	copies  map[sessions.ID]*sessionCopy
+	copies  map[session.ID]*sessionCopy
 	room    candidate // memory for the session that is imported
 }
 
@@ -71,18 +71,18 @@ func (i *Importer) end() {
 // candidate is a session that is to be imported.
 type candidate struct {
 	saved.Session
-	*session           // of entry
-	entry    *Entry    // not in the table yet
-	at       time.Time // stands for the moment of saving
-	late     saved.Terminated
-	given    []netio.Socket // all sockets of the session
-	sockets  []netio.Socket // not assigned yet
-	closing  []*closingConn
+	*link             // of entry
+	entry   *Entry    // not in the table yet
+	at      time.Time // stands for the moment of saving
+	late    saved.Terminated
+	given   []netio.Socket // all sockets of the session
+	sockets []netio.Socket // not assigned yet
+	closing []*closingConn
 }
 
 func newCandidate(at time.Time, sockets []netio.Socket) candidate {
 	e := new(Entry)
-	return candidate{session: &e.Value, entry: e, at: at, given: sockets, sockets: sockets}
+	return candidate{link: &e.Value, entry: e, at: at, given: sockets, sockets: sockets}
 }
 
 // finish adds the session to the Relay, or closes its sockets. err is that of its check.
@@ -104,8 +104,8 @@ func (c *candidate) finish(i *Importer, err error) error {
 	return nil
 }
 
-func (c *candidate) key() sessions.Key {
-	return sessions.Key{Listener: c.listener.index, Client: c.Client}
+func (c *candidate) key() session.Key {
+	return session.Key{Listener: c.listener.index, Client: c.Client}
 }
 
 // check makes the session of a record. It changes nothing of the Relay.
@@ -179,7 +179,7 @@ func (c *candidate) refer(i *Importer) error {
 		return unusable("route of another mode", v.Route)
 	case !v.Client.IsValid():
 		return unusable("client", v.Client)
-	case v.Serial == 0 || !r.serials.has(sessions.ID(v.Serial)):
+	case v.Serial == 0 || !r.serials.has(session.ID(v.Serial)):
 		return unusable("session ID", v.Serial)
 	case v.Path != nil && !v.Server.IsValid(), v.HasSocket && !v.Server.IsValid():
 		return unusable("server", v.Server)
@@ -230,7 +230,7 @@ func (c *candidate) take() error {
 // restoreFigures restores the plain fields of the first part.
 func (c *candidate) restoreFigures(now time.Time) {
 	v := &c.Session
-	c.via, c.preamble, c.serial = restoreProxy(v.Via), restorePreamble(v.Preamble), sessions.ID(v.Serial)
+	c.via, c.preamble, c.serial = restoreProxy(v.Via), restorePreamble(v.Preamble), session.ID(v.Serial)
 	c.opened, c.heard = v.Opened.Time(now), v.Heard.Time(now)
 	c.fromClient, c.fromServer = restoreTraffic(v.FromClient), restoreTraffic(v.FromServer)
 	c.tries, c.refused, c.answered = v.Tries, v.Refused, v.Answered
@@ -251,7 +251,7 @@ func restoreTraffic(v saved.Traffic) stats.Traffic {
 
 // restoreWhole restores the second part at once.
 func (c *candidate) restoreWhole(i *Importer) error {
-	t, late, err := restoreTerminated(i.relay, i.now, c.session, c.Body)
+	t, late, err := restoreTerminated(i.relay, i.now, c.link, c.Body)
 	if err != nil {
 		return err
 	}
@@ -288,7 +288,7 @@ func (c *candidate) enter(i *Importer) {
 	if v.Server.IsValid() {
 		c.server = c.route.pool.Rejoin(v.Server)
 	}
-	e, s := c.entry, c.session
+	e, s := c.entry, c.link
 	r.table.Enter(e, c.key(), v.Full)
 	if v.OwnFace {
 		s.face.SetOwner(s.listener)

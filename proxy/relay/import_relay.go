@@ -12,7 +12,7 @@ import (
 	"tidegate/proxy/bridge"
 	"tidegate/proxy/relay/admission"
 	"tidegate/proxy/relay/saved"
-	sessions "tidegate/session"
+	"tidegate/session"
 )
 
 // shared restores the part of a Relay that belongs to no single session. It comes before the sessions. open opens the
@@ -26,7 +26,7 @@ func (i *Importer) shared(b []byte, open func(addr netip.AddrPort) (netio.Socket
 	if v.Kind != saved.RelayKind || v.Version != saved.Version {
 		return unusable("version", v.Version)
 	}
-	last := sessions.ID(v.Last)
+	last := session.ID(v.Last)
 	if !r.serials.has(last) {
 		return unusable("number of loops", "another one")
 	}

@@ -165,7 +165,7 @@ func (j *joinTable) withdraw(e *Entry) {
 	j.table.Withdraw(e.Value.edge.ticket)
 }
 
-func saveEdge(now time.Time, s *session) *saved.Edge {
+func saveEdge(now time.Time, s *link) *saved.Edge {
 	g := s.edge
 	return &saved.Edge{
 		Ticket: s.listener.joins.table.SaveOne(now, g.ticket), Sources: g.sources.Append(nil), Asked: g.sources.Asked(nil),

@@ -10,7 +10,7 @@ import (
 	"tidegate/codec"
 	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
-	sessions "tidegate/session"
+	"tidegate/session"
 )
 
 // journal writes a Relay's log: a line for the beginning and end of each session, and lines about drops. The lines of
@@ -20,7 +20,7 @@ type journal struct {
 	access zerolog.Logger
 	hide   bool // log the networks of clients, not their addresses
 	lines  logLimiter
-	causes map[sessions.ID]string // bans, rules and limits that end sessions, until their lines are written
+	causes map[session.ID]string // bans, rules and limits that end sessions, until their lines are written
 
 	wrong      int               // states that could not follow
 	forwarding ratelimit.Limiter // for lines about sessions that the kernel does not forward
@@ -28,7 +28,7 @@ type journal struct {
 
 func newJournal(now time.Time, log, access zerolog.Logger, hide bool, seed uint64) journal {
 	return journal{
-		log: log, access: access, hide: hide, lines: newLogLimiter(now, seed), causes: make(map[sessions.ID]string),
+		log: log, access: access, hide: hide, lines: newLogLimiter(now, seed), causes: make(map[session.ID]string),
 		forwarding: ratelimit.Limiter{Every: dropLogEvery, Burst: dropLogBurst},
 	}
 }
@@ -122,7 +122,7 @@ func (j *journal) ended(now time.Time, e *Entry, blame stats.Party, why codec.Re
 }
 
 // last adds the figures of a whole session to a line.
-func (j *journal) last(now time.Time, line *zerolog.Event, s *session, blame stats.Party, why codec.Reason,
+func (j *journal) last(now time.Time, line *zerolog.Event, s *link, blame stats.Party, why codec.Reason,
 	cause string) *zerolog.Event {
 	unit := "messages"
 	if s.isRelayed() {

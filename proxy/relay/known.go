@@ -55,7 +55,7 @@ func (k *known) leave(l *listener, at netip.AddrPort) {
 }
 
 // proved reports whether the client has proved its address.
-func (s *session) proved() bool {
+func (s *link) proved() bool {
 	switch s.trust.Proof {
 	case codec.ProvedAccept:
 		return true

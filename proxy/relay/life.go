@@ -79,7 +79,7 @@ const (
 // spare moves the deadlines of a session by the time that the process stood still since the last call. It is called
 // before a deadline is judged or set, with the whole time since the Relay was made. So a pause costs no walk over all
 // sessions.
-func (s *session) spare(stood time.Duration) {
+func (s *link) spare(stood time.Duration) {
 	d := stood - s.spared
 	if d == 0 {
 		return

@@ -105,7 +105,7 @@ func TestSavedLives(t *testing.T) {
 func TestFewPredicates(t *testing.T) {
 	const mostBooleans, mostPredicates = 5, 8
 	var booleans, predicates []string
-	parts := []reflect.Type{reflect.TypeFor[session](), reflect.TypeFor[terminated](), reflect.TypeFor[relayed]()}
+	parts := []reflect.Type{reflect.TypeFor[link](), reflect.TypeFor[terminated](), reflect.TypeFor[relayed]()}
 	for _, of := range parts {
 		for i := range of.NumField() {
 			if of.Field(i).Type.Kind() == reflect.Bool {

@@ -18,7 +18,7 @@ func (l *line) all() []*Entry { return slices.Concat(l.now[l.at:], l.later) }
 
 // popIf removes and returns the first session for which holds is true, or nil. It also removes the sessions before
 // it.
-func (l *line) popIf(holds func(*session) bool) *Entry {
+func (l *line) popIf(holds func(*link) bool) *Entry {
 	for {
 		if e := l.pop(); e == nil || holds(&e.Value) {
 			return e

@@ -8,16 +8,16 @@ import (
 
 	"tidegate/codec"
 	"tidegate/proxy/stats"
-	sessions "tidegate/session"
+	"tidegate/session"
 )
 
 // ListSessions asks for a list of sessions. Empty fields select all.
 type ListSessions struct {
 	ofAll
 	Listener, Route string
-	After           sessions.ID // only younger sessions: the last ID of the page before
-	Limit           int         // largest number of sessions
-	Sessions        []Session   // the answer, oldest first
+	After           session.ID // only younger sessions: the last ID of the page before
+	Limit           int        // largest number of sessions
+	Sessions        []Session  // the answer, oldest first
 	pages           pages
 }
 
@@ -47,14 +47,14 @@ func (q *ListSessions) put(*Relay, time.Time) Visit {
 	}
 }
 
-func (q *ListSessions) chooses(id sessions.ID, l *listener, r *route) bool {
+func (q *ListSessions) chooses(id session.ID, l *listener, r *route) bool {
 	return id > q.After && (q.Listener == "" || l.name == q.Listener) && (q.Route == "" || r.Name == q.Route)
 }
 
 // ShowSession asks for the state of one session.
 type ShowSession struct {
 	ofOne
-	ID      sessions.ID
+	ID      session.ID
 	Session Session // the answer
 }
 
@@ -86,7 +86,7 @@ func (l *pages) add(s Session) {
 
 // Session is the state of a session, for operators.
 type Session struct {
-	ID               sessions.ID
+	ID               session.ID
 	Listener         string
 	Route            string
 	Client           netip.AddrPort

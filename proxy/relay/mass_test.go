@@ -12,7 +12,7 @@ import (
 	"tidegate/internal/policy"
 	"tidegate/internal/upstream"
 	"tidegate/ratelimit"
-	sessions "tidegate/session"
+	"tidegate/session"
 )
 
 // mass is a Relay with many sessions in virtual time. Its players and servers are connections in memory.
@@ -45,7 +45,7 @@ func newMass(t testing.TB, n int, protocol codec.Protocol, mode policy.Mode, cha
 	}
 	m.settings = &Settings{
 		Listeners:        []Listener{{Name: "play", Addr: listenerAddr, Protocols: []codec.Protocol{protocol}, Route: route}},
-		Limits:           sessions.Limits{Sessions: 2 * n, HalfOpen: 2 * n},
+		Limits:           session.Limits{Sessions: 2 * n, HalfOpen: 2 * n},
 		HandshakeTimeout: time.Hour, IdleTimeout: time.Hour, DrainTimeout: 3 * time.Second,
 	}
 	change(m.settings)
@@ -142,7 +142,7 @@ func list(r *Relay, now time.Time, q ListSessions) []Session {
 	return q.Sessions
 }
 
-func kick(r *Relay, now time.Time, id sessions.ID, text string) error {
+func kick(r *Relay, now time.Time, id session.ID, text string) error {
 	return ask(r, now, &KickSession{ID: id, Text: text})
 }
 

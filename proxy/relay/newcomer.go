@@ -11,7 +11,7 @@ import (
 	"tidegate/proxy/bridge"
 	"tidegate/proxy/relay/admission"
 	"tidegate/proxy/stats"
-	sessions "tidegate/session"
+	"tidegate/session"
 )
 
 // newcomer handles a datagram from an address without a session. It closes a stream that gets no session, unless the
@@ -202,7 +202,7 @@ func (r *Relay) isPresent(now time.Time, l *listener, entry *protocolEntry, from
 	if !ok {
 		return false
 	}
-	e := r.table.Get(now, sessions.Key{Listener: l.index, Client: known.from})
+	e := r.table.Get(now, session.Key{Listener: l.index, Client: known.from})
 	if e == nil || e.Value.serial != known.session || known.from.Addr() != from.Addr() ||
 		entry.proof != codec.ProvedAccept {
 		return true
@@ -226,7 +226,7 @@ const (
 // client asks again meanwhile. A live client answers. So a thief of its name ends nothing.
 func mayHaveLeft(now time.Time, r *Relay, l *listener, from netip.AddrPort, conn codec.Conn) bool {
 	known, ok := r.presence.find(l, conn)
-	e := r.table.Get(now, sessions.Key{Listener: l.index, Client: known.from})
+	e := r.table.Get(now, session.Key{Listener: l.index, Client: known.from})
 	if !ok || e == nil || e.Value.serial != known.session || known.from.Addr() != from.Addr() {
 		return false
 	}

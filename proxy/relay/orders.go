@@ -11,14 +11,14 @@ import (
 	"tidegate/internal/upstream"
 	"tidegate/proxy/relay/recording"
 	"tidegate/proxy/stats"
-	sessions "tidegate/session"
+	"tidegate/session"
 )
 
 // KickSession ends a session for an operator. The client learns that it was kicked, and gets the text where its
 // protocol can carry one. A client of a route in ModeRelay learns nothing.
 type KickSession struct {
 	ofOne
-	ID   sessions.ID
+	ID   session.ID
 	Text string
 }
 
@@ -37,7 +37,7 @@ func (q *KickSession) put(*Relay, time.Time) Visit {
 // Relay tries others.
 type MoveSession struct {
 	ofOne
-	ID sessions.ID
+	ID session.ID
 	To netip.AddrPort // the zero AddrPort: any server
 }
 
@@ -137,7 +137,7 @@ func CountSessions(n *int) Request {
 // RecordSession asks for the whole state of a session as values for JSON, without secrets and payloads.
 type RecordSession struct {
 	ofOne
-	ID    sessions.ID
+	ID    session.ID
 	State map[string]any // the answer
 	bytes []byte
 }
@@ -161,7 +161,7 @@ func (q *RecordSession) put(*Relay, time.Time) Visit {
 // failure elsewhere, PutInSession can give it back. ErrNotMovable names the reason why a session stays.
 type TakeOutSession struct {
 	ofOne
-	ID      sessions.ID
+	ID      session.ID
 	Record  []byte        // the answer
 	claimed atomic.Bool   // by the Relay, or by Err if its driver gives up first
 	taken   chan struct{} // closed when the Relay has answered

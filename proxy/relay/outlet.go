@@ -92,7 +92,7 @@ func (o *outlet) sendToClient(now time.Time, e *Entry, datagram []byte) {
 // spendMore reports whether a datagram may go to a client beyond its credit. A client that may never prove its
 // address plays within an allowance. Riptide repeats a lost Welcome. This repetition counts as an answer to a
 // stranger, like a pong. The client waits for it in silence, and so earns no credit.
-func (s *session) spendMore(now time.Time, a *admission.Allowance, bound *admission.Unproved, client netip.AddrPort,
+func (s *link) spendMore(now time.Time, a *admission.Allowance, bound *admission.Unproved, client netip.AddrPort,
 	size int) bool {
 	switch {
 	case s.trust.MayBeSilent(), s.trust.Guessed && s.trust.Answered:
@@ -153,7 +153,7 @@ func (o *outlet) sendUp(now time.Time, e *Entry) {
 }
 
 // sendToServer sends a datagram on a session's path.
-func (o *outlet) sendToServer(now time.Time, s *session, b []byte) {
+func (o *outlet) sendToServer(now time.Time, s *link, b []byte) {
 	if s.path != nil {
 		o.paths.count(now, s.path)
 	}
@@ -299,7 +299,7 @@ func (o *outlet) sendParked(now time.Time, way *path) bool {
 
 // seek also sends a datagram on other ways than the client's last one: from here, and by the node where the last
 // datagram of any client of the listener has arrived. A floating address leads all clients to the same node.
-func (o *outlet) seek(s *session, client netip.AddrPort, datagram []byte) {
+func (o *outlet) seek(s *link, client netip.AddrPort, datagram []byte) {
 	far, ok := s.face.(*farFace)
 	if ok {
 		o.Send(far.Socket, client, datagram)

@@ -206,7 +206,7 @@ func (ps *paths) blockedUntil() (next time.Time) {
 
 // patience delays a waiting session's deadline until its turn may come. Its codec has datagrams to send, and might
 // ask to be called at once.
-func (s *session) patience(at time.Time) time.Time {
+func (s *link) patience(at time.Time) time.Time {
 	if !s.waits || s.path.window == nil {
 		return at
 	}

@@ -13,7 +13,7 @@ type pending struct {
 }
 
 // isPending reports whether a part of the session is not restored yet.
-func (s *session) isPending() bool { return s.terminated != nil && s.pending != nil }
+func (s *link) isPending() bool { return s.terminated != nil && s.pending != nil }
 
 // isCalm reports whether nothing but the connections of a session depends on its second part.
 func (t *terminated) isCalm() bool {

@@ -7,7 +7,7 @@ import (
 	"tidegate/codec"
 	"tidegate/internal/netio"
 	"tidegate/proxy/stats"
-	sessions "tidegate/session"
+	"tidegate/session"
 )
 
 // patience protects a half-open session whose client has proved its address from new clients with proof. It is longer
@@ -34,14 +34,14 @@ func (t sessionTable) room(now time.Time, from netip.AddrPort, proved bool) erro
 // oldest half-open session that is older than patience. An address that has too many sessions gets the place of its
 // oldest relayed question that the server has answered. Established sessions are safe.
 func (t sessionTable) victim(now time.Time, full error, from netip.Addr, proved bool) *Entry {
-	if full == sessions.ErrAddress || full == sessions.ErrAddressFull {
+	if full == session.ErrAddress || full == session.ErrAddressFull {
 		return t.Spare(from)
 	}
-	if full != sessions.ErrHalfOpen && full != sessions.ErrFull {
+	if full != session.ErrHalfOpen && full != session.ErrFull {
 		return nil
 	}
 	if e := t.Eldest(false); e != nil {
-		if !proved && full == sessions.ErrHalfOpen && now.Sub(e.Value.opened) < youth {
+		if !proved && full == session.ErrHalfOpen && now.Sub(e.Value.opened) < youth {
 			return nil
 		}
 		return e
@@ -83,7 +83,7 @@ func (r *Relay) add(now time.Time, l *listener, entry *protocolEntry, s netio.So
 	if e := r.table.victim(now, r.table.Room(from.Addr()), from.Addr(), proved); e != nil {
 		r.evict(now, e)
 	}
-	e, err := r.table.Add(sessions.Key{Listener: l.index, Client: from}, session{
+	e, err := r.table.Add(session.Key{Listener: l.index, Client: from}, link{
 		listener: l, route: l.route, protocol: entry.protocol, face: s, via: l.via(nil), serial: r.serials.next(),
 		tally:  entry.tally,
 		opened: now, heard: now, spared: r.stood, terminated: t,
@@ -142,11 +142,11 @@ func (l *listener) whyFull(draining bool, full error) (codec.Reason, stats.Drop)
 	switch {
 	case draining, l.retired:
 		return codec.ServerStopped, stats.DropClosing
-	case full == sessions.ErrHalfOpen:
+	case full == session.ErrHalfOpen:
 		return codec.ReasonNone, stats.DropHalfOpen
-	case full == sessions.ErrAddress, full == sessions.ErrNetwork:
+	case full == session.ErrAddress, full == session.ErrNetwork:
 		return codec.ReasonNone, stats.DropHalfOpenSource
-	case full == sessions.ErrAddressFull, full == sessions.ErrNetworkFull:
+	case full == session.ErrAddressFull, full == session.ErrNetworkFull:
 		return codec.ServerFull, stats.DropSourceFull
 	}
 	return codec.ServerFull, stats.DropTableFull

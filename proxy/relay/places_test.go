@@ -8,7 +8,7 @@ import (
 	"tidegate/codec"
 	"tidegate/internal/testkit/simnet"
 	"tidegate/proxy/stats"
-	sessions "tidegate/session"
+	"tidegate/session"
 )
 
 // TestOneAddressCannotTakeAllSessions has one address establish as many sessions as it gets, in a world with room for
@@ -19,7 +19,7 @@ func TestOneAddressCannotTakeAllSessions(t *testing.T) {
 		t.Run(clients.Spec().Name, func(t *testing.T) {
 			w := newWorldWith(t, 1, simnet.Weather{Latency: 5 * time.Millisecond}, clients, defaultRoute(clients),
 				func(s *Settings) {
-					s.Limits = sessions.Limits{Sessions: 60, HalfOpen: 60, Address: 8, Network: 12}
+					s.Limits = session.Limits{Sessions: 60, HalfOpen: 60, Address: 8, Network: 12}
 				})
 			var mine []*player
 			from := func(host byte) *player {

@@ -179,7 +179,7 @@ func (w *ways) face(home netio.Socket, node string) netio.Socket {
 }
 
 // Home returns the session's own socket to its client.
-func (s *session) home() netio.Socket {
+func (s *link) home() netio.Socket {
 	if f, ok := s.face.(*farFace); ok {
 		return f.Socket
 	}
@@ -187,7 +187,7 @@ func (s *session) home() netio.Socket {
 }
 
 // node returns the node at which the client's datagrams arrive; empty: here.
-func (s *session) node() string {
+func (s *link) node() string {
 	if far, ok := s.face.(*farFace); ok {
 		return far.node
 	}
@@ -195,7 +195,7 @@ func (s *session) node() string {
 }
 
 // mayStray reports whether the client's datagrams, or those of other clients of its listener, arrive at another node.
-func (s *session) mayStray() bool { return s.node() != "" || s.listener.arriving != "" }
+func (s *link) mayStray() bool { return s.node() != "" || s.listener.arriving != "" }
 
 // settled is how long the datagrams of all clients must arrive at one node, before it counts as the way to silent ones.
 // Where each client has its own way, the node changes all the time.
@@ -203,7 +203,7 @@ const settled = 10 * time.Millisecond
 
 // hasMoved reports whether a client has been silent since the datagrams of its listener's other clients have moved to
 // another node, as with a floating address.
-func (s *session) hasMoved(now time.Time) bool {
+func (s *link) hasMoved(now time.Time) bool {
 	l := s.listener
 	return s.node() != l.arriving && s.heard.Before(l.movedAt) && now.Sub(l.movedAt) >= settled
 }
@@ -213,7 +213,7 @@ const pathTime = 200 * time.Millisecond
 
 // excuse tells a silent client's connection to ignore losses, if the fleet follows players. Answers go where the
 // client's last datagram arrived, until its next one. A heartbeat may come after a second only.
-func (w *ways) excuse(now time.Time, s *session) {
+func (w *ways) excuse(now time.Time, s *link) {
 	if w.players.on() && now.Sub(s.heard) > pathTime {
 		if e, ok := s.client.Conn.(codec.LossTolerant); ok {
 			e.TolerateLoss(now.Add(admission.LossyFor))

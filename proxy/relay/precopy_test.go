@@ -14,19 +14,19 @@ import (
 	"tidegate/internal/policy"
 	"tidegate/internal/record"
 	"tidegate/proxy/relay/saved"
-	sessions "tidegate/session"
+	"tidegate/session"
 )
 
 // copiedPass is what a pass of a pre-copy gives the successor.
 type copiedPass struct {
 	At      time.Time
 	Batch   []byte
-	sockets map[sessions.ID][]netio.Socket // of all sessions at that moment
+	sockets map[session.ID][]netio.Socket // of all sessions at that moment
 }
 
 // copyPass makes a pass of a pre-copy.
 func copyPass(r *Relay, now time.Time) copiedPass {
-	c, b := &r.precopy, copiedPass{At: now, sockets: make(map[sessions.ID][]netio.Socket)}
+	c, b := &r.precopy, copiedPass{At: now, sockets: make(map[session.ID][]netio.Socket)}
 	for first := true; first || c.pass != nil; first = false {
 		b.Batch = append(b.Batch, c.piece(r, now)...)
 	}
@@ -60,7 +60,7 @@ func eachCopy(t testing.TB, batch []byte, f func(record []byte)) {
 
 // takeCopies gives an importer the batches of a pre-copy. One of every few sessions has its sockets there already, and
 // enters. Some of these change or end before the standstill.
-func takeCopies(t testing.TB, i *Importer, every sessions.ID, batches []copiedPass) {
+func takeCopies(t testing.TB, i *Importer, every session.ID, batches []copiedPass) {
 	t.Helper()
 	for _, b := range batches {
 		eachCopy(t, b.Batch, func(of []byte) {
@@ -68,8 +68,8 @@ func takeCopies(t testing.TB, i *Importer, every sessions.ID, batches []copiedPa
 			if err := record.Read(of, &v); err != nil {
 				t.Fatal(err)
 			}
-			if sessions.ID(v.Serial)%every == 0 {
-				i.copied(of, b.At, nil, b.sockets[sessions.ID(v.Serial)], true)
+			if session.ID(v.Serial)%every == 0 {
+				i.copied(of, b.At, nil, b.sockets[session.ID(v.Serial)], true)
 			} else {
 				i.copied(of, b.At, nil, nil, false)
 			}
@@ -99,7 +99,7 @@ func (w *world) checkCopies(r *Relay) {
 				w.t.Fatal(err)
 			}
 			for e := range r.table.All {
-				if e.Value.serial != sessions.ID(before.Serial) || !r.precopy.has(&e.Value) ||
+				if e.Value.serial != session.ID(before.Serial) || !r.precopy.has(&e.Value) ||
 					!b.isLast(w.t, w.copies, e.Value.serial) {
 					continue
 				}
@@ -119,13 +119,13 @@ func (w *world) checkCopies(r *Relay) {
 }
 
 // isLast reports whether no later batch has the session.
-func (b copiedPass) isLast(t testing.TB, of []copiedPass, id sessions.ID) bool {
+func (b copiedPass) isLast(t testing.TB, of []copiedPass, id session.ID) bool {
 	for _, later := range of {
 		if later.At.After(b.At) {
 			last := true
 			eachCopy(t, later.Batch, func(b []byte) {
 				var v saved.Session
-				last = last && (record.Read(b, &v) != nil || sessions.ID(v.Serial) != id)
+				last = last && (record.Read(b, &v) != nil || session.ID(v.Serial) != id)
 			})
 			if !last {
 				return false
@@ -284,7 +284,7 @@ func TestCopyWithAnotherSocket(t *testing.T) {
 		old.precopy.start(nil)
 		copies := copyPass(old, m.now)
 		shared, all := exportAll(old, m.now)
-		right := make(map[sessions.ID]netio.Socket)
+		right := make(map[session.ID]netio.Socket)
 		for i := range all {
 			right[all[i].kept] = all[i].sockets[0]
 			if i > 0 { // as if the first session was the only one to keep its descriptor

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"tidegate/codec"
-	sessions "tidegate/session"
+	"tidegate/session"
 )
 
 // Presence finds the sessions of clients that name themselves as they join (codec.Identity). A second client of the
@@ -19,7 +19,7 @@ type Presence struct {
 
 // present is the session of a client, and its address.
 type present struct {
-	session sessions.ID
+	session session.ID
 	from    netip.AddrPort
 	asked   time.Time // when a client of its host on another loop asked for its place first
 }
@@ -82,7 +82,7 @@ func (here *Presence) find(l *listener, conn codec.Conn) (p present, ok bool) {
 }
 
 // add records the session of a client that names itself.
-func (here *Presence) add(s *session, from netip.AddrPort) {
+func (here *Presence) add(s *link, from netip.AddrPort) {
 	key, ok := s.listener.keyOf(s.client.Conn)
 	if !ok {
 		return
@@ -100,7 +100,7 @@ func (here *Presence) record(key presenceKey, p present) {
 }
 
 // has reports whether a session is the one of its client's name.
-func (here *Presence) has(s *session) bool {
+func (here *Presence) has(s *link) bool {
 	key, ok := s.listener.keyOf(s.client.Conn)
 	if !ok {
 		return false
@@ -119,14 +119,14 @@ func (here *Presence) len() int {
 
 // remove forgets a session whose client has left, unless another session has taken its place. A second call does
 // nothing.
-func (here *Presence) remove(s *session) {
+func (here *Presence) remove(s *link) {
 	if key, ok := s.listener.keyOf(s.client.Conn); ok {
 		here.drop(key, s.serial)
 	}
 }
 
 // drop forgets a client's name, if the given session has it.
-func (here *Presence) drop(key presenceKey, session sessions.ID) {
+func (here *Presence) drop(key presenceKey, session session.ID) {
 	here.mu.Lock()
 	defer here.mu.Unlock()
 	if here.sessions[key].session == session {

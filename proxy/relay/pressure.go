@@ -17,7 +17,7 @@ const (
 
 // press sets the pressure on each side of a session whose other side was touched. It returns the sides with another
 // pressure than before.
-func (s *session) press(now time.Time, touched sides) (pressed sides) {
+func (s *link) press(now time.Time, touched sides) (pressed sides) {
 	limit, ends := float64(s.route.Bridge.Queue), s.life.isEnding()
 	if s.upstream.up && touched != 0 && s.upstream.press(now, s.client.fill(limit)+s.upstream.waiting(limit), ends) {
 		pressed |= serverSide
@@ -35,7 +35,7 @@ func (s *session) press(now time.Time, touched sides) (pressed sides) {
 // reflect shows each side the silence of the other one, where both protocols can. So the players and the servers decide
 // how long they wait for each other. A server whose loss the Relay hides from its clients is not shown. It returns the
 // sides with something to send.
-func (s *session) reflect(now time.Time) (released sides) {
+func (s *link) reflect(now time.Time) (released sides) {
 	client, ok := s.client.Conn.(codec.Reflector)
 	server, both := s.upstream.Conn.(codec.Reflector)
 	steady := ok && both && s.isSteady()
@@ -51,7 +51,7 @@ func (s *session) reflect(now time.Time) (released sides) {
 
 // tellRoundTrips tells each side how far the other one is, where peers decide by the whole round trip. It returns the
 // sides that were told another figure: their deadlines have moved.
-func (s *session) tellRoundTrips() (told sides) {
+func (s *link) tellRoundTrips() (told sides) {
 	client, isClient := s.client.Conn.(codec.Relayer)
 	server, isServer := s.upstream.Conn.(codec.Relayer)
 	if !isClient && !isServer || !s.client.Live() || !s.upstream.Live() {

@@ -9,7 +9,7 @@ import (
 
 	"tidegate/internal/enum"
 	"tidegate/proxy/stats"
-	sessions "tidegate/session"
+	"tidegate/session"
 )
 
 // SortKey is a figure by which sessions are sorted.
@@ -47,10 +47,10 @@ type RankSessions struct {
 	Descending bool
 	Offset     int
 	Limit      int
-	Sessions   []Session           // the answer
-	Total      int                 // sessions that the search found, on all pages
-	found      []ranked            // in the first round
-	places     map[sessions.ID]int // of the page's sessions, in the second round
+	Sessions   []Session          // the answer
+	Total      int                // sessions that the search found, on all pages
+	found      []ranked           // in the first round
+	places     map[session.ID]int // of the page's sessions, in the second round
 }
 
 // Next implements Request.
@@ -82,7 +82,7 @@ func (q *RankSessions) put(*Relay, time.Time) Visit {
 
 // ranked is a session's place in the order. Ties are broken by the ID.
 type ranked struct {
-	id   sessions.ID
+	id   session.ID
 	key  float64
 	addr netip.AddrPort // of ByClient and ByServer
 }
@@ -98,7 +98,7 @@ func (q *RankSessions) sort() {
 	q.Total = len(q.found)
 	some := q.found[min(q.Offset, q.Total):]
 	some = some[:min(q.Limit, len(some))]
-	q.places, q.Sessions = make(map[sessions.ID]int, len(some)), make([]Session, len(some))
+	q.places, q.Sessions = make(map[session.ID]int, len(some)), make([]Session, len(some))
 	for i := range some {
 		q.places[some[i].id] = i
 	}

@@ -8,7 +8,7 @@ import (
 	"tidegate/codec"
 	"tidegate/internal/netio"
 	"tidegate/proxy/stats"
-	sessions "tidegate/session"
+	"tidegate/session"
 )
 
 // Receive handles a datagram that came in by one of the Relay's sockets.
@@ -68,7 +68,7 @@ func (r *Relay) fromClient(now time.Time, l *listener, s netio.Socket, from neti
 
 // judge handles a datagram with its true sender. sheds says that the loop is behind.
 func (r *Relay) judge(now time.Time, l *listener, s netio.Socket, from netip.AddrPort, datagram []byte, sheds bool) {
-	e := r.table.Get(now, sessions.Key{Listener: l.index, Client: from})
+	e := r.table.Get(now, session.Key{Listener: l.index, Client: from})
 	if e == nil && !l.stream {
 		e = r.otherwise(now, l, s, from)
 	}
@@ -158,7 +158,7 @@ func (r *Relay) Failed(now time.Time, s netio.Socket, err error) {
 	switch owner := s.Owner().(type) {
 	case *listener:
 		// A datagram socket made by part only reports that one of our datagrams did not arrive.
-		e := r.table.Get(now, sessions.Key{Listener: owner.index, Client: s.Peer()})
+		e := r.table.Get(now, session.Key{Listener: owner.index, Client: s.Peer()})
 		if owner.stream && e != nil && !e.Value.isRelayed() && e.Value.face == s {
 			r.abandonClient(now, e)
 		}

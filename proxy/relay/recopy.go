@@ -45,7 +45,7 @@ func (c *precopy) stop() {
 }
 
 // has reports whether the present round has copied the session, and the session is unchanged.
-func (c *precopy) has(s *session) bool { return s.copied != 0 && s.copied == c.round }
+func (c *precopy) has(s *link) bool { return s.copied != 0 && s.copied == c.round }
 
 // piece writes the next piece of a pass, or the first one of a new pass. It is valid until the next pass.
 func (c *precopy) piece(r *Relay, now time.Time) []byte {

@@ -91,15 +91,15 @@ func TestAbnormalEnds(t *testing.T) {
 		{stats.ByProxy, codec.Violation, true, true},
 		{stats.ByUpstream, codec.NoConnection, true, true},
 	} {
-		plain := &session{life: joined}
-		whole := &session{life: joined, terminated: new(terminated)}
+		plain := &link{life: joined}
+		whole := &link{life: joined, terminated: new(terminated)}
 		if got := isAbnormal(whole, c.blame, c.why); got != c.terminated {
 			t.Errorf("terminated, by %v, %v: %t", c.blame, c.why, got)
 		}
 		if got := isAbnormal(plain, c.blame, c.why); got != c.both {
 			t.Errorf("relayed, by %v, %v: %t", c.blame, c.why, got)
 		}
-		if isAbnormal(&session{terminated: new(terminated)}, c.blame, c.why) {
+		if isAbnormal(&link{terminated: new(terminated)}, c.blame, c.why) {
 			t.Errorf("never established, by %v, %v is reported", c.blame, c.why)
 		}
 	}

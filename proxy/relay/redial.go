@@ -66,7 +66,7 @@ func (r *Relay) askFromElsewhere(now time.Time, e *Entry) bool {
 
 // goBack gives a session its first socket again, if it has one. The server knows the session by that socket's
 // address.
-func (s *session) goBack(e *Entry) bool {
+func (s *link) goBack(e *Entry) bool {
 	was := s.earlier
 	if was == nil || len(was.sockets) == 0 || was.back {
 		return false
@@ -77,7 +77,7 @@ func (s *session) goBack(e *Entry) bool {
 	return true
 }
 
-func (s *session) take(e *Entry, socket netio.Socket) {
+func (s *link) take(e *Entry, socket netio.Socket) {
 	socket.SetOwner(e)
 	s.socket, s.refused = socket, 0
 }

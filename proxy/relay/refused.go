@@ -25,7 +25,7 @@ const (
 // believes notes that a session's server cannot be reached, and reports whether the server counts as lost. A missing
 // route is no sign: it is often back in a moment. Silence decides then, as it does for a client without a proxy. age is
 // the time since the Relay's start.
-func (s *session) believes(age time.Duration, err error) bool {
+func (s *link) believes(age time.Duration, err error) bool {
 	if errors.Is(err, netio.ErrUnreachable) {
 		return false
 	}
@@ -38,7 +38,7 @@ func (s *session) believes(age time.Duration, err error) bool {
 }
 
 // doubtedUntil returns when a session gives up a server that has refused datagrams and is silent since; zero: never.
-func doubtedUntil(r *Relay, s *session) time.Time {
+func doubtedUntil(r *Relay, s *link) time.Time {
 	if s.refused < refusals || !s.upstream.up || !s.upstream.Live() || s.life.isEnding() {
 		return time.Time{}
 	}
@@ -88,7 +88,7 @@ func postpone(now time.Time, r *Relay, e *Entry) {
 }
 
 // wait leaves the server, and has the session ask again in a moment.
-func (s *session) wait(now time.Time) {
+func (s *link) wait(now time.Time) {
 	s.hangUp()
 	s.upstream = side{Sender: bridge.Sender{Keeps: s.upstream.Keeps}}
 	s.dialBy = now.Add(seekEvery)

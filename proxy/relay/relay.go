@@ -12,7 +12,7 @@ import (
 	"tidegate/proxy/relay/recording"
 	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
-	sessions "tidegate/session"
+	"tidegate/session"
 )
 
 // Relay is one loop's share of the proxy, as a machine without I/O. It owns sessions. Each session joins a
@@ -51,7 +51,7 @@ type Relay struct {
 	handed       *Handed   // shared with its siblings
 	ready        *ready
 	calls        calls
-	places       *sessions.Places // shared with its siblings
+	places       *session.Places // shared with its siblings
 	dirty        marked
 	paths        paths
 	pools        *upstream.Pools // shared with its siblings

@@ -16,7 +16,7 @@ import (
 	"tidegate/internal/upstream"
 	"tidegate/proxy/bridge"
 	"tidegate/proxy/stats"
-	sessions "tidegate/session"
+	"tidegate/session"
 )
 
 func raknet6() codec.Protocol { return raknet.New(raknet.Options{}) }
@@ -245,8 +245,8 @@ func TestNoSocketTowardsTheUpstream(t *testing.T) {
 
 func TestFullTable(t *testing.T) {
 	w := riptideWorld(t, nil)
-	limits := sessions.Limits{Sessions: 2, HalfOpen: 2}
-	w.proxy.relay.table = sessionTable{Table: sessions.NewTable[session](limits, w.Now())}
+	limits := session.Limits{Sessions: 2, HalfOpen: 2}
+	w.proxy.relay.table = sessionTable{Table: session.NewTable[link](limits, w.Now())}
 	first := w.connect(codec.Hello{})
 	w.connect(codec.Hello{})
 	late := w.join(codec.Hello{})

@@ -17,7 +17,7 @@ import (
 	"tidegate/proxy/relay/admission"
 	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
-	sessions "tidegate/session"
+	"tidegate/session"
 )
 
 // plainRoute returns a route in ModeRelay to two servers.
@@ -41,7 +41,7 @@ func newPlainRelay(t testing.TB, clients codec.Protocol, change func(*Settings))
 	p := &plainRelay{t: t, now: time.Unix(1_700_000_000, 0), settings: &Settings{
 		Listeners: []Listener{{Name: "play", Addr: listenerAddr, Protocols: []codec.Protocol{clients},
 			Route: plainRoute(Any)}},
-		Limits: sessions.Limits{Sessions: 100, HalfOpen: 50}, HandshakeTimeout: 10 * time.Second,
+		Limits: session.Limits{Sessions: 100, HalfOpen: 50}, HandshakeTimeout: 10 * time.Second,
 		IdleTimeout: 30 * time.Second, DrainTimeout: 3 * time.Second,
 	}}
 	change(p.settings)
@@ -169,7 +169,7 @@ func TestAnyProtocolIsRelayed(t *testing.T) {
 // TestRelayedSessionsAreBounded asserts that new clients must ask twice once half of the half-open places are taken.
 // When all are taken, the oldest makes room. Established sessions stay.
 func TestRelayedSessionsAreBounded(t *testing.T) {
-	p := newPlainRelay(t, Any, func(s *Settings) { s.Limits = sessions.Limits{Sessions: 4, HalfOpen: 4} })
+	p := newPlainRelay(t, Any, func(s *Settings) { s.Limits = session.Limits{Sessions: 4, HalfOpen: 4} })
 	servers := []netip.AddrPort{serverAddr, secondAddr, serverAddr, secondAddr, serverAddr}
 	for i, server := range servers {
 		if i >= 2 {
@@ -295,7 +295,7 @@ func TestIdleTimeoutOfAListener(t *testing.T) {
 // TestAnsweredQuestionsMakeRoom asks 300 questions of one address, each from another port. Each is answered.
 func TestAnsweredQuestionsMakeRoom(t *testing.T) {
 	p := newPlainRelay(t, Any, func(s *Settings) {
-		s.Limits = sessions.Limits{Sessions: 100, HalfOpen: 90, HalfOpenAddress: 32, Address: 64}
+		s.Limits = session.Limits{Sessions: 100, HalfOpen: 90, HalfOpenAddress: 32, Address: 64}
 		s.Listeners[0].Route.Upstream.Servers = upstream.At(serverAddr)
 	})
 	for i := range 300 {

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"tidegate/proxy/stats"
-	sessions "tidegate/session"
+	"tidegate/session"
 )
 
 // Request is a question or an order from outside the loops. A driver puts it to Relays one after another, without
@@ -61,7 +61,7 @@ type ofOne struct {
 }
 
 // home returns the index of the Relay that a session belongs to, and -1 the second time.
-func (o *ofOne) home(id sessions.ID, relays int) int {
+func (o *ofOne) home(id session.ID, relays int) int {
 	if o.asked {
 		return -1
 	}
@@ -73,7 +73,7 @@ func (o *ofOne) home(id sessions.ID, relays int) int {
 func (o *ofOne) Err(asking error) error { return cmp.Or(asking, o.err) }
 
 // find returns a visit that does something with the session of an ID.
-func (o *ofOne) find(id sessions.ID, do func(r *Relay, now time.Time, e *Entry) error) Visit {
+func (o *ofOne) find(id session.ID, do func(r *Relay, now time.Time, e *Entry) error) Visit {
 	return func(r *Relay, now time.Time, e *Entry) int {
 		if e.Value.serial != id {
 			return looked

@@ -29,7 +29,7 @@ const moveTime = 10 * time.Second
 var ErrNotMovable = errors.New("session cannot be moved")
 
 // staysBecause returns why a session cannot be moved to a server, or nothing.
-func (s *session) staysBecause(to netip.AddrPort) string {
+func (s *link) staysBecause(to netip.AddrPort) string {
 	switch {
 	case s.isRelayed():
 		return "it is relayed, and only its server knows its state"

@@ -13,7 +13,7 @@ import (
 
 // restoreTerminated restores the second part of a session whose first part is whole. at stands for the moment of
 // saving.
-func restoreTerminated(r *Relay, at time.Time, s *session, body []byte) (*terminated, *saved.Terminated, error) {
+func restoreTerminated(r *Relay, at time.Time, s *link, body []byte) (*terminated, *saved.Terminated, error) {
 	v := new(saved.Terminated)
 	if err := record.Read(body, v); err != nil {
 		return nil, nil, err
@@ -64,7 +64,7 @@ func restoreTerminated(r *Relay, at time.Time, s *session, body []byte) (*termin
 }
 
 // check holds a record to the bounds of a session. p is its first part.
-func check(v *saved.Terminated, s *session) error {
+func check(v *saved.Terminated, s *link) error {
 	switch {
 	case len(v.Client.Conn) == 0:
 		return unusable("client's connection", "missing")
@@ -90,7 +90,7 @@ func check(v *saved.Terminated, s *session) error {
 }
 
 // lifeOf returns the state of a session by its record. The first part has said whether it has joined.
-func lifeOf(v *saved.Terminated, s *session) life {
+func lifeOf(v *saved.Terminated, s *link) life {
 	switch {
 	case v.Ending:
 		return s.life.ended()
@@ -132,7 +132,7 @@ func restoreSide(at time.Time, v *saved.Side, protocol codec.Protocol, from code
 }
 
 // bridgeOf returns the bridge of a session: its listener's, if the listener still has the session's route.
-func bridgeOf(s *session) *bridge.Bridge {
+func bridgeOf(s *link) *bridge.Bridge {
 	if s.listener.route == s.route {
 		for i := range s.listener.entries {
 			if entry := &s.listener.entries[i]; entry.protocol == s.protocol {

@@ -11,7 +11,7 @@ import (
 	"tidegate/codec/riptide"
 	"tidegate/internal/testkit/simnet"
 	"tidegate/proxy/stats"
-	sessions "tidegate/session"
+	"tidegate/session"
 )
 
 func TestKickByAnOperator(t *testing.T) {
@@ -75,8 +75,8 @@ func TestPagesOfSessions(t *testing.T) {
 	for i := range 10 {
 		p.meet(i, i, [...]netip.AddrPort{serverAddr, secondAddr}[i%2])
 	}
-	var ids []sessions.ID
-	for after := sessions.ID(0); ; {
+	var ids []session.ID
+	for after := session.ID(0); ; {
 		page := list(p.relay, p.now, ListSessions{After: after, Limit: 4})
 		for _, s := range page {
 			ids = append(ids, s.ID)
@@ -86,7 +86,7 @@ func TestPagesOfSessions(t *testing.T) {
 			break
 		}
 	}
-	if !slices.Equal(ids, []sessions.ID{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}) {
+	if !slices.Equal(ids, []session.ID{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}) {
 		t.Errorf("listed %v", ids)
 	}
 	for _, c := range []struct {

@@ -17,7 +17,7 @@ type samples struct {
 }
 
 // serverTally returns the tally of a session's server. It returns nil while no server is chosen.
-func (s *samples) serverTally(session *session) *stats.ServerTally {
+func (s *samples) serverTally(session *link) *stats.ServerTally {
 	if session.server == nil {
 		return nil
 	}
@@ -34,7 +34,7 @@ func (s *samples) of(u *Upstream, server *upstream.Server) *stats.ServerTally {
 }
 
 // accepted counts that a server has accepted a new connection.
-func (s *samples) accepted(session *session) {
+func (s *samples) accepted(session *link) {
 	if t := s.serverTally(session); t != nil {
 		t.Joined++
 	}
@@ -42,7 +42,7 @@ func (s *samples) accepted(session *session) {
 
 // refused counts that a server has not accepted a new connection. A connection that was accepted before, or that the
 // session has closed itself, does not count.
-func (s *samples) refused(session *session, why codec.Reason) {
+func (s *samples) refused(session *link, why codec.Reason) {
 	if !session.isRelayed() && (session.upstream.up || session.life.isEnding()) {
 		return
 	}
@@ -52,13 +52,13 @@ func (s *samples) refused(session *session, why codec.Reason) {
 }
 
 // add adds the share of an imported session.
-func (s *samples) add(session *session) {
+func (s *samples) add(session *link) {
 	s.toClients.Queued += int(session.client.sampled.Queued)
 	s.toUpstreams.Queued += int(session.upstream.sampled.Queued)
 }
 
 // take samples a session whose time has come.
-func (s *samples) take(now time.Time, session *session) {
+func (s *samples) take(now time.Time, session *link) {
 	life := now.Sub(s.born)
 	if life < session.sampleDue {
 		return
@@ -75,7 +75,7 @@ func (s *samples) take(now time.Time, session *session) {
 }
 
 // lastOfClient adds the last statistics of the client's side, which has ended.
-func (s *samples) lastOfClient(session *session) {
+func (s *samples) lastOfClient(session *link) {
 	if c := &session.client; c.Conn != nil {
 		leg, _ := s.serverTally(session).Legs()
 		s.toClients.Leave(&c.sampled, c.Conn.Stats(), leg)
@@ -83,7 +83,7 @@ func (s *samples) lastOfClient(session *session) {
 }
 
 // lastOfServer adds the last statistics of the server's side, which has ended. The session still has the server.
-func (s *samples) lastOfServer(session *session) {
+func (s *samples) lastOfServer(session *link) {
 	if u := &session.upstream; u.Conn != nil {
 		_, leg := s.serverTally(session).Legs()
 		s.toUpstreams.Leave(&u.sampled, u.Conn.Stats(), leg)
@@ -93,7 +93,7 @@ func (s *samples) lastOfServer(session *session) {
 // endSearch lets routers fragment datagrams to the server again, once the search for the path's MTU is over. A
 // lasting session is soon sampled, and so reaches this call. A short session may end without it. Then the path is
 // unchanged, and the socket suits the next session's search.
-func (s *session) endSearch() {
+func (s *link) endSearch() {
 	if s.searches && s.upstream.up {
 		s.route.Upstream.Transport.probed(s.socket)
 		s.searches = false

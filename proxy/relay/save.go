@@ -65,4 +65,4 @@ func bucketOf(now, start time.Time, m record.Moment) ratelimit.Bucket {
 }
 
 // isOwn reports whether a session's socket to its client belongs to it alone.
-func (s *session) isOwn(face netio.Socket) bool { return netio.ListenerOf(face) != s.listener.socket }
+func (s *link) isOwn(face netio.Socket) bool { return netio.ListenerOf(face) != s.listener.socket }

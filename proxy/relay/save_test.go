@@ -13,7 +13,7 @@ import (
 	"tidegate/internal/testkit/heavy"
 	"tidegate/internal/testkit/simnet"
 	"tidegate/proxy/stats"
-	sessions "tidegate/session"
+	"tidegate/session"
 )
 
 // replaceWorlds makes each new world replace its Relay again and again.
@@ -23,7 +23,7 @@ var replaceWorlds bool
 type savedRecord struct {
 	bytes   []byte
 	sockets []netio.Socket
-	kept    sessions.ID // that the importer has from a pre-copy; 0: it needs bytes
+	kept    session.ID // that the importer has from a pre-copy; 0: it needs bytes
 }
 
 // enter makes the session again.
@@ -40,7 +40,7 @@ func (s *savedRecord) enter(i *Importer) error {
 
 // keep tells an importer which sessions are as in the pre-copy.
 func keep(i *Importer, all []savedRecord) {
-	i.keep(func(yield func(sessions.ID) bool) {
+	i.keep(func(yield func(session.ID) bool) {
 		for _, one := range all {
 			if one.kept != 0 && !yield(one.kept) {
 				return

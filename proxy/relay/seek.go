@@ -162,7 +162,7 @@ func (r *Relay) ask(now time.Time, e *Entry, server *upstream.Server) {
 // serveNew lets new sessions ask that have waited for held ones.
 func (r *Relay) serveNew(now time.Time, s *seekers) {
 	for range mostAsks {
-		e := s.new.popIf((*session).needsServer)
+		e := s.new.popIf((*link).needsServer)
 		if e == nil || !r.dial(now, e, nil) {
 			return // the session waits again
 		}

@@ -15,7 +15,7 @@ import (
 	"tidegate/internal/policy"
 	"tidegate/internal/testkit/simnet"
 	"tidegate/internal/upstream"
-	sessions "tidegate/session"
+	"tidegate/session"
 )
 
 // places returns a Riptide server's reaction. It gives out client IDs as the library does: from a queue of 1 to n, to
@@ -415,7 +415,7 @@ func TestHoldInOrderOverLoops(t *testing.T) {
 	o.pass(time.Second)
 	kept := o.kept()
 	for _, p := range there {
-		e := second.relay.table.peek(sessions.Key{Listener: 1, Client: p.addr})
+		e := second.relay.table.peek(session.Key{Listener: 1, Client: p.addr})
 		if e != nil && !p.gone() && e.Value.hold == nil && !e.Value.life.isEnding() {
 			kept++
 		}

@@ -4,25 +4,25 @@ import (
 	"errors"
 	"fmt"
 
-	sessions "tidegate/session"
+	"tidegate/session"
 )
 
 // serials makes the IDs of one Relay's sessions. Each ID is higher than the one before.
 type serials struct {
-	last, step sessions.ID
+	last, step session.ID
 }
 
 func newSerials(shard, shards int) serials {
-	return serials{last: sessions.ID(shard), step: sessions.ID(shards)}
+	return serials{last: session.ID(shard), step: session.ID(shards)}
 }
 
-func (s *serials) next() sessions.ID {
+func (s *serials) next() session.ID {
 	s.last += s.step
 	return s.last
 }
 
 // has reports whether an ID is one of this Relay's, given or not.
-func (s *serials) has(id sessions.ID) bool { return id%s.step == s.last%s.step }
+func (s *serials) has(id session.ID) bool { return id%s.step == s.last%s.step }
 
 // Errors of an operator's requests to a Server.
 var (

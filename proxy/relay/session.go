@@ -11,21 +11,21 @@ import (
 	"tidegate/proxy/bridge"
 	"tidegate/proxy/relay/admission"
 	"tidegate/proxy/stats"
-	sessions "tidegate/session"
+	"tidegate/session"
 )
 
 // Entry is a session in the table of a Relay.
-type Entry = sessions.Entry[session]
+type Entry = session.Entry[link]
 
 // sessionTable has the sessions of a Relay. Get returns sessions that are whole: an imported one is restored before its
 // first use. A session by its socket must be asked for isWhole.
 type sessionTable struct {
-	*sessions.Table[session]
+	*session.Table[link]
 	complete func(now time.Time, e *Entry) bool
 }
 
 // Get returns a session, or nil.
-func (t sessionTable) Get(now time.Time, key sessions.Key) *Entry {
+func (t sessionTable) Get(now time.Time, key session.Key) *Entry {
 	if e := t.Table.Get(key); e != nil && t.isWhole(now, e) {
 		return e
 	}
@@ -33,16 +33,16 @@ func (t sessionTable) Get(now time.Time, key sessions.Key) *Entry {
 }
 
 // peek returns a session that need not be whole, or nil.
-func (t sessionTable) peek(key sessions.Key) *Entry { return t.Table.Get(key) }
+func (t sessionTable) peek(key session.Key) *Entry { return t.Table.Get(key) }
 
 // isWhole reports whether a session is restored, or can be.
 func (t sessionTable) isWhole(now time.Time, e *Entry) bool {
 	return !e.Value.isPending() || t.complete(now, e)
 }
 
-// session is the Relay's state about one client. It is terminated or relayed. Most sessions on a busy proxy can be
-// idle relayed ones, so their size decides about the fields here and in relayed.
-type session struct {
+// link is the Relay's state about one session: its connections, or the sockets of a relayed one. Most sessions on a
+// busy proxy can be idle relayed ones, so their size decides about the fields here and in relayed.
+type link struct {
 	listener *listener
 	route    *route
 	protocol codec.Protocol   // the client's; if relayed, the one whose Sniff accepted the client
@@ -53,7 +53,7 @@ type session struct {
 	path     *path            // to server, if sessions share a choice or a bound there
 	preamble *preamble        // before datagrams to server; nil: none
 
-	serial sessions.ID
+	serial session.ID
 	tally  *stats.Tally
 	meter  admission.Meter
 
@@ -122,10 +122,10 @@ type relayed struct {
 }
 
 // isRelayed reports whether the session's datagrams pass unchanged.
-func (s *session) isRelayed() bool { return s.terminated == nil }
+func (s *link) isRelayed() bool { return s.terminated == nil }
 
 // isKnown reports whether the client has answered, so that it is not a stranger.
-func (s *session) isKnown() bool {
+func (s *link) isKnown() bool {
 	if s.isRelayed() {
 		return s.life == joined
 	}

@@ -12,17 +12,17 @@ import (
 	"tidegate/proxy/bridge"
 	"tidegate/proxy/relay/admission"
 	"tidegate/ratelimit"
-	sessions "tidegate/session"
+	"tidegate/session"
 )
 
 // Settings are the plain values that make a proxy. The configuration fills them.
 type Settings struct {
 	Listeners        []Listener
-	Limits           sessions.Limits // per Relay
-	HandshakeTimeout time.Duration   // limit for a session to become established
-	IdleTimeout      time.Duration   // limit for the silence of an established session's client
-	DrainGrace       time.Duration   // how long sessions may go on at shutdown before their goodbyes
-	DrainTimeout     time.Duration   // how long goodbyes may take at shutdown
+	Limits           session.Limits // per Relay
+	HandshakeTimeout time.Duration  // limit for a session to become established
+	IdleTimeout      time.Duration  // limit for the silence of an established session's client
+	DrainGrace       time.Duration  // how long sessions may go on at shutdown before their goodbyes
+	DrainTimeout     time.Duration  // how long goodbyes may take at shutdown
 	// Answers bounds the answers to strangers that are larger than their questions, per listener and Relay. Without a
 	// bound, an attacker that forges a victim's address could flood the victim. If Overall is 0, nothing is bounded.
 	Answers ratelimit.Rates

@@ -5,7 +5,7 @@ import (
 
 	"tidegate/internal/upstream"
 	"tidegate/proxy/relay/admission"
-	sessions "tidegate/session"
+	"tidegate/session"
 )
 
 // Shared is what the Relays of one Server share. Each part has its own short lock, or is atomic.
@@ -17,7 +17,7 @@ type Shared struct {
 	handed    *Handed              // datagrams for another Relay
 	allowance *admission.Allowance // of unproved clients
 	holders   *admission.Holders   // memory that is held for each address
-	places    *sessions.Places     // sessions of each address and network
+	places    *session.Places      // sessions of each address and network
 }
 
 // NewShared returns what Relays share that are made at now. The seed is secret.
@@ -25,6 +25,6 @@ func NewShared(now time.Time, seed uint64) *Shared {
 	return &Shared{
 		Pools: new(upstream.Pools), Players: new(Players), presence: new(Presence), arrivals: new(Arrivals),
 		handed: new(Handed), allowance: admission.NewAllowance(now, seed), holders: new(admission.Holders),
-		places: sessions.NewPlaces(),
+		places: session.NewPlaces(),
 	}
 }

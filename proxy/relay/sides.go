@@ -18,12 +18,12 @@ const (
 func (s sides) has(o sides) bool { return s&o != 0 }
 
 // isSteady reports whether only inputs of its peers and of time change a session's connections.
-func (s *session) isSteady() bool {
+func (s *link) isSteady() bool {
 	return s.client.up && s.upstream.up && s.life == joined && !s.waits && !s.upstream.HasLost()
 }
 
 // dueSides returns the sides with an input, or whose timeout has come.
-func (s *session) dueSides(now time.Time) sides {
+func (s *link) dueSides(now time.Time) sides {
 	if !s.isSteady() {
 		return bothSides
 	}

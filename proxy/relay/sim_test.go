@@ -18,7 +18,7 @@ import (
 	"tidegate/proxy/bridge"
 	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
-	sessions "tidegate/session"
+	"tidegate/session"
 )
 
 // Addresses of the simulated world: a listener of the proxy, and two game servers.
@@ -242,7 +242,7 @@ func newWorldWith(t testing.TB, seed uint64, weather simnet.Weather, clients cod
 	w := &world{Net: simnet.New(t, seed, weather), t: t, clients: clients}
 	w.settings = &Settings{
 		Listeners:        []Listener{{Name: "play", Addr: listenerAddr, Protocols: []codec.Protocol{clients}, Route: route}},
-		Limits:           sessions.Limits{Sessions: 100, HalfOpen: 50},
+		Limits:           session.Limits{Sessions: 100, HalfOpen: 50},
 		HandshakeTimeout: 15 * time.Second,
 		IdleTimeout:      30 * time.Second,
 		DrainTimeout:     3 * time.Second,
@@ -307,8 +307,8 @@ func (w *world) await(what string, limit time.Duration, done func() bool) {
 }
 
 // keyOf returns the key of a player's session at the first listener.
-func (w *world) keyOf(p *player) sessions.Key {
-	return sessions.Key{Listener: w.proxy.relay.listeners[0].index, Client: p.addr}
+func (w *world) keyOf(p *player) session.Key {
+	return session.Key{Listener: w.proxy.relay.listeners[0].index, Client: p.addr}
 }
 
 // drops returns how often the Relay dropped a datagram or message for a reason.

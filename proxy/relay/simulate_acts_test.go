@@ -8,7 +8,7 @@ import (
 	"tidegate/codec"
 	"tidegate/internal/testkit/simnet"
 	"tidegate/ratelimit"
-	sessions "tidegate/session"
+	"tidegate/session"
 )
 
 func (p *performance) act(a act) {
@@ -289,7 +289,7 @@ func (p *performance) travel(s *seat, e *Entry, n int) {
 	if err == nil {
 		p.arrived++
 	}
-	if errors.Is(err, sessions.ErrFull) { // strangers have all places of a relayed scene
+	if errors.Is(err, session.ErrFull) { // strangers have all places of a relayed scene
 		s.excused = true
 		return
 	}

@@ -10,7 +10,7 @@ import (
 	"tidegate/codec"
 	"tidegate/internal/netio"
 	"tidegate/proxy/stats"
-	sessions "tidegate/session"
+	"tidegate/session"
 )
 
 // watch returns a function that gives a Relay a datagram, and checks that the datagram is read by a connection,
@@ -61,7 +61,7 @@ func (p *performance) watchRelayed(n *relayNode, s netio.Socket, from netip.Addr
 		}
 		if l, ok := s.Owner().(*listener); ok {
 			if e = l.find(from); e == nil {
-				e = r.table.peek(sessions.Key{Listener: l.index, Client: from})
+				e = r.table.peek(session.Key{Listener: l.index, Client: from})
 			}
 		}
 		if e == nil || !e.Value.isRelayed() || up+down != 1 || down == 1 != isDown {
@@ -109,7 +109,7 @@ func connOf(r *Relay, s netio.Socket, from netip.AddrPort) (conn codec.Conn, pen
 		}
 		return owner.Value.upstream.Conn, owner.Value.isPending()
 	case *listener:
-		if e := r.table.peek(sessions.Key{Listener: owner.index, Client: from}); e != nil && !e.Value.isRelayed() {
+		if e := r.table.peek(session.Key{Listener: owner.index, Client: from}); e != nil && !e.Value.isRelayed() {
 			return e.Value.client.Conn, e.Value.isPending()
 		}
 	case *closingConn:

@@ -10,7 +10,7 @@ import (
 	"tidegate/internal/netio"
 	"tidegate/internal/testkit/simnet"
 	"tidegate/ratelimit"
-	sessions "tidegate/session"
+	"tidegate/session"
 )
 
 // socketsPerLoop is the number of ports to servers that each Relay of a process has.
@@ -95,7 +95,7 @@ func (p *process) entryOf(client, at netip.AddrPort) *Entry {
 	if l == nil {
 		return nil
 	}
-	return n.relay.table.peek(sessions.Key{Listener: l.index, Client: client})
+	return n.relay.table.peek(session.Key{Listener: l.index, Client: client})
 }
 
 // all calls f with each session.

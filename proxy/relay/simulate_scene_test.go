@@ -16,7 +16,7 @@ import (
 	"tidegate/internal/testkit/simnet"
 	"tidegate/internal/upstream"
 	"tidegate/ratelimit"
-	sessions "tidegate/session"
+	"tidegate/session"
 )
 
 // scene is a listener with its upstream of two servers.
@@ -174,7 +174,7 @@ func (s *story) stage(t testing.TB) *performance {
 		p.hosts = append(p.hosts, who/2) // two players have one address
 	}
 	settings := &Settings{
-		Limits: sessions.Limits{
+		Limits: session.Limits{
 			Sessions: 3*s.players + 40, HalfOpen: s.players + 30, HalfOpenAddress: 8, HalfOpenNetwork: s.players + 30,
 			Address: 16,
 		},

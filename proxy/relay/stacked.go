@@ -57,7 +57,7 @@ func (y *ready) take() []stacked {
 func (g *edge) hasStack() bool { return g != nil && g.conn != nil }
 
 // isStacked reports whether an end of a session has a stack. Such a session cannot be saved.
-func isStacked(s *session) bool { return s.edge.hasStack() || !s.isRelayed() && s.call != nil }
+func isStacked(s *link) bool { return s.edge.hasStack() || !s.isRelayed() && s.call != nil }
 
 // beginStacked makes the session of a join whose player has come.
 func (r *Relay) beginStacked(now time.Time, l *listener, entry *protocolEntry, s netio.Socket, from netip.AddrPort,

@@ -8,7 +8,7 @@ import (
 	"tidegate/internal/netio"
 	"tidegate/internal/proxyproto"
 	"tidegate/proxy/relay/recording"
-	sessions "tidegate/session"
+	"tidegate/session"
 )
 
 // tap stands between a Relay and its sockets while a capture runs or a black box records, and copies the datagrams.
@@ -94,7 +94,7 @@ type topic struct {
 	transport Transport
 	upstream  bool           // between the proxy and a server
 	client    netip.AddrPort // the zero AddrPort: no client's
-	session   sessions.ID    // 0: none
+	session   session.ID     // 0: none
 	route     string         // empty: none, a check of an upstream's servers
 	pool      string         // the upstream
 }
@@ -120,15 +120,15 @@ func (t *tap) topic(s netio.Socket, peer netip.AddrPort, datagram []byte, sent b
 
 // topicOf returns the topic of a datagram between the proxy and a server. client is zero if the datagram is no
 // client's.
-func topicOf(r *route, client netip.AddrPort, id sessions.ID) topic {
+func topicOf(r *route, client netip.AddrPort, id session.ID) topic {
 	pool := r.Upstream
 	return topic{transport: pool.Transport, upstream: true, client: client, session: id, route: r.Name, pool: pool.Name}
 }
 
 // topicAt returns the topic of a datagram between a client and a listener, with or without a session.
 func (t *tap) topicAt(l *listener, client netip.AddrPort) topic {
-	r, id := l.route, sessions.ID(0)
-	if e := t.table.peek(sessions.Key{Listener: l.index, Client: client}); e != nil {
+	r, id := l.route, session.ID(0)
+	if e := t.table.peek(session.Key{Listener: l.index, Client: client}); e != nil {
 		r, id = e.Value.route, e.Value.serial
 	}
 	return topic{transport: l.transport, client: client, session: id, route: r.Name, pool: r.Upstream.Name}

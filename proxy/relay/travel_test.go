@@ -14,7 +14,7 @@ import (
 	"tidegate/internal/testkit/simnet"
 	"tidegate/proxy/relay/saved"
 	"tidegate/ratelimit"
-	sessions "tidegate/session"
+	"tidegate/session"
 )
 
 // travelAgain moves all sessions to a new Relay, again and again, as they would travel to another machine. It ends
@@ -178,12 +178,12 @@ func TestArrivalsAreBounded(t *testing.T) {
 	if err := odd.fits(w.Now(), r); !errors.Is(err, ErrTravel) {
 		t.Errorf("another route: %v", err)
 	}
-	r.table.Limit(sessions.Limits{Sessions: 10})
+	r.table.Limit(session.Limits{Sessions: 10})
 	if err := first.room(r, 0); err != nil {
 		t.Errorf("no place for half-open sessions: %v", err)
 	}
 	r.arrivals = &next // one waits
-	if err := first.room(r, 9); !errors.Is(err, sessions.ErrFull) {
+	if err := first.room(r, 9); !errors.Is(err, session.ErrFull) {
 		t.Errorf("a full table: %v", err)
 	}
 	r.draining = true

@@ -14,7 +14,7 @@ import (
 	"tidegate/internal/stray"
 	"tidegate/proxy/relay/saved"
 	"tidegate/proxy/stats"
-	sessions "tidegate/session"
+	"tidegate/session"
 )
 
 // taking is the cost of a visit that takes a session out.
@@ -68,7 +68,7 @@ func describeRecord(b []byte) (map[string]any, error) {
 		return nil, err
 	}
 	state := record.DescribeStruct(v)
-	state["serial"] = sessions.ID(v.Serial).String()
+	state["serial"] = session.ID(v.Serial).String()
 	if v.Body != nil {
 		var body saved.Terminated
 		if err := record.Read(v.Body, &body); err != nil {
@@ -192,7 +192,7 @@ func (a *Arrival) fits(now time.Time, r *Relay) error {
 		i.routes = []saved.Route{a.Route}
 		route := i.route(&a.session)
 		switch {
-		case r.table.peek(sessions.Key{Listener: l.index, Client: a.Client}) != nil:
+		case r.table.peek(session.Key{Listener: l.index, Client: a.Client}) != nil:
 			return fmt.Errorf("%w: client %v has a session here", ErrTravel, a.Client)
 		case route == nil || (route.Mode == policy.ModeRelay) != (a.session.Body == nil):
 			return fmt.Errorf("%w: unknown route %q", ErrTravel, a.Route.Name)
@@ -278,7 +278,7 @@ func (a *Arrival) takeIn(now time.Time, r *Relay, l *listener, s netio.Socket) (
 	if err := i.session(record.Append(nil, &v), []netio.Socket{socket}); err != nil {
 		return nil, err
 	}
-	e := r.table.Get(now, sessions.Key{Listener: l.index, Client: v.Client})
+	e := r.table.Get(now, session.Key{Listener: l.index, Client: v.Client})
 	if e != nil && !same {
 		reseek(r, now, e)
 	}

@@ -84,7 +84,7 @@ func (r *Relay) Refused() int { return r.drops.turn }
 func (r *Relay) Behind() bool { return r.backlog.Behind() }
 
 // nextTimeout returns the earliest of a session's deadlines. It asks the connections of the touched sides.
-func nextTimeout(s *session, settings *Settings, touched sides) time.Time {
+func nextTimeout(s *link, settings *Settings, touched sides) time.Time {
 	next := codec.Earliest(s.expiry(settings), s.dialBy)
 	if s.hold != nil {
 		next = codec.Earliest(next, s.hold.next)

@@ -42,7 +42,7 @@ func (h *holdings) excess(e *Entry) (*Entry, error) {
 
 // memory returns the bytes that a session holds for its peers, and the bytes of its messages that wait for them. It
 // asks the connections of the touched sides.
-func (s *session) memory(touched sides) (held, queued int) {
+func (s *link) memory(touched sides) (held, queued int) {
 	s.client.weigh(touched.has(clientSide))
 	s.upstream.weigh(touched.has(serverSide))
 	held = len(s.hello.Data) + s.client.weight.held + s.upstream.weight.held
@@ -118,7 +118,7 @@ func (r *Relay) accepted(now time.Time, e *Entry, size int) {
 }
 
 // shares reports whether other nodes of the fleet hear of a session's use of limits.
-func (r *Relay) shares(s *session) bool { return r.guard.Shares() && s.proved() }
+func (r *Relay) shares(s *link) bool { return r.guard.Shares() && s.proved() }
 
 // mayCross judges a message from one side of a session, before it goes to the other side. The bytes of head begin it
 // on the wire.

@@ -91,7 +91,7 @@ func (w *waiting) ticket(e *Entry) *upstream.Ticket {
 }
 
 // endHold ends the search for a server: the session has one, or has ended.
-func (w *waiting) endHold(s *session) {
+func (w *waiting) endHold(s *link) {
 	if s.hold != nil && s.hold.ticket != nil {
 		s.route.pool.Dequeue(s.hold.ticket)
 		w.inLine--
@@ -124,13 +124,13 @@ func (s *seekers) choose(now time.Time, e *Entry) (server *upstream.Server) {
 }
 
 // isHeld reports whether a session still waits in a seekers' line.
-func isHeld(s *session) bool {
+func isHeld(s *link) bool {
 	return s.life == seeking && s.hold.next.IsZero() && s.server == nil
 }
 
 // needsServer reports whether a session that is not held has asked no server yet, or none that it could reach. Such a
 // session may wait in a seekers' line.
-func (s *session) needsServer() bool {
+func (s *link) needsServer() bool {
 	return (s.life.isJoining() || s.life == joined) && s.upstream.Conn == nil && s.client.Live()
 }
 

@@ -3,7 +3,7 @@ package relay
 import (
 	"time"
 
-	sessions "tidegate/session"
+	"tidegate/session"
 )
 
 // Visit is called for a session, and returns the cost.
@@ -11,7 +11,7 @@ type Visit func(r *Relay, now time.Time, e *Entry) int
 
 // walk is a visit to all sessions that a Relay has at its start.
 type walk struct {
-	at    *sessions.Walk[session]
+	at    *session.Walk[link]
 	visit Visit
 	done  func(now time.Time) // nil: none
 }

@@ -4,7 +4,7 @@ import (
 	"tidegate/codec"
 	"tidegate/internal/policy"
 	"tidegate/proxy/stats"
-	sessions "tidegate/session"
+	"tidegate/session"
 )
 
 // Bounds of watches.
@@ -34,10 +34,10 @@ type watch struct {
 }
 
 // watches are a Relay's watches. Without one, a message costs one comparison.
-type watches map[sessions.ID]*watch
+type watches map[session.ID]*watch
 
 // count counts a message of a session, if the session is watched.
-func (w watches) count(id sessions.ID, from policy.Direction, m *codec.Message) {
+func (w watches) count(id session.ID, from policy.Direction, m *codec.Message) {
 	if len(w) == 0 {
 		return
 	}

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"tidegate/proxy/stats"
-	sessions "tidegate/session"
+	"tidegate/session"
 )
 
 // Watched is the state of a watched session.
@@ -39,7 +39,7 @@ func watched(now time.Time, r *Relay, e *Entry) *Watched {
 // UnwatchSession or the session's end. With too many watches, the oldest counts stay and the session has none.
 type WatchSession struct {
 	ofOne
-	ID      sessions.ID
+	ID      session.ID
 	Watched *Watched // the answer
 }
 
@@ -65,7 +65,7 @@ func (q *WatchSession) put(r *Relay, now time.Time) Visit {
 // UnwatchSession ends the count of a session's messages.
 type UnwatchSession struct {
 	ofOne
-	ID sessions.ID
+	ID session.ID
 }
 
 // Next implements Request.
