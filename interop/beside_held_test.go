@@ -69,13 +69,6 @@ func updatesFirst(s *stage) {
 	}
 }
 
-// nameless has a server of R-Type send frames, and never the names of the game's components.
-func nameless(s *stage) {
-	server := rtypeSocketAt(s.t, s.at)
-	go receive(server, func(from netip.AddrPort, _ []byte) { _, _ = server.WriteToUDPAddrPort([]byte{10}, from) })
-	newRTypePlayer(s.t, rtypegame.Final, netip.MustParseAddrPort(s.door))
-}
-
 // overflow has a server send more than the socket towards it holds, while Tidegate stands still. The metrics must count
 // what the kernel has dropped.
 func overflow(s *stage) {
@@ -132,8 +125,6 @@ func heldRows() []situation {
 		{name: "the server of a silent player restarts, held", kit: rtypeKit("rtype"), still: true, beyond: true,
 			route: `failover = "hold"`, limit: 20 * sec, steps: []step{restartHeld}},
 		{name: "an update as the first input, first stage", kit: rtypeKit("rtype"), still: true, steps: []step{updatesFirst}},
-		{name: "a server without names", kit: rtypeKit("rtype"), still: true, steps: []step{nameless,
-			endsAs("incompatible", "upstream")}},
 		{name: "the kernel drops what the server sends", kit: plain, route: relayed, still: true, mute: true,
 			steps: []step{in, overflow}},
 		{name: "the GUID that Tidegate makes", kit: signs, players: "riptide-2.2", still: true, mute: true,

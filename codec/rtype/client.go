@@ -104,9 +104,6 @@ func (c *client) Advance(now time.Time) {
 // Stats returns the connection's figures so far.
 func (c *client) Stats() codec.Stats {
 	stats := c.link.Stats()
-	if c.odd { // the server is there
-		stats.Received = max(stats.Received, 1)
-	}
 	if c.state != closed {
 		stats.Held = c.gather.held
 	}

@@ -226,9 +226,6 @@ func TestInstructionsBeforeNames(t *testing.T) {
 		}
 	}
 	wantReceived(t, c)
-	if c.Stats().Received == 0 {
-		t.Error("the server counts as silent")
-	}
 	walk(t, c, []step{{time.Second, []string{"00"}}})
 	receive(t, c, start, lobbyParts...)
 	receive(t, c, start, "060003")
