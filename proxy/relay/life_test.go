@@ -113,7 +113,7 @@ func TestFewPredicates(t *testing.T) {
 			}
 		}
 	}
-	method := regexp.MustCompile(`(?m)^func \(\w+ \*session\) (\w+)\(\) bool`)
+	method := regexp.MustCompile(`(?m)^func \(\w+ \*link\) (\w+)\(\) bool`)
 	files, err := filepath.Glob("*.go")
 	if err != nil {
 		t.Fatal(err)
