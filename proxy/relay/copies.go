@@ -97,15 +97,17 @@ func rehearse(r *Relay, at time.Time, s *link, body []byte) {
 	sides := [...]codec.Conn{t.client.Conn, t.upstream.Conn}
 	protocols := [...]codec.Protocol{s.protocol, s.route.speaks}
 	var b [codec.MaxDatagram]byte
+	now := at
 	for k, from := range sides {
-		to, now := sides[1-k], at
+		to := sides[1-k]
 		m := codec.Message{Payload: []byte{0xfe, 0}, HasID: protocols[k].Spec().IDs == codec.IDBeside}
 		for m.Mode = range codec.Mode(codec.ModeCount) {
 			_ = from.Send(now, m) // or it has no such mode
 		}
 		for range rehearsed {
-			datagram, _ := from.Transmit(now, b[:0])
-			_ = to.Receive(now, datagram) // it has the form of the same protocol, or is refused
+			if datagram, ok := from.Transmit(now, b[:0]); ok {
+				_ = to.Receive(now, datagram) // it has the form of the same protocol, or is refused
+			}
 			for _, ok := to.Poll(); ok; _, ok = to.Poll() {
 			}
 			if next := from.NextTimeout(); next.After(now) && next.Before(at.Add(time.Second)) {
