@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tidegate/internal/testkit/await"
+	"tidegate/internal/testkit/scarce"
 )
 
 // TestOldestOfTheLargestNetworkMakesRoom fills a door of three places. Kept connections stay, and a network with one
@@ -155,4 +156,12 @@ func TestFront(t *testing.T) {
 	})
 	cancel()
 	<-ended
+}
+
+// TestListenersWithoutDescriptors ends Fronts whose listeners have no descriptors for connections.
+func TestListenersWithoutDescriptors(t *testing.T) {
+	scarce.Listeners(t, func(ctx context.Context, l net.Listener) error {
+		Front{}.Serve(ctx, Bound(l, 1))
+		return nil
+	})
 }

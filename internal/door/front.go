@@ -24,6 +24,8 @@ func (f Front) Serve(ctx context.Context, l *Listener) {
 	defer all.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	// Without room for a descriptor, Accept may have returned before the function runs that ends it.
+	defer func() { _ = l.Close() }()
 	defer context.AfterFunc(ctx, func() { _ = l.Close() })()
 	for {
 		c, err := l.Accept()

@@ -138,8 +138,9 @@ func (s *Server) Serve(ctx context.Context, raw net.Listener) error {
 		s.shutDown()
 	}()
 	all.Go(func() { s.expire(ctx) })
-	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
-	defer stop()
+	// Without room for a descriptor, Accept may have returned before the function runs that ends it.
+	defer func() { _ = l.Close() }()
+	defer context.AfterFunc(ctx, func() { _ = l.Close() })()
 	for {
 		c, err := l.Accept()
 		switch {

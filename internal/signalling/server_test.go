@@ -1,6 +1,7 @@
 package signalling
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -8,8 +9,10 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
-	"tidegate/internal/joining"
 	"time"
+
+	"tidegate/internal/joining"
+	"tidegate/internal/testkit/scarce"
 )
 
 // TestJoin asks and joins on one connection, as a client does.
@@ -266,4 +269,11 @@ func TestLastAnswers(t *testing.T) {
 	if r := <-got; r.status != http.StatusOK || !strings.HasPrefix(r.body, "v=0") {
 		t.Errorf("%+v", r)
 	}
+}
+
+// TestListenersWithoutDescriptors ends Servers whose listeners have no descriptors for connections.
+func TestListenersWithoutDescriptors(t *testing.T) {
+	scarce.Listeners(t, func(ctx context.Context, l net.Listener) error {
+		return New(Options{Tickets: joining.NewTickets(joining.DefaultLimits, nil)}).Serve(ctx, l)
+	})
 }
