@@ -15,6 +15,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -136,8 +137,10 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		},
 	}
 	collecting, done := context.WithCancel(ctx)
+	var collected sync.WaitGroup
+	defer collected.Wait() // it reads what the caller closes next
 	defer done()
-	go s.past.run(collecting)
+	collected.Go(func() { s.past.run(collecting) })
 	stopped := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(stopped)

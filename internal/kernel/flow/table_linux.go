@@ -187,6 +187,8 @@ func since(now, then uint64) time.Duration { return max(0, time.Duration(now-the
 
 // Totals returns the traffic of all flows, ended ones included.
 func (t *Table) Totals() (all Traffic, err error) {
+	t.mu.Lock() // an answer of the admin server may take longer than the Table
+	defer t.mu.Unlock()
 	for direction, sum := range []*Count{fromClient: &all.FromClient, fromServer: &all.FromServer} {
 		var perCPU []Count
 		if err := t.totals.Lookup(uint32(direction), &perCPU); err != nil {
