@@ -28,6 +28,7 @@ func TestMachineWithoutIPv6(t *testing.T) {
 			return
 		}
 		_, err = p.Listen(netip.MustParseAddrPort("[::]:7777"), netio.SocketOptions{})
+		_ = p.Close() // other tests need to be alone
 		errs <- err
 	}()
 	switch err, ok := <-errs; {
