@@ -14,6 +14,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/codec/raknet"
+	_ "tidegate/internal/testkit/rakserver" // lets clients dial side by side
 )
 
 // These tests run our side against go-raknet, an independent implementation of the Bedrock dialect, over loopback.

@@ -26,6 +26,7 @@ import (
 	"tidegate/internal/setup"
 	"tidegate/internal/testkit/await"
 	"tidegate/internal/testkit/freeport"
+	_ "tidegate/internal/testkit/rakserver" // lets clients dial side by side
 	"tidegate/proxy"
 	"tidegate/ratelimit"
 )
