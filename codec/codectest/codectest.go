@@ -1,5 +1,5 @@
 // Package codectest is the conformance suite of the codec contract. A codec runs it in one line, against itself, in
-// the virtual time and seeded network of internal/testkit/simnet. The suite knows no wire format. Each codec's own
+// the virtual time and seeded network of codec/codectest/simnet. The suite knows no wire format. Each codec's own
 // tests and captures check the bytes of its protocol.
 //
 // Start with Config and Run. A side (side.go) watches one Conn and reports each breach of the contract. A ledger

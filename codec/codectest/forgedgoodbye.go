@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/internal/testkit/simnet"
+	"tidegate/codec/codectest/simnet"
 )
 
 var forgedGoodbyes = flag.Int("forged.goodbyes", 100, "forged goodbyes to each side while datagrams are lost")

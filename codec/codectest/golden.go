@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/codec/codectest/simnet"
 	"tidegate/internal/testkit/oldrecords"
-	"tidegate/internal/testkit/simnet"
 )
 
 // goldenMessages is the number of messages of each mode that each side has in flight or in its queue when it is saved.

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/internal/testkit/simnet"
+	"tidegate/codec/codectest/simnet"
 )
 
 // checkCloseEarly closes the dialing side at several points of its handshake, with messages waiting. A server that was

@@ -3,7 +3,7 @@ package codectest
 import (
 	"fmt"
 
-	"tidegate/internal/testkit/simnet"
+	"tidegate/codec/codectest/simnet"
 )
 
 // tb is the part of testing.TB that the suite uses, so that the suite's own tests can watch it fail.

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/internal/testkit/simnet"
+	"tidegate/codec/codectest/simnet"
 )
 
 // TestReorderingIsNoLoss: a path that only changes the order by up to a millisecond takes a megabyte nearly as fast as

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/codec/codectest/simnet"
 	"tidegate/internal/registry"
-	"tidegate/internal/testkit/simnet"
 )
 
 // stockPriority is a priority of stock RakNet. A higher one leaves first, but lower ones are not starved.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/internal/testkit/simnet"
+	"tidegate/codec/codectest/simnet"
 )
 
 // stockSender is a client that sends reliable messages as stock RakNet 4.081 does. It follows the rules of its

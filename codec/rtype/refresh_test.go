@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/codec/codectest/simnet"
 	"tidegate/internal/registry"
-	"tidegate/internal/testkit/simnet"
 	"tidegate/internal/units"
 )
 

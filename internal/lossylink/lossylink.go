@@ -1,5 +1,5 @@
 // Package lossylink carries UDP datagrams between clients and a server on real sockets, and drops or delays some. The
-// package internal/testkit/simnet does the same in virtual time. The legs of TestBeside in interop also refuse, reorder
+// package codec/codectest/simnet does the same in virtual time. The legs of TestBeside in interop also refuse, reorder
 // and change addresses.
 package lossylink
 

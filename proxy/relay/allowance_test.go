@@ -8,7 +8,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/codec/rtype"
-	"tidegate/internal/testkit/simnet"
+	"tidegate/codec/codectest/simnet"
 	"tidegate/proxy/relay/admission"
 	"tidegate/proxy/stats"
 )

@@ -6,7 +6,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/internal/testkit/allocs"
-	"tidegate/internal/testkit/simnet"
+	"tidegate/codec/codectest/simnet"
 	"tidegate/proxy/relay/admission"
 	"tidegate/proxy/stats"
 )

@@ -9,7 +9,7 @@ import (
 	"tidegate/codec"
 	"tidegate/codec/raknet"
 	"tidegate/internal/testkit/heavy"
-	"tidegate/internal/testkit/simnet"
+	"tidegate/codec/codectest/simnet"
 )
 
 // TestChurn has players come from one port with one GUID, one after the other, over a path that loses one datagram in

@@ -8,7 +8,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/internal/policy"
-	"tidegate/internal/testkit/simnet"
+	"tidegate/codec/codectest/simnet"
 	"tidegate/ratelimit"
 	"tidegate/session"
 )

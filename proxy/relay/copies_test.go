@@ -11,7 +11,7 @@ import (
 	"tidegate/codec"
 	"tidegate/internal/netio"
 	"tidegate/internal/policy"
-	"tidegate/internal/testkit/simnet"
+	"tidegate/codec/codectest/simnet"
 )
 
 // TestCopiesOfOtherSessions hands sessions over after some of them have changed or ended since their copies. The

@@ -10,7 +10,7 @@ import (
 	"tidegate/codec"
 	"tidegate/internal/policy"
 	"tidegate/internal/protocols"
-	"tidegate/internal/testkit/simnet"
+	"tidegate/codec/codectest/simnet"
 	"tidegate/ratelimit"
 	"tidegate/session"
 )

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/internal/testkit/simnet"
+	"tidegate/codec/codectest/simnet"
 )
 
 // TestPlayersAreExcusedInAFlood asserts that a Riptide player stays in a flood, though the proxy cannot read its

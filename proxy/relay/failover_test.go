@@ -13,7 +13,7 @@ import (
 	"tidegate/codec/rudp"
 	"tidegate/internal/netio"
 	"tidegate/internal/policy"
-	"tidegate/internal/testkit/simnet"
+	"tidegate/codec/codectest/simnet"
 	"tidegate/internal/upstream"
 	"tidegate/proxy/stats"
 )

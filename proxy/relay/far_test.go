@@ -9,7 +9,7 @@ import (
 	"tidegate/codec/raknet"
 	"tidegate/codec/rudp"
 	"tidegate/internal/policy"
-	"tidegate/internal/testkit/simnet"
+	"tidegate/codec/codectest/simnet"
 )
 
 // TestServersKnowTheWholeRoundTrip: a Riptide server resends, and gives up, by the round trip that its client's

@@ -12,7 +12,7 @@ import (
 	"tidegate/codec/rtype"
 	"tidegate/codec/rudp"
 	"tidegate/internal/policy"
-	"tidegate/internal/testkit/simnet"
+	"tidegate/codec/codectest/simnet"
 )
 
 // forgers are the client protocols of TestForgedPlayersJoinNoGame: all protocols, and variants with more or less

@@ -13,7 +13,7 @@ import (
 	"tidegate/internal/protocols"
 	"tidegate/internal/registry"
 	"tidegate/internal/testkit/heavy"
-	"tidegate/internal/testkit/simnet"
+	"tidegate/codec/codectest/simnet"
 	"tidegate/internal/units"
 	"tidegate/proxy/relay/admission"
 	"tidegate/ratelimit"

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/internal/testkit/simnet"
+	"tidegate/codec/codectest/simnet"
 )
 
 // TestComeBackToAFullServer: a player that leaves a full server and comes back at once finds its place. Its goodbye is

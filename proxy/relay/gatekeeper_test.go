@@ -8,7 +8,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/codec/raknet"
-	"tidegate/internal/testkit/simnet"
+	"tidegate/codec/codectest/simnet"
 )
 
 // TestGatekeptRelay relays players to a server that blocks addresses, beside a stranger who has its first request

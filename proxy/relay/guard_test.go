@@ -11,7 +11,7 @@ import (
 	"tidegate/codec/rtype"
 	"tidegate/internal/policy"
 	"tidegate/internal/testkit/heavy"
-	"tidegate/internal/testkit/simnet"
+	"tidegate/codec/codectest/simnet"
 	"tidegate/proxy/relay/admission"
 	"tidegate/proxy/stats"
 	"tidegate/ratelimit"

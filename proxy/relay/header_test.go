@@ -12,7 +12,7 @@ import (
 	"tidegate/internal/policy"
 	"tidegate/internal/proxyproto"
 	"tidegate/internal/testkit/allocs"
-	"tidegate/internal/testkit/simnet"
+	"tidegate/codec/codectest/simnet"
 	"tidegate/internal/upstream"
 	"tidegate/proxy/stats"
 )

@@ -10,7 +10,7 @@ import (
 	"tidegate/codec"
 	"tidegate/codec/enet"
 	"tidegate/internal/source"
-	"tidegate/internal/testkit/simnet"
+	"tidegate/codec/codectest/simnet"
 	"tidegate/proxy/relay/admission"
 	"tidegate/proxy/stats"
 	"tidegate/session"

@@ -9,7 +9,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/codec/codectest"
-	"tidegate/internal/testkit/simnet"
+	"tidegate/codec/codectest/simnet"
 	"tidegate/proxy/bridge"
 	"tidegate/proxy/stats"
 )

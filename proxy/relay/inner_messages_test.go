@@ -10,7 +10,7 @@ import (
 	"tidegate/codec"
 	"tidegate/internal/filter"
 	"tidegate/internal/policy"
-	"tidegate/internal/testkit/simnet"
+	"tidegate/codec/codectest/simnet"
 	"tidegate/proxy/bridge"
 	"tidegate/proxy/stats"
 	"tidegate/ratelimit"

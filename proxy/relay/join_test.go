@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/internal/testkit/simnet"
+	"tidegate/codec/codectest/simnet"
 	"tidegate/proxy/stats"
 )
 

@@ -10,7 +10,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/codec/rudp"
-	"tidegate/internal/testkit/simnet"
+	"tidegate/codec/codectest/simnet"
 )
 
 // docs/security/players.md#killers says how single datagrams harm the real libraries. This file sends each to a proxy

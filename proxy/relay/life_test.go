@@ -11,7 +11,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/codec/riptide"
-	"tidegate/internal/testkit/simnet"
+	"tidegate/codec/codectest/simnet"
 )
 
 // TestLives walks all pairs of states. A session enters just the states that may follow its own, with nothing left of

@@ -8,7 +8,7 @@ import (
 	"tidegate/codec/raknet"
 	"tidegate/internal/policy"
 	"tidegate/internal/testkit/allocs"
-	"tidegate/internal/testkit/simnet"
+	"tidegate/codec/codectest/simnet"
 	"tidegate/proxy/bridge"
 	"tidegate/proxy/stats"
 )

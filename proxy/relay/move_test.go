@@ -11,7 +11,7 @@ import (
 	"tidegate/codec"
 	"tidegate/codec/rudp"
 	"tidegate/internal/policy"
-	"tidegate/internal/testkit/simnet"
+	"tidegate/codec/codectest/simnet"
 	"tidegate/internal/upstream"
 	"tidegate/proxy/stats"
 )

@@ -8,7 +8,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/internal/testkit/allocs"
-	"tidegate/internal/testkit/simnet"
+	"tidegate/codec/codectest/simnet"
 	"tidegate/proxy/stats"
 )
 

@@ -13,7 +13,7 @@ import (
 	"tidegate/codec/raknet"
 	"tidegate/internal/netio"
 	"tidegate/internal/testkit/allocs"
-	"tidegate/internal/testkit/simnet"
+	"tidegate/codec/codectest/simnet"
 	"tidegate/internal/upstream"
 	"tidegate/proxy/stats"
 )

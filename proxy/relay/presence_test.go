@@ -8,7 +8,7 @@ import (
 	"tidegate/codec"
 	"tidegate/codec/codectest"
 	"tidegate/codec/raknet"
-	"tidegate/internal/testkit/simnet"
+	"tidegate/codec/codectest/simnet"
 	"tidegate/proxy/stats"
 )
 

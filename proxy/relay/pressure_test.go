@@ -8,7 +8,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/internal/registry"
-	"tidegate/internal/testkit/simnet"
+	"tidegate/codec/codectest/simnet"
 )
 
 // TestSlowSidesAreWaitedFor lets one side send twelve times the size of a route's queue, as fast as its connection

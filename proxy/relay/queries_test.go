@@ -11,7 +11,7 @@ import (
 	"tidegate/internal/a2s"
 	"tidegate/internal/netio"
 	"tidegate/internal/testkit/allocs"
-	"tidegate/internal/testkit/simnet"
+	"tidegate/codec/codectest/simnet"
 	"tidegate/internal/upstream"
 	"tidegate/ratelimit"
 )

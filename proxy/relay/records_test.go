@@ -15,7 +15,7 @@ import (
 	"tidegate/internal/policy"
 	"tidegate/internal/record"
 	"tidegate/internal/testkit/oldrecords"
-	"tidegate/internal/testkit/simnet"
+	"tidegate/codec/codectest/simnet"
 	"tidegate/proxy/relay/saved"
 )
 

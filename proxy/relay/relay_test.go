@@ -12,7 +12,7 @@ import (
 	"tidegate/codec/riptide"
 	"tidegate/internal/policy"
 	"tidegate/internal/registry"
-	"tidegate/internal/testkit/simnet"
+	"tidegate/codec/codectest/simnet"
 	"tidegate/internal/upstream"
 	"tidegate/proxy/bridge"
 	"tidegate/proxy/stats"

@@ -10,7 +10,7 @@ import (
 
 	"tidegate/codec/rtype"
 	"tidegate/internal/testkit/rtypegame"
-	"tidegate/internal/testkit/simnet"
+	"tidegate/codec/codectest/simnet"
 	"tidegate/internal/upstream"
 )
 

@@ -16,7 +16,7 @@ import (
 	"tidegate/codec/codectest"
 	"tidegate/codec/raknet"
 	"tidegate/internal/policy"
-	"tidegate/internal/testkit/simnet"
+	"tidegate/codec/codectest/simnet"
 	"tidegate/ratelimit"
 )
 

@@ -12,7 +12,7 @@ import (
 
 	"tidegate/codec/codectest"
 	"tidegate/codec/raknet"
-	"tidegate/internal/testkit/simnet"
+	"tidegate/codec/codectest/simnet"
 	"tidegate/ratelimit"
 )
 

@@ -11,7 +11,7 @@ import (
 	"tidegate/codec"
 	"tidegate/internal/netio"
 	"tidegate/internal/testkit/heavy"
-	"tidegate/internal/testkit/simnet"
+	"tidegate/codec/codectest/simnet"
 	"tidegate/proxy/stats"
 	"tidegate/session"
 )

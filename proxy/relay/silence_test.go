@@ -10,7 +10,7 @@ import (
 	"tidegate/codec"
 	"tidegate/codec/enet"
 	"tidegate/codec/riptide"
-	"tidegate/internal/testkit/simnet"
+	"tidegate/codec/codectest/simnet"
 )
 
 // pausable is a node whose process can stand still. Its datagrams wait in the socket.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/internal/testkit/simnet"
+	"tidegate/codec/codectest/simnet"
 )
 
 const (

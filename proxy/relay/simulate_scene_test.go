@@ -13,7 +13,7 @@ import (
 	"tidegate/internal/policy"
 	"tidegate/internal/protocols"
 	"tidegate/internal/registry"
-	"tidegate/internal/testkit/simnet"
+	"tidegate/codec/codectest/simnet"
 	"tidegate/internal/upstream"
 	"tidegate/ratelimit"
 	"tidegate/session"

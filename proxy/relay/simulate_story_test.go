@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"tidegate/internal/testkit/simnet"
+	"tidegate/codec/codectest/simnet"
 )
 
 // story is one simulated game as data: protocols, and what happens when. A story of a seed is always the same. A story

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"tidegate/internal/testkit/simnet"
+	"tidegate/codec/codectest/simnet"
 )
 
 // simulateFor and simulateGames let TestSimulate play fresh stories for a time, or a number of them. `make simulate`

@@ -10,7 +10,7 @@ import (
 	"tidegate/codec/enet"
 	"tidegate/internal/policy"
 	"tidegate/internal/testkit/allocs"
-	"tidegate/internal/testkit/simnet"
+	"tidegate/codec/codectest/simnet"
 	"tidegate/ratelimit"
 )
 

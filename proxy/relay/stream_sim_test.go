@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"tidegate/internal/netio"
-	"tidegate/internal/testkit/simnet"
+	"tidegate/codec/codectest/simnet"
 )
 
 // frames cuts a stream into frames and writes them, as netio does.

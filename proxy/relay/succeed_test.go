@@ -6,7 +6,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/codec/enet"
-	"tidegate/internal/testkit/simnet"
+	"tidegate/codec/codectest/simnet"
 )
 
 // TestClientReturnsToItsPort kills a client of ENet and lets another one start on the same port at once, near and far.

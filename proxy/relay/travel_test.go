@@ -11,7 +11,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/codec/raknet"
-	"tidegate/internal/testkit/simnet"
+	"tidegate/codec/codectest/simnet"
 	"tidegate/proxy/relay/saved"
 	"tidegate/ratelimit"
 	"tidegate/session"

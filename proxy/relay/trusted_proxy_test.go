@@ -7,7 +7,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/internal/proxyproto"
-	"tidegate/internal/testkit/simnet"
+	"tidegate/codec/codectest/simnet"
 	"tidegate/proxy/stats"
 )
 

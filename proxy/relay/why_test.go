@@ -7,7 +7,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/internal/filter"
-	"tidegate/internal/testkit/simnet"
+	"tidegate/codec/codectest/simnet"
 	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
 )
