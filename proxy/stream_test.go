@@ -14,6 +14,7 @@ import (
 // dialect is a Riptide version over TCP.
 type dialect struct {
 	name     string
+	version  riptide.Version
 	protocol codec.Protocol
 	wide     bool
 }
@@ -27,8 +28,8 @@ func (d dialect) transport() relay.Transport {
 }
 
 var (
-	riptide20 = dialect{"2.0", riptide.New(riptide.Options{Version: riptide.V20, Stream: true}), false}
-	riptide22 = dialect{"2.2", riptide.New(riptide.Options{Version: riptide.V22, Stream: true}), true}
+	riptide20 = dialect{"2.0", riptide.V20, riptide.New(riptide.Options{Version: riptide.V20, Stream: true}), false}
+	riptide22 = dialect{"2.2", riptide.V22, riptide.New(riptide.Options{Version: riptide.V22, Stream: true}), true}
 )
 
 // streamWorld is a proxy between TCP clients and a TCP server of one dialect.
@@ -41,8 +42,12 @@ type streamWorld struct {
 
 // eachStreamWorld runs a test with both dialects and every set of loops.
 func eachStreamWorld(t *testing.T, test func(w *streamWorld)) {
+	eachStreamWorldOf(t, []dialect{riptide20, riptide22}, test)
+}
+
+func eachStreamWorldOf(t *testing.T, dialects []dialect, test func(w *streamWorld)) {
 	for _, b := range backends {
-		for _, d := range []dialect{riptide20, riptide22} {
+		for _, d := range dialects {
 			t.Run(b.name+", "+d.name, func(t *testing.T) {
 				t.Parallel()
 				server := newStreamServer(t, d.protocol, d.wide)
