@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/internal/netio"
 	"tidegate/codec/codectest/simnet"
+	"tidegate/internal/netio"
 	"tidegate/internal/upstream"
 )
 

@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/codec/codectest/simnet"
 	"tidegate/codec/raknet"
 	"tidegate/internal/netio"
 	"tidegate/internal/policy"
-	"tidegate/codec/codectest/simnet"
 	"tidegate/internal/upstream"
 	"tidegate/proxy/relay/admission"
 )

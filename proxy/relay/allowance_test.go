@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/codec/rtype"
 	"tidegate/codec/codectest/simnet"
+	"tidegate/codec/rtype"
 	"tidegate/proxy/relay/admission"
 	"tidegate/proxy/stats"
 )

@@ -7,11 +7,11 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/codec/codectest/simnet"
 	"tidegate/codec/raknet"
 	"tidegate/internal/policy"
 	"tidegate/internal/protocols"
 	"tidegate/internal/registry"
-	"tidegate/codec/codectest/simnet"
 	"tidegate/proxy/relay/admission"
 	"tidegate/ratelimit"
 )

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/internal/testkit/allocs"
 	"tidegate/codec/codectest/simnet"
+	"tidegate/internal/testkit/allocs"
 	"tidegate/proxy/relay/admission"
 	"tidegate/proxy/stats"
 )

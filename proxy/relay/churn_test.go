@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/codec/codectest/simnet"
 	"tidegate/codec/raknet"
 	"tidegate/internal/testkit/heavy"
-	"tidegate/codec/codectest/simnet"
 )
 
 // TestChurn has players come from one port with one GUID, one after the other, over a path that loses one datagram in

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/internal/policy"
 	"tidegate/codec/codectest/simnet"
+	"tidegate/internal/policy"
 	"tidegate/ratelimit"
 	"tidegate/session"
 )

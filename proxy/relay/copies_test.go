@@ -9,9 +9,9 @@ import (
 	"github.com/rs/zerolog"
 
 	"tidegate/codec"
+	"tidegate/codec/codectest/simnet"
 	"tidegate/internal/netio"
 	"tidegate/internal/policy"
-	"tidegate/codec/codectest/simnet"
 )
 
 // TestCopiesOfOtherSessions hands sessions over after some of them have changed or ended since their copies. The

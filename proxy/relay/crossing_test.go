@@ -11,12 +11,12 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/codec/codectest/simnet"
 	"tidegate/codec/raknet"
 	"tidegate/codec/riptide"
 	"tidegate/internal/netio"
 	"tidegate/internal/policy"
 	"tidegate/internal/testkit/allocs"
-	"tidegate/codec/codectest/simnet"
 	"tidegate/proxy/stats"
 )
 

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/codec/codectest/simnet"
 	"tidegate/internal/policy"
 	"tidegate/internal/protocols"
-	"tidegate/codec/codectest/simnet"
 	"tidegate/ratelimit"
 	"tidegate/session"
 )

@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/codec/codectest/simnet"
 	"tidegate/codec/raknet"
 	"tidegate/codec/rudp"
 	"tidegate/internal/netio"
 	"tidegate/internal/policy"
-	"tidegate/codec/codectest/simnet"
 	"tidegate/internal/upstream"
 	"tidegate/proxy/stats"
 )

@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/codec/codectest/simnet"
 	"tidegate/codec/raknet"
 	"tidegate/codec/rudp"
 	"tidegate/internal/policy"
-	"tidegate/codec/codectest/simnet"
 )
 
 // TestServersKnowTheWholeRoundTrip: a Riptide server resends, and gives up, by the round trip that its client's

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/internal/policy"
 	"tidegate/codec/codectest/simnet"
+	"tidegate/internal/policy"
 	"tidegate/internal/upstream"
 	"tidegate/proxy/stats"
 )

@@ -8,11 +8,11 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/codec/codectest/simnet"
 	"tidegate/codec/raknet"
 	"tidegate/codec/rtype"
 	"tidegate/codec/rudp"
 	"tidegate/internal/policy"
-	"tidegate/codec/codectest/simnet"
 )
 
 // forgers are the client protocols of TestForgedPlayersJoinNoGame: all protocols, and variants with more or less

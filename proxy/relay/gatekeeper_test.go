@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/codec/raknet"
 	"tidegate/codec/codectest/simnet"
+	"tidegate/codec/raknet"
 )
 
 // TestGatekeptRelay relays players to a server that blocks addresses, beside a stranger who has its first request

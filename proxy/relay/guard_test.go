@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/codec/codectest/simnet"
 	"tidegate/codec/rtype"
 	"tidegate/internal/policy"
 	"tidegate/internal/testkit/heavy"
-	"tidegate/codec/codectest/simnet"
 	"tidegate/proxy/relay/admission"
 	"tidegate/proxy/stats"
 	"tidegate/ratelimit"

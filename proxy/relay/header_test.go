@@ -9,10 +9,10 @@ import (
 	"github.com/rs/zerolog"
 
 	"tidegate/codec"
+	"tidegate/codec/codectest/simnet"
 	"tidegate/internal/policy"
 	"tidegate/internal/proxyproto"
 	"tidegate/internal/testkit/allocs"
-	"tidegate/codec/codectest/simnet"
 	"tidegate/internal/upstream"
 	"tidegate/proxy/stats"
 )

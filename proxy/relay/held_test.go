@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/codec/codectest/simnet"
 	"tidegate/codec/enet"
 	"tidegate/internal/source"
-	"tidegate/codec/codectest/simnet"
 	"tidegate/proxy/relay/admission"
 	"tidegate/proxy/stats"
 	"tidegate/session"

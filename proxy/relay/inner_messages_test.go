@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/codec/codectest/simnet"
 	"tidegate/internal/filter"
 	"tidegate/internal/policy"
-	"tidegate/codec/codectest/simnet"
 	"tidegate/proxy/bridge"
 	"tidegate/proxy/stats"
 	"tidegate/ratelimit"

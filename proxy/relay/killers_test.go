@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/codec/rudp"
 	"tidegate/codec/codectest/simnet"
+	"tidegate/codec/rudp"
 )
 
 // docs/security/players.md#killers says how single datagrams harm the real libraries. This file sends each to a proxy

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/codec/riptide"
 	"tidegate/codec/codectest/simnet"
+	"tidegate/codec/riptide"
 )
 
 // TestLives walks all pairs of states. A session enters just the states that may follow its own, with nothing left of

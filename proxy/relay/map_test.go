@@ -5,10 +5,10 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/codec/codectest/simnet"
 	"tidegate/codec/raknet"
 	"tidegate/internal/policy"
 	"tidegate/internal/testkit/allocs"
-	"tidegate/codec/codectest/simnet"
 	"tidegate/proxy/bridge"
 	"tidegate/proxy/stats"
 )

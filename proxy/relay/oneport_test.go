@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/codec/codectest/simnet"
 	"tidegate/internal/policy"
 	"tidegate/internal/protocols"
 	"tidegate/internal/registry"
-	"tidegate/codec/codectest/simnet"
 	"tidegate/proxy/bridge"
 )
 

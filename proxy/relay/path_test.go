@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/internal/testkit/allocs"
 	"tidegate/codec/codectest/simnet"
+	"tidegate/internal/testkit/allocs"
 	"tidegate/proxy/stats"
 )
 

@@ -5,10 +5,10 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/codec/codectest/simnet"
 	"tidegate/internal/policy"
 	"tidegate/internal/registry"
 	"tidegate/internal/stray"
-	"tidegate/codec/codectest/simnet"
 )
 
 // farNode is another node of the fleet, where a player's datagrams have arrived.

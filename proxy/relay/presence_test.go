@@ -7,8 +7,8 @@ import (
 
 	"tidegate/codec"
 	"tidegate/codec/codectest"
-	"tidegate/codec/raknet"
 	"tidegate/codec/codectest/simnet"
+	"tidegate/codec/raknet"
 	"tidegate/proxy/stats"
 )
 

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/internal/registry"
 	"tidegate/codec/codectest/simnet"
+	"tidegate/internal/registry"
 )
 
 // TestSlowSidesAreWaitedFor lets one side send twelve times the size of a route's queue, as fast as its connection

@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"tidegate/codec/codectest/simnet"
 	"tidegate/internal/a2s"
 	"tidegate/internal/netio"
 	"tidegate/internal/testkit/allocs"
-	"tidegate/codec/codectest/simnet"
 	"tidegate/internal/upstream"
 	"tidegate/ratelimit"
 )

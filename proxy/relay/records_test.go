@@ -11,11 +11,11 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/codec/codectest/simnet"
 	"tidegate/internal/netio"
 	"tidegate/internal/policy"
 	"tidegate/internal/record"
 	"tidegate/internal/testkit/oldrecords"
-	"tidegate/codec/codectest/simnet"
 	"tidegate/proxy/relay/saved"
 )
 

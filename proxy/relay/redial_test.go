@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/codec/codectest/simnet"
 	"tidegate/codec/raknet"
 	"tidegate/internal/policy"
-	"tidegate/codec/codectest/simnet"
 )
 
 const openConnectionReply2 = 0x08

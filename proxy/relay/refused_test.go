@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/codec/codectest/simnet"
 	"tidegate/internal/netio"
 	"tidegate/internal/policy"
-	"tidegate/codec/codectest/simnet"
 	"tidegate/internal/upstream"
 	"tidegate/proxy/stats"
 )

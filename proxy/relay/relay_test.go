@@ -8,11 +8,11 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/codec/codectest/simnet"
 	"tidegate/codec/raknet"
 	"tidegate/codec/riptide"
 	"tidegate/internal/policy"
 	"tidegate/internal/registry"
-	"tidegate/codec/codectest/simnet"
 	"tidegate/internal/upstream"
 	"tidegate/proxy/bridge"
 	"tidegate/proxy/stats"

@@ -10,9 +10,9 @@ import (
 	"github.com/rs/zerolog"
 
 	"tidegate/codec"
+	"tidegate/codec/codectest/simnet"
 	"tidegate/internal/netio"
 	"tidegate/internal/policy"
-	"tidegate/codec/codectest/simnet"
 	"tidegate/internal/upstream"
 	"tidegate/proxy/relay/admission"
 	"tidegate/proxy/stats"

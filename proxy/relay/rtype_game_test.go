@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"tidegate/codec/codectest/simnet"
 	"tidegate/codec/rtype"
 	"tidegate/internal/testkit/rtypegame"
-	"tidegate/codec/codectest/simnet"
 	"tidegate/internal/upstream"
 )
 

@@ -7,11 +7,11 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/codec/codectest/simnet"
 	"tidegate/codec/enet"
 	"tidegate/codec/riptide"
 	"tidegate/codec/rtype"
 	"tidegate/codec/rudp"
-	"tidegate/codec/codectest/simnet"
 	"tidegate/proxy/bridge"
 )
 

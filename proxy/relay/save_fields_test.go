@@ -14,9 +14,9 @@ import (
 
 	"tidegate/codec"
 	"tidegate/codec/codectest"
+	"tidegate/codec/codectest/simnet"
 	"tidegate/codec/raknet"
 	"tidegate/internal/policy"
-	"tidegate/codec/codectest/simnet"
 	"tidegate/ratelimit"
 )
 

@@ -11,8 +11,8 @@ import (
 	"github.com/rs/zerolog"
 
 	"tidegate/codec/codectest"
-	"tidegate/codec/raknet"
 	"tidegate/codec/codectest/simnet"
+	"tidegate/codec/raknet"
 	"tidegate/ratelimit"
 )
 

@@ -9,9 +9,9 @@ import (
 	"github.com/rs/zerolog"
 
 	"tidegate/codec"
+	"tidegate/codec/codectest/simnet"
 	"tidegate/internal/netio"
 	"tidegate/internal/testkit/heavy"
-	"tidegate/codec/codectest/simnet"
 	"tidegate/proxy/stats"
 	"tidegate/session"
 )

@@ -10,10 +10,10 @@ import (
 	"github.com/rs/zerolog"
 
 	"tidegate/codec"
+	"tidegate/codec/codectest/simnet"
 	"tidegate/codec/rudp"
 	"tidegate/internal/netio"
 	"tidegate/internal/policy"
-	"tidegate/codec/codectest/simnet"
 	"tidegate/internal/upstream"
 	"tidegate/session"
 )

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/codec/codectest/simnet"
 	"tidegate/codec/enet"
 	"tidegate/codec/riptide"
-	"tidegate/codec/codectest/simnet"
 )
 
 // pausable is a node whose process can stand still. Its datagrams wait in the socket.

@@ -7,8 +7,8 @@ import (
 	"github.com/rs/zerolog"
 
 	"tidegate/codec"
-	"tidegate/internal/netio"
 	"tidegate/codec/codectest/simnet"
+	"tidegate/internal/netio"
 	"tidegate/ratelimit"
 	"tidegate/session"
 )

@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/codec/codectest/simnet"
 	"tidegate/internal/joining"
 	"tidegate/internal/policy"
 	"tidegate/internal/protocols"
 	"tidegate/internal/registry"
-	"tidegate/codec/codectest/simnet"
 	"tidegate/internal/upstream"
 	"tidegate/ratelimit"
 	"tidegate/session"

@@ -7,8 +7,8 @@ import (
 	"net/netip"
 	"time"
 
-	"tidegate/internal/netio"
 	"tidegate/codec/codectest/simnet"
+	"tidegate/internal/netio"
 )
 
 // frames cuts a stream into frames and writes them, as netio does.

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/codec/enet"
 	"tidegate/codec/codectest/simnet"
+	"tidegate/codec/enet"
 )
 
 // TestClientReturnsToItsPort kills a client of ENet and lets another one start on the same port at once, near and far.

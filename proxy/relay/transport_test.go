@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/codec/codectest/simnet"
 	"tidegate/codec/raknet"
 	"tidegate/internal/policy"
-	"tidegate/codec/codectest/simnet"
 	"tidegate/proxy/stats"
 )
 

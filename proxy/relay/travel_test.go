@@ -10,8 +10,8 @@ import (
 	"github.com/rs/zerolog"
 
 	"tidegate/codec"
-	"tidegate/codec/raknet"
 	"tidegate/codec/codectest/simnet"
+	"tidegate/codec/raknet"
 	"tidegate/proxy/relay/saved"
 	"tidegate/ratelimit"
 	"tidegate/session"

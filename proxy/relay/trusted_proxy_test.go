@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"tidegate/codec"
-	"tidegate/internal/proxyproto"
 	"tidegate/codec/codectest/simnet"
+	"tidegate/internal/proxyproto"
 	"tidegate/proxy/stats"
 )
 

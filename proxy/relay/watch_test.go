@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/codec/codectest/simnet"
 	"tidegate/internal/policy"
 	"tidegate/internal/testkit/allocs"
-	"tidegate/codec/codectest/simnet"
 	"tidegate/proxy/stats"
 )
 

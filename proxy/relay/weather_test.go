@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/codec/riptide"
 	"tidegate/codec/codectest/simnet"
+	"tidegate/codec/riptide"
 	"tidegate/proxy/bridge"
 )
 

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/internal/filter"
 	"tidegate/codec/codectest/simnet"
+	"tidegate/internal/filter"
 	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
 )
