@@ -14,7 +14,7 @@ import (
 )
 
 // patience is the longest wait for anything.
-const patience = 30 * time.Second
+const patience = 90 * time.Second
 
 // process is a program in its own process group, which is killed at the end of the test.
 type process struct {

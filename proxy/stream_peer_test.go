@@ -14,7 +14,7 @@ import (
 )
 
 // patience is how long a test waits for an event. Only a failing test waits for so long.
-const patience = 30 * time.Second
+const patience = 90 * time.Second
 
 // streamPeer is a game's end of a Riptide connection over TCP: a codec.Conn on top of package net.
 type streamPeer struct {

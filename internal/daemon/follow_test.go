@@ -218,6 +218,9 @@ func TestDrainToFleet(t *testing.T) {
 			if test.name != "rudp" && *crowd > 0 { // players over RUDP send in each period
 				test.players = *crowd
 			}
+			if testing.Short() { // the race detector multiplies the work
+				test.players = min(test.players, 50)
+			}
 			a, nats := newArcade(t, test.name), natsServer(t)
 			change := func(s *relay.Settings) {
 				if test.relays {

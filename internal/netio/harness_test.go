@@ -10,7 +10,7 @@ import (
 )
 
 // patience bounds the wait for an expected event. Only a failing test waits that long.
-const patience = 30 * time.Second
+const patience = 90 * time.Second
 
 // loopback is the default address of listening sockets.
 var loopback = netip.MustParseAddrPort("127.0.0.1:0")

@@ -9,7 +9,7 @@ import (
 )
 
 // Patience is the longest wait for an event that must come, also on a busy machine.
-const Patience = 30 * time.Second
+const Patience = 90 * time.Second
 
 // interval is the pause between polls: long enough to leave a small machine to the awaited goroutines.
 const interval = 5 * time.Millisecond
