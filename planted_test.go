@@ -81,6 +81,8 @@ var plantedFaults = []planted{
 		"c.inFlight -= size\n\tc.endProbe(n)", "c.inFlight -= size", "codec/raknet", "^TestProbeEnds$"},
 	{"go-raknet keeps the parts that come twice", "codec/raknet/doubt.go", "if s.toClient ||", "if !s.toClient ||",
 		"codec/raknet", "^TestPartsThatComeTwice$"},
+	{"an upgrade forgets which parts came twice", "codec/raknet/save_sender.go", "Doubts: s.doubts,", "",
+		"codec/raknet", "^TestSavedDoubts$"},
 	{"parts have a channel that their message's mode has not", "codec/raknet/sender.go", "if m.channel >= maxChannels {",
 		"if false {", "codec/raknet", "^TestServersGetTheirForms$"},
 	{"a successor tries no copy of a session", "proxy/relay/copies.go", "if last == nil {", "if false {", "proxy/relay",

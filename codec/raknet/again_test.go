@@ -26,8 +26,8 @@ const (
 )
 
 // upload sends messages to a go-raknet server with its defaults, until it blocks us. The line loses shares of the
-// datagrams to both sides.
-func upload(t *testing.T, l *line, toServer, toClient float64, size int) (r uploadRun) {
+// datagrams to both sides. Our client may be saved and restored at each input.
+func upload(t *testing.T, l *line, toServer, toClient float64, size int, restores bool) (r uploadRun) {
 	var log bytes.Buffer
 	server, client := l.server(), l.client()
 	listener, err := gork.ListenConfig{
@@ -52,7 +52,7 @@ func upload(t *testing.T, l *line, toServer, toClient float64, size int) (r uplo
 			time.Sleep(time.Microsecond) // as in sendBulk
 		}
 	}()
-	send := uploadFrom(t, client)
+	send := uploadFrom(t, client, restores)
 	l.toServer.lose(toServer)
 	l.toClient.lose(toClient)
 	for range uploads {
@@ -79,11 +79,11 @@ func upload(t *testing.T, l *line, toServer, toClient float64, size int) (r uplo
 }
 
 // uploadFrom starts our client at an end. It returns how to send a message.
-func uploadFrom(t *testing.T, end *lineEnd) func([]byte) {
+func uploadFrom(t *testing.T, end *lineEnd, restores bool) func([]byte) {
 	p := raknet.New(bedrock())
 	g := &lineGame{
 		t: t, end: end, protocol: p, calls: make(chan func(time.Time)), connected: make(chan struct{}),
-		conn: p.Dial(time.Now(), lineServer, codec.Hello{}),
+		conn: p.Dial(time.Now(), lineServer, codec.Hello{}), restores: restores,
 	}
 	go g.run()
 	<-g.connected
@@ -98,16 +98,20 @@ func uploadFrom(t *testing.T, end *lineEnd) func([]byte) {
 }
 
 // TestPartsThatComeTwice sends split messages to a go-raknet server with its defaults over paths that lose datagrams of
-// either direction. The server gets some parts twice, and blocks no address.
+// either direction. The server gets some parts twice, and blocks no address, also if an upgrade follows each input.
 func TestPartsThatComeTwice(t *testing.T) {
 	for _, path := range []struct {
 		toServer, toClient float64
 		size               int
-	}{{0.05, 0.05, 4_000}, {0.10, 0.10, 4_000}, {0, 0.5, 4_000}, {0.05, 0.05, 60_000}} {
+		restores           bool
+	}{
+		{0.05, 0.05, 4_000, false}, {0.10, 0.10, 4_000, true}, {0, 0.5, 4_000, false},
+		{0.05, 0.05, 60_000, false},
+	} {
 		t.Run(fmt.Sprint(path), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l := newLine(1, 0, 0, 0)
-				if r := upload(t, l, path.toServer, path.toClient, path.size); r.heard < uploads || r.log != "" {
+				if r := upload(t, l, path.toServer, path.toClient, path.size, path.restores); r.heard < uploads || r.log != "" {
 					t.Errorf("the server has heard %d of %d messages: %s", r.heard, uploads, r.log)
 				}
 			})

@@ -18,13 +18,13 @@ import (
 // it may have any, another datagram comes before, without the last part: it may complete a message, and then the second
 // one begins it anew.
 type doubt struct {
-	id     uint16
-	parts  uint32
-	again  partSet
-	twice  bool  // the datagram is the first of two
-	waits  bool  // for a transmission of the datagram
-	number Seq24 // of the datagram
-	tried  bool  // it was sent
+	ID     uint16  `cbor:"1,keyasint"`
+	Parts  uint32  `cbor:"2,keyasint"`
+	Again  partSet `cbor:"3,keyasint"`
+	Twice  bool    `cbor:"4,keyasint,omitempty"` // the datagram is the first of two
+	Waits  bool    `cbor:"5,keyasint,omitempty"` // for a transmission of the datagram
+	Number Seq24   `cbor:"6,keyasint,omitempty"` // of the datagram
+	Tried  bool    `cbor:"7,keyasint,omitempty"` // it was sent
 }
 
 // partSet is a set of parts. A message with others is too large for the datagram of a doubt.
@@ -38,19 +38,22 @@ func (s *partSet) add(index uint32) {
 
 func (s *partSet) len() int { return bits.OnesCount64(s[0]) + bits.OnesCount64(s[1]) }
 
+// within reports whether a set names no part of others.
+func (s *partSet) within(parts uint32) bool { return s[0]>>parts|s[1]>>(max(parts, 64)-64) == 0 }
+
 func (s *partSet) has(index uint32) bool { return s[index/64]&(1<<(index%64)) != 0 }
 
 // order returns the parts of the datagram in order.
 func (d *doubt) order() []uint32 {
 	var order, others []uint32
-	for i := range d.parts {
-		if d.again.has(i) {
+	for i := range d.Parts {
+		if d.Again.has(i) {
 			order = append(order, i)
 		} else {
 			others = append(others, i)
 		}
 	}
-	if d.twice {
+	if d.Twice {
 		return order[:len(order)-1]
 	}
 	return append(order, others...)
@@ -61,24 +64,28 @@ func (s *sender) doubtOf(m *outgoing) {
 	if s.toClient || !s.forgetful || m.again == (partSet{}) {
 		return
 	}
-	d := doubt{id: m.splitID, parts: m.parts, again: m.again, waits: true}
-	c := d.capsule()
-	if datagramHeaderSize+int(d.parts)*c.size() > s.datagramSize() {
-		return
+	d := doubt{ID: m.splitID, Parts: m.parts, Again: m.again, Waits: true}
+	if d.Twice = d.Again.len() == int(d.Parts); s.fits(&d) {
+		s.doubts = append(s.doubts, d)
 	}
-	d.twice = d.again.len() == int(d.parts)
-	s.doubts = append(s.doubts, d)
+}
+
+// fits reports whether a doubt has some of several parts, and a datagram has room for all.
+func (s *sender) fits(d *doubt) bool {
+	c := d.capsule()
+	return d.Parts > 1 && d.Again != partSet{} && d.Again.within(d.Parts) &&
+		int(d.Parts) <= (s.datagramSize()-datagramHeaderSize)/c.size()
 }
 
 func (d *doubt) capsule() capsule {
 	return capsule{
-		mode: codec.ReliableOrdered, split: true, splitID: d.id, splitCount: d.parts, payload: []byte{0xfe},
+		mode: codec.ReliableOrdered, split: true, splitID: d.ID, splitCount: d.Parts, payload: []byte{0xfe},
 	}
 }
 
 // waitingDoubt returns the first doubt whose datagram waits, or nil.
 func (s *sender) waitingDoubt() *doubt {
-	if i := slices.IndexFunc(s.doubts, func(d doubt) bool { return d.waits }); i >= 0 {
+	if i := slices.IndexFunc(s.doubts, func(d doubt) bool { return d.Waits }); i >= 0 {
 		return &s.doubts[i]
 	}
 	return nil
@@ -93,7 +100,7 @@ func (s *sender) complete(now time.Duration, b []byte, d *doubt) []byte {
 	for _, c.splitIndex = range d.order() {
 		b = c.append(b)
 	}
-	d.waits, d.tried, d.number = false, true, s.flight.next
+	d.Waits, d.Tried, d.Number = false, true, s.flight.next
 	s.flight.commit(len(b) - start)
 	s.spend(len(b) - start)
 	return b
@@ -101,14 +108,14 @@ func (s *sender) complete(now time.Duration, b []byte, d *doubt) []byte {
 
 // answerDoubt learns that a datagram has arrived, or that it seems lost.
 func (s *sender) answerDoubt(n Seq24, arrived bool) {
-	i := slices.IndexFunc(s.doubts, func(d doubt) bool { return d.tried && d.number == n })
+	i := slices.IndexFunc(s.doubts, func(d doubt) bool { return d.Tried && d.Number == n })
 	switch {
 	case i < 0:
-	case arrived && s.doubts[i].twice:
-		s.doubts[i].twice, s.doubts[i].waits = false, true
+	case arrived && s.doubts[i].Twice:
+		s.doubts[i].Twice, s.doubts[i].Waits = false, true
 	case arrived:
 		s.doubts = slices.Delete(s.doubts, i, i+1)
 	default:
-		s.doubts[i].waits = true
+		s.doubts[i].Waits = true
 	}
 }

@@ -2,10 +2,12 @@ package raknet
 
 import (
 	"math/rand/v2"
+	"reflect"
 	"testing"
 	"time"
 
 	"tidegate/codec"
+	"tidegate/codec/codectest"
 )
 
 // begun are the parts that go-raknet has of a message, as bits. It forgets the message when it is whole.
@@ -13,7 +15,7 @@ type begun uint32
 
 func (b *begun) take(d *doubt) {
 	for _, i := range d.order() {
-		if *b |= 1 << i; *b == 1<<d.parts-1 {
+		if *b |= 1 << i; *b == 1<<d.Parts-1 {
 			*b = 0
 		}
 	}
@@ -28,12 +30,12 @@ func TestDoubtCompletes(t *testing.T) {
 				if had&^again != 0 {
 					continue
 				}
-				d := doubt{parts: parts, again: partSet{again}}
+				d := doubt{Parts: parts, Again: partSet{again}}
 				at := begun(had)
-				if d.twice = again == 1<<parts-1; d.twice {
+				if d.Twice = again == 1<<parts-1; d.Twice {
 					at.take(&d)
 					at.take(&d)
-					d.twice = false
+					d.Twice = false
 				}
 				for copies := range 2 {
 					if at.take(&d); at != 0 {
@@ -60,5 +62,78 @@ func TestNoDoubtOfOthers(t *testing.T) {
 	}
 	if l.wait(20 * time.Second); count(l.toServer, codec.Received) != 20 || l.client.sender.resent == 0 {
 		t.Errorf("%d of 20 messages came, %d parts again", count(l.toServer, codec.Received), l.client.sender.resent)
+	}
+}
+
+// TestSavedDoubts saves and restores a sender in doubt again and again while messages are sent again. Each field of its
+// doubts and of its messages comes back, also a changed one.
+func TestSavedDoubts(t *testing.T) {
+	l := newConnected(t, Options{})
+	l.client.sender.forgetful = true
+	rng := rand.New(rand.NewPCG(1, 1))
+	l.drop = func(bool, []byte) bool { return rng.IntN(3) == 0 }
+	doubted, resent := 0, 0
+	for range 60 {
+		l.send(l.client, codec.ReliableOrdered, 4000, 0)
+		l.wait(20 * ms)
+		checkSavedSender(t, l)
+		for i := range l.client.sender.doubts {
+			doubted++
+			doubt := reflect.ValueOf(&l.client.sender.doubts[i]).Elem()
+			for k := range doubt.NumField() {
+				old := l.client.sender.doubts[i]
+				if codectest.ChangeField(doubt.Field(k), l.now) && l.client.sender.fits(&l.client.sender.doubts[i]) {
+					checkSavedSender(t, l)
+				}
+				l.client.sender.doubts[i] = old
+			}
+		}
+		for _, p := range l.client.sender.flight.parts {
+			if p.message != nil && p.message.again != (partSet{}) {
+				resent++
+			}
+		}
+	}
+	if doubted == 0 || resent == 0 {
+		t.Errorf("%d doubts and %d messages with parts that were sent again were saved", doubted, resent)
+	}
+}
+
+// checkSavedSender compares a client's doubts and messages in flight with those of its restored twin.
+func checkSavedSender(t *testing.T, l *link) {
+	t.Helper()
+	restored, err := l.client.p.Restore(l.now, nil, l.client.Save(l.now, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, want := &restored.(*Conn).sender, &l.client.sender
+	if len(want.doubts) > 0 && !reflect.DeepEqual(got.doubts, want.doubts) {
+		t.Fatalf("restored doubts %+v, want %+v", got.doubts, want.doubts)
+	}
+	for i, p := range want.flight.parts {
+		if p.message != nil && !reflect.DeepEqual(got.flight.parts[i].message, p.message) {
+			t.Fatalf("restored message %+v, want %+v", got.flight.parts[i].message, p.message)
+		}
+	}
+}
+
+// TestDamagedDoubts: no record makes a doubt without parts, or with more than a datagram has room for.
+func TestDamagedDoubts(t *testing.T) {
+	l := newConnected(t, Options{})
+	for _, d := range []doubt{
+		{Parts: 1, Again: partSet{1}}, {Parts: 2}, {Parts: 2, Again: partSet{4}}, {Parts: 65, Again: partSet{1, 2}},
+		{Parts: 200, Again: partSet{1}}, {Parts: 1 << 31, Again: partSet{1}},
+	} {
+		l.client.sender.doubts = []doubt{d}
+		if _, err := l.client.p.Restore(l.now, nil, l.client.Save(l.now, nil)); err == nil {
+			t.Errorf("a doubt of %+v is restored", d)
+		}
+	}
+	l.client.sender.doubts = make([]doubt, maxOpenSplits+1)
+	for i := range l.client.sender.doubts {
+		l.client.sender.doubts[i] = doubt{Parts: 2, Again: partSet{1}}
+	}
+	if _, err := l.client.p.Restore(l.now, nil, l.client.Save(l.now, nil)); err == nil {
+		t.Error("doubts without a bound are restored")
 	}
 }

@@ -181,6 +181,7 @@ type lineGame struct {
 	end       *lineEnd
 	protocol  *raknet.Protocol
 	conn      codec.Conn
+	restores  bool // it is saved and restored at each input, as by upgrades
 	calls     chan func(time.Time)
 	connected chan struct{}
 }
@@ -239,6 +240,14 @@ func (g *lineGame) pump(now time.Time) {
 	}
 	for b, ok := g.conn.Transmit(now, nil); ok; b, ok = g.conn.Transmit(now, nil) {
 		g.end.out.send(b)
+	}
+	if g.restores {
+		conn, err := g.protocol.Restore(now, nil, g.conn.Save(now, nil))
+		if err != nil {
+			g.t.Errorf("restore: %v", err)
+			return
+		}
+		g.conn = conn
 	}
 }
 

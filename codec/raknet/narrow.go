@@ -109,7 +109,7 @@ func (s *sender) beginAgain(m *outgoing) {
 	if m.sent == m.parts {
 		s.bulk.push(m)
 	}
-	m.parts, m.sent, m.settled, m.numbered = 0, 0, 0, true
+	m.parts, m.sent, m.settled, m.numbered, m.again = 0, 0, 0, true, partSet{}
 }
 
 // nextSplitID returns an ID for a split message to a client. No other one under way has the same low byte.

@@ -36,6 +36,7 @@ type savedSender struct {
 	Narrowed   int             `cbor:"24,keyasint,omitempty"`
 	Narrowing  savedNarrowing  `cbor:"25,keyasint,omitempty"`
 	Forgetful  bool            `cbor:"26,keyasint,omitempty"`
+	Doubts     []doubt         `cbor:"27,keyasint,omitempty"`
 }
 
 type savedOutgoing struct {
@@ -54,6 +55,7 @@ type savedOutgoing struct {
 	Sent     uint32        `cbor:"13,keyasint,omitempty"`
 	Settled  uint32        `cbor:"14,keyasint,omitempty"`
 	Numbered bool          `cbor:"15,keyasint,omitempty"`
+	Again    partSet       `cbor:"16,keyasint,omitzero"`
 }
 
 type savedNarrowing struct {
@@ -150,7 +152,7 @@ func (s *sender) save() savedSender {
 		MTU: s.mtu, BulkTurn: s.bulkTurn, Debt: s.pacer.debt, PacerAt: s.pacer.at, WakeAt: s.pacer.wakeAt,
 		AckedAt: s.ackedAt, AckedSent: s.ackedSent, RTT: s.rtt.save(), SplitID: s.splitID, ReliableAt: s.reliableAt,
 		Resent: s.resent, Lost: s.lost, Requests: s.requests, Unasked: s.unrequested, Narrowed: s.narrowed,
-		Forgetful: s.forgetful,
+		Forgetful: s.forgetful, Doubts: s.doubts,
 		Narrowing: savedNarrowing{
 			Turns: s.narrowing.turns, Lost: s.narrowing.lost, LostAt: s.narrowing.lostAt, Until: s.narrowing.until,
 			Fails: s.narrowing.fails,
@@ -192,7 +194,7 @@ func (m *outgoing) save() savedOutgoing {
 	return savedOutgoing{
 		Payload: m.payload, Pad: m.pad, Mode: m.mode, Channel: m.channel, Receipt: m.receipt, QueuedAt: m.queuedAt,
 		Control: m.control, InLine: m.inLine, Order: m.order, Sequence: m.sequence, SplitID: m.splitID,
-		Parts: m.parts, Sent: m.sent, Settled: m.settled, Numbered: m.numbered,
+		Parts: m.parts, Sent: m.sent, Settled: m.settled, Numbered: m.numbered, Again: m.again,
 	}
 }
 
@@ -217,7 +219,10 @@ func (s *sender) restore(v *savedSender, o *Options) error {
 		return saved.Fault("MTU of the path", v.Narrowed)
 	case v.Debt < 0 || v.Debt > maxSegment:
 		return saved.Fault("debt of the pacer", v.Debt)
+	case len(v.Doubts) > maxOpenSplits || slices.ContainsFunc(v.Doubts, func(d doubt) bool { return !s.fits(&d) }):
+		return saved.Fault("doubts", len(v.Doubts))
 	}
+	s.doubts = v.Doubts
 	s.narrowed, s.narrowing = v.Narrowed, narrowing{
 		turns: min(v.Narrowing.Turns, narrowAfter), lost: v.Narrowing.Lost, lostAt: v.Narrowing.LostAt,
 		until: v.Narrowing.Until, fails: min(v.Narrowing.Fails, narrowFails),
@@ -319,7 +324,7 @@ func (v *savedOutgoing) restore(s *sender, o *Options) (*outgoing, error) {
 		return nil, saved.Fault("mode of a message", v.Mode)
 	case v.Parts != 0 && (s.mtu == 0 || int(v.Parts) != s.partsOf(len(v.Payload)) || v.Parts > 1 && !v.Mode.IsReliable()):
 		return nil, saved.Fault("number of parts", v.Parts)
-	case v.Sent > v.Parts || v.Settled > v.Sent:
+	case v.Sent > v.Parts || v.Settled > v.Sent || !v.Again.within(v.Parts):
 		return nil, saved.Fault("number of sent parts", v.Sent)
 	}
 	m := s.memory.record()
@@ -327,6 +332,7 @@ func (v *savedOutgoing) restore(s *sender, o *Options) (*outgoing, error) {
 		payload: s.memory.copy(v.Payload), pad: s.padOf(v.Pad), mode: v.Mode, channel: v.Channel, receipt: v.Receipt,
 		queuedAt: v.QueuedAt, control: v.Control, inLine: v.InLine, order: v.Order, sequence: v.Sequence,
 		splitID: v.SplitID, parts: v.Parts, sent: v.Sent, settled: v.Settled, numbered: v.Numbered,
+		again: v.Again,
 	}
 	return m, nil
 }
