@@ -76,7 +76,8 @@ func (i *Importer) copied(b []byte, at time.Time, names []byte, sockets []netio.
 		if one.pending.restored = t; err != nil {
 			return
 		}
-		if last == nil {
+		if last == nil && i.played < mostRehearsals {
+			i.played++
 			rehearse(i.relay, at, one.link, v.Body)
 		}
 	}
@@ -84,8 +85,13 @@ func (i *Importer) copied(b []byte, at time.Time, names []byte, sockets []netio.
 	one.enterEarly(i)
 }
 
-// rehearsed are the datagrams of each side of a session in a rehearsal, at most.
-const rehearsed = 8
+const (
+	// mostRehearsals bounds the sessions of a loop that are rehearsed: a long pass of copies leaves more sessions that
+	// have changed meanwhile, and so a longer standstill.
+	mostRehearsals = 1024
+	// rehearsed are the datagrams of each side of a session in a rehearsal, at most.
+	rehearsed = 8
+)
 
 // rehearse plays a message of each mode and the next second of a session with connections of its own, whose datagrams
 // only its other side hears. A release that ends by them ends before the standstill: its predecessor has all players.

@@ -273,6 +273,37 @@ func TestRehearsal(t *testing.T) {
 	}
 }
 
+// TestRehearsalsAreBounded plays a bounded number of copied sessions before the standstill, and restores the others.
+func TestRehearsalsAreBounded(t *testing.T) {
+	p := &fragile{Protocol: raknet6()}
+	w := newWorld(t, 1, simnet.Weather{}, p.Protocol, defaultRoute(p.Protocol))
+	for i := range uint64(3) {
+		w.connect(codec.Hello{Identity: 1 + i})
+	}
+	w.Run(2 * time.Second)
+	w.proxy.relay.precopy.start(nil)
+	copies := []copiedPass{copyPass(w.proxy.relay, w.Now())}
+	w.settings.Listeners[0].Protocols = []codec.Protocol{p}
+	played := func(before int) (sessions, datagrams int) {
+		p.calls = make(map[string]int)
+		r := New(w.settings, Options{Seed: 99, Log: zerolog.Nop()}, w.proxy, w.Now())
+		r.Attach(0, w.proxy.sockets[listenerAddr])
+		i := BeginImport(r, w.Now())
+		i.played = before
+		takeCopies(t, i, 1, copies)
+		if len(i.copies) != 3 {
+			t.Errorf("%d copies", len(i.copies))
+		}
+		return i.played - before, p.calls["transmit"]
+	}
+	sessions, all := played(0)
+	last, some := played(mostRehearsals - 1)
+	none, silent := played(mostRehearsals)
+	if sessions < 2 || last != 1 || none != 0 || some == 0 || some >= all || silent != 0 {
+		t.Errorf("played %d, %d and %d sessions with %d, %d and %d datagrams", sessions, last, none, all, some, silent)
+	}
+}
+
 // TestCopyWithAnIDThatIsTaken copies a session whose client ID another copied session had, which has ended since. Both
 // copies are at the successor. At the standstill the second session has the ID.
 func TestCopyWithAnIDThatIsTaken(t *testing.T) {

@@ -23,6 +23,7 @@ type Importer struct {
 	routes  []saved.Route
 	made    map[string]*route // routes that the settings no longer have
 	copies  map[session.ID]*sessionCopy
+	played  int       // rehearsed sessions
 	room    candidate // memory for the session that is imported
 }
 
