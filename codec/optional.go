@@ -54,16 +54,21 @@ type Listing struct {
 	Port uint16 // port for the players
 }
 
-// ErrCompressed is an ErrUnexpected: the game has compressed a datagram, in a way that the protocol leaves to the game.
-var ErrCompressed error = compressed{}
+// Kinds of ErrUnexpected that have a remedy.
+var (
+	// ErrCompressed: the game has compressed a datagram, in a way that the protocol leaves to the game.
+	ErrCompressed error = unexpected("the game compresses: turn that off at both ends, or relay")
+	// ErrNoNames: a server sends its game before the names without which no player understands it.
+	ErrNoNames error = unexpected("the server has not sent its names: does it speak the upstream's protocol?")
+)
 
-type compressed struct{}
+type unexpected string
 
 // Error implements error.
-func (compressed) Error() string { return "the game compresses: turn that off at both ends, or relay" }
+func (u unexpected) Error() string { return string(u) }
 
 // Is reports that the error is an ErrUnexpected, too.
-func (compressed) Is(target error) bool { return target == ErrUnexpected }
+func (unexpected) Is(target error) bool { return target == ErrUnexpected }
 
 // Opaque is a Protocol whose clients can compress their datagrams, so that it does not understand them.
 type Opaque interface {

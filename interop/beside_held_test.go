@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"net/netip"
 	"regexp"
+	"strings"
 	"syscall"
 	"time"
 
@@ -69,8 +70,19 @@ func updatesFirst(s *stage) {
 	}
 }
 
-// overflow has a server send more than the socket towards it holds, while Tidegate stands still. The metrics must count
-// what the kernel has dropped.
+// nameless has a server of R-Type send frames, and never the names of the game's components.
+func nameless(s *stage) {
+	server := rtypeSocketAt(s.t, s.at)
+	go receive(server, func(from netip.AddrPort, _ []byte) {
+		for range 4 {
+			_, _ = server.WriteToUDPAddrPort([]byte{10}, from)
+		}
+	})
+	newRTypePlayer(s.t, rtypegame.Final, netip.MustParseAddrPort(s.door))
+}
+
+// overflow has a server send more than the socket towards it holds, while Tidegate stands still. Metrics, log and why
+// must tell what the kernel has dropped.
 func overflow(s *stage) {
 	if s.gate == nil {
 		return
@@ -83,6 +95,13 @@ func overflow(s *stage) {
 		return dropped.MatchString(s.asked("/metrics"))
 	}) {
 		s.t.Error("the metrics do not count what the kernel has dropped")
+	}
+	told := func(e journalEntry) bool { return e.Message == "no room for what servers send" }
+	if !s.within(patience, func() bool { return s.gate.hasLogged(told) }) {
+		s.t.Error("the log does not tell what the kernel has dropped")
+	}
+	if why := s.asked("/api/v1/why?address=127.0.0.1"); !strings.Contains(why, "net.core.rmem_max") {
+		s.t.Errorf("why does not tell what the kernel has dropped: %s", why)
 	}
 }
 
@@ -125,6 +144,8 @@ func heldRows() []situation {
 		{name: "the server of a silent player restarts, held", kit: rtypeKit("rtype"), still: true, beyond: true,
 			route: `failover = "hold"`, limit: 20 * sec, steps: []step{restartHeld}},
 		{name: "an update as the first input, first stage", kit: rtypeKit("rtype"), still: true, steps: []step{updatesFirst}},
+		{name: "a server without names", kit: rtypeKit("rtype"), still: true, steps: []step{nameless,
+			explains("no-names"), endsAs("incompatible", "upstream")}},
 		{name: "the kernel drops what the server sends", kit: plain, route: relayed, still: true, mute: true,
 			steps: []step{in, overflow}},
 		{name: "the GUID that Tidegate makes", kit: signs, players: "riptide-2.2", still: true, mute: true,

@@ -69,8 +69,7 @@ func (c *client) receiveInitial(now time.Time, d []byte) error {
 	isFrame := len(d) == 1 && opcode(d[0]) == nextFrame
 	if c.format.isFinal() || mayBeOdd && isFrame || !c.gather.take(d) {
 		if mayBeOdd {
-			c.odd = true
-			return codec.ErrUnexpected
+			return c.receiveOdd(isFrame)
 		}
 		return c.receiveAlone(now, d)
 	}
@@ -83,6 +82,19 @@ func (c *client) receiveInitial(now time.Time, d []byte) error {
 		c.report()
 	}
 	return nil
+}
+
+// receiveOdd handles an instruction before the names. The first frame is taken: the server does not count as silent.
+func (c *client) receiveOdd(isFrame bool) error {
+	c.odd = true
+	switch {
+	case isFrame && !c.frames:
+		c.frames = true
+		return nil
+	case c.hellos > c.options.MaxHellos/2:
+		return codec.ErrNoNames
+	}
+	return codec.ErrUnexpected
 }
 
 // receiveNames handles the document's initialisation, which also shows that the server speaks that dialect.

@@ -221,8 +221,8 @@ func TestInstructionsBeforeNames(t *testing.T) {
 	c := p.Dial(start, address, codec.Hello{}).(*client)
 	wantSent(t, c, start, startHex)
 	for _, d := range []string{"00 07000000", "02 07000000 0000", "0a"} {
-		if err := c.Receive(start, codectest.Unhex(t, d)); err == nil {
-			t.Errorf("%s is taken", d)
+		if err := c.Receive(start, codectest.Unhex(t, d)); (err == nil) != (d == "0a") || errors.Is(err, codec.ErrNoNames) {
+			t.Errorf("%s gives %v", d, err) // a frame shows that the server is there
 		}
 	}
 	wantReceived(t, c)
@@ -234,12 +234,16 @@ func TestInstructionsBeforeNames(t *testing.T) {
 	wantSent(t, p.Dial(start, netip.MustParseAddrPort("192.0.2.77:1"), codec.Hello{}), start, startHex)
 
 	c = p.Dial(start, netip.MustParseAddrPort("192.0.2.78:1"), codec.Hello{}).(*client)
+	var last error
 	for c.state != closed {
 		codectest.Transmit(c, start)
-		_ = c.Receive(start, codectest.Unhex(t, "0a"))
+		last = c.Receive(start, codectest.Unhex(t, "0a"))
 		c.Advance(c.NextTimeout())
 	}
 	wantEnd(t, c, codec.Incompatible)
+	if !errors.Is(last, codec.ErrNoNames) || c.Stats().Received != 1 {
+		t.Errorf("the last one gives %v; %d are taken", last, c.Stats().Received)
+	}
 }
 
 // TestManyLastServers: the memory of servers is bounded.

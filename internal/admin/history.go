@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync"
@@ -65,6 +66,10 @@ type past struct {
 	draining bool
 	floods   map[string]bool
 	drained  map[serverKey]bool
+	lost     uint64    // datagrams of servers for which the kernel had no room
+	untold   uint64    // those of them that no line of the log has told
+	told     time.Time // by the log
+	lostAt   time.Time // to within pastEvery
 }
 
 // pastLimit has the breaches of a limit until the last collection.
@@ -113,6 +118,7 @@ func (p *past) take(now time.Time, f *relay.Figures) {
 	}
 	p.findLimits(now, f)
 	p.findFloods(&l)
+	p.findLost(now, f)
 	if p.known {
 		tellChanges(drained, p.drained, func(s serverKey, is bool) {
 			events.Add("drain", false, "server %s of %s: %s", s.server, s.upstream, words(is, "drained", "takes players again"))
@@ -157,6 +163,36 @@ func (p *past) findFloods(l *Live) {
 		p.server.Events.Add("flood", is, "flood at listener %s %s", listener, words(is, "began", "is over"))
 	})
 	p.floods = now
+}
+
+// roomRemedy is what helps if the kernel has no room for datagrams.
+const roomRemedy = "raise loop.receive_buffer and net.core.rmem_max, or add loops"
+
+// findLost tells of datagrams of servers for which the kernel had no room: the first ones at once, then once a minute.
+func (p *past) findLost(now time.Time, f *relay.Figures) {
+	was := p.lost
+	p.lost = 0
+	for i := range f.Sockets {
+		p.lost += f.Sockets[i].DialedDrops
+	}
+	if p.lost > was {
+		p.untold, p.lostAt = p.untold+p.lost-was, now
+	}
+	if p.untold > 0 && now.Sub(p.told) >= quietTime {
+		p.server.Log.Warn().Uint64("datagrams", p.untold).Str("remedy", roomRemedy).Msg("no room for what servers send")
+		p.untold, p.told = 0, now
+	}
+}
+
+// kernel says in the answer to why what the kernel had no room for in the last hour.
+func (p *past) kernel() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.lost == 0 || time.Since(p.lostAt) > time.Hour {
+		return ""
+	}
+	return fmt.Sprintf("no room for %d datagrams of servers, at %s: %s", p.lost, p.lostAt.UTC().Format(time.RFC3339),
+		roomRemedy)
 }
 
 // findLimits notes breaches of limits. Only the first one after a quiet minute is an event.

@@ -9,6 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rs/zerolog"
+
+	"tidegate/internal/netio"
 	"tidegate/internal/upstream"
 	"tidegate/proxy"
 	"tidegate/proxy/relay"
@@ -51,6 +54,37 @@ func TestHistoryHoldsTheLastHour(t *testing.T) {
 		if strings.HasPrefix(one.Name, "drop ") && one.Values[5] != 1 {
 			t.Errorf("%s: %v a second", one.Name, one.Values[5])
 		}
+	}
+}
+
+// TestLostIsTold has the kernel drop what servers send. The log tells so once a minute, and why does too.
+func TestLostIsTold(t *testing.T) {
+	s := newFake("")
+	var log strings.Builder
+	s.Log = zerolog.New(&log)
+	f := relay.Figures{Sockets: make([]netio.Stats, 2)}
+	start := time.Now()
+	told := func(after time.Duration, dropped uint64, want string) {
+		t.Helper()
+		log.Reset()
+		f.Sockets[1].DialedDrops += dropped
+		s.past.take(start.Add(after), &f)
+		if got := log.String(); (want == "") != (got == "") || !strings.Contains(got, want) {
+			t.Errorf("after %v the log says %q, want %q", after, got, want)
+		}
+	}
+	told(0, 0, "")
+	told(5*time.Second, 7, `"datagrams":7`)
+	told(10*time.Second, 20, "")
+	told(30*time.Second, 3, "")
+	told(quietTime+5*time.Second, 0, `"datagrams":23`)
+	told(3*quietTime, 0, "")
+	if got := s.past.kernel(); !strings.Contains(got, "30 datagrams") {
+		t.Errorf("why says %q", got)
+	}
+	s.past.lostAt = start.Add(-2 * time.Hour)
+	if got := s.past.kernel(); got != "" {
+		t.Errorf("two hours later why says %q", got)
 	}
 }
 

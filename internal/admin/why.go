@@ -28,6 +28,7 @@ type Why struct {
 	Sessions []Session  `json:"sessions"`
 	Drops    []WhyDrop  `json:"drops"`           // last drops, oldest first
 	Joins    []string   `json:"joins,omitempty"` // of NetherNet clients: how far each came
+	Kernel   string     `json:"kernel,omitempty"`
 }
 
 // WhyBan is the JSON of a ban.
@@ -84,7 +85,7 @@ func (s *Server) why(r *http.Request) (Why, error) {
 		return Why{}, err
 	}
 	w := Explain(&q.Why)
-	w.Running = true
+	w.Running, w.Kernel = true, s.past.kernel()
 	return w, nil
 }
 

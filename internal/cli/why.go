@@ -150,6 +150,9 @@ func printWhy(w io.Writer, y *admin.Why) {
 	for _, join := range y.Joins {
 		fmt.Fprintf(w, "  join     %s\n", printable(join))
 	}
+	if y.Kernel != "" {
+		fmt.Fprintf(w, "  kernel   %s\n", y.Kernel)
+	}
 	printDrops(w, y.Drops)
 	if !y.Running {
 		fmt.Fprintln(w, "No proxy is running: this answer comes from the configuration and its files.")

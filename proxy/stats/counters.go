@@ -57,6 +57,7 @@ const (
 	DropEncrypted                   // the beginning of DTLS
 	DropQuery                       // an out-of-band query, as server browsers send it
 	DropMaxMessage                  // a server's message beyond its protocol's bound, which ended a session
+	DropNoNames                     // an R-Type server's game before the names of its components
 	DropCount
 )
 
@@ -68,7 +69,7 @@ var dropNames = [DropCount]string{
 	"rate", "handshakes", "ask-again", "half-open-source", "unproved",
 	"held", "untrusted-header", "no-header", "paced",
 	"overload", "reply-budget", "source-full", "no-cookie", "held-bytes",
-	"compressed", "dtls", "query", "max-message",
+	"compressed", "dtls", "query", "max-message", "no-names",
 }
 
 // String returns the reason's name, as in logs and metrics.
@@ -179,31 +180,23 @@ type Counters struct {
 // Add adds the totals of another Relay.
 func (c *Counters) Add(o *Counters) { c.Restore(o.Save()) }
 
+// dropsOf are the reasons of codecs' errors. The kinds of codec.ErrUnexpected come before it.
+var dropsOf = []struct {
+	err error
+	why Drop
+}{
+	{codec.ErrDuplicate, DropDuplicate}, {codec.ErrWindow, DropWindow}, {codec.ErrNoProof, DropNoCookie},
+	{codec.ErrCompressed, DropCompressed}, {codec.ErrNoNames, DropNoNames}, {codec.ErrUnexpected, DropUnexpected},
+	{codec.ErrLimit, DropLimit}, {codec.ErrRefused, DropRefused}, {codec.ErrTooLarge, DropTooLarge},
+	{codec.ErrFull, DropQueueFull}, {codec.ErrMode, DropUnfit}, {codec.ErrClosed, DropClosing},
+}
+
 // DropOf returns the reason of a codec's error.
 func DropOf(err error) Drop {
-	switch {
-	case errors.Is(err, codec.ErrDuplicate):
-		return DropDuplicate
-	case errors.Is(err, codec.ErrWindow):
-		return DropWindow
-	case errors.Is(err, codec.ErrNoProof):
-		return DropNoCookie
-	case errors.Is(err, codec.ErrCompressed):
-		return DropCompressed
-	case errors.Is(err, codec.ErrUnexpected):
-		return DropUnexpected
-	case errors.Is(err, codec.ErrLimit):
-		return DropLimit
-	case errors.Is(err, codec.ErrRefused):
-		return DropRefused
-	case errors.Is(err, codec.ErrTooLarge):
-		return DropTooLarge
-	case errors.Is(err, codec.ErrFull):
-		return DropQueueFull
-	case errors.Is(err, codec.ErrMode):
-		return DropUnfit
-	case errors.Is(err, codec.ErrClosed):
-		return DropClosing
+	for _, d := range dropsOf {
+		if errors.Is(err, d.err) {
+			return d.why
+		}
 	}
 	return DropMalformed
 }
