@@ -92,7 +92,7 @@ func (c *Client) Get(ctx context.Context, path string, out any) error {
 	return c.do(ctx, http.MethodGet, path, nil, out)
 }
 
-// Post sends in as JSON to a path and decodes the answer into out.
+// Post sends in as JSON to a path and decodes the answer into out. With nil, any JSON will do.
 func (c *Client) Post(ctx context.Context, path string, in, out any) error {
 	body, err := json.Marshal(in)
 	if err != nil {
@@ -128,6 +128,9 @@ func (c *Client) do(ctx context.Context, method, path string, body []byte, out a
 	text, err := c.read(response)
 	if err != nil {
 		return err
+	}
+	if out == nil {
+		out = new(any)
 	}
 	if err := json.Unmarshal(text, out); err != nil {
 		return fmt.Errorf("answer of the proxy at %s: %w", c.address, err)
@@ -174,8 +177,7 @@ func (c *Client) read(response *http.Response) ([]byte, error) {
 
 // unwrapURL removes the URL from an error of package http, since no user typed it.
 func unwrapURL(err error) error {
-	var wrapped *url.Error
-	if errors.As(err, &wrapped) {
+	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		return wrapped.Err
 	}
 	return err

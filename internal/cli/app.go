@@ -70,22 +70,20 @@ func run(ctx context.Context, exampleConfig []byte, args []string, stdout, stder
 
 // failure prints an error and returns the exit code.
 func failure(l *line, err error, stderr io.Writer) int {
-	code := 1
-	var coder cli.ExitCoder
-	if errors.As(err, &coder) {
+	code, text := 1, err.Error()
+	coder, coded := errors.AsType[cli.ExitCoder](err)
+	if coded {
 		code = coder.ExitCode()
 	}
-	text := err.Error()
-	var usage *usageError
+	_, misused := errors.AsType[*usageError](err)
 	switch {
 	case text == "":
 		return code
 	case l.has("json"):
-		printLast(stderr, failureJSON(err, code))
-		return code
-	case errors.As(err, &usage):
+		text = failureJSON(err, code)
+	case misused:
 		text = fmt.Sprintf("tidegate: %s\nSee %s", text, l.help())
-	case coder == nil:
+	case !coded:
 		text = "tidegate: " + text
 	}
 	printLast(stderr, text)
@@ -99,8 +97,7 @@ func failureJSON(err error, code int) string {
 		Code   int         `json:"code"`
 		Faults []faultJSON `json:"faults,omitempty"`
 	}{strings.TrimPrefix(err.Error(), "tidegate: "), code, nil}
-	var faults config.Faults
-	if errors.As(err, &faults) {
+	if faults, ok := errors.AsType[config.Faults](err); ok {
 		out.Faults = faultsJSON(faults)
 	}
 	text, err := json.Marshal(out)

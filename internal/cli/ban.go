@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -74,7 +75,11 @@ func banDelCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			if err := pardon(c, networks); err != nil {
+			book, err := openBook(c)
+			if err == nil {
+				err = book.pardon(c, networks)
+			}
+			if err != nil {
 				return err
 			}
 			return printDone(c, struct {
@@ -96,18 +101,17 @@ func banListCommand() *cli.Command {
 			if err := wantArguments(c); err != nil {
 				return err
 			}
-			all, err := allBans(c)
+			book, err := openBook(c)
+			if err != nil {
+				return err
+			}
+			all, err := book.all(c)
 			if err != nil {
 				return err
 			}
 			now := time.Now()
-			var shown []ratelimit.Ban
-			for _, b := range all {
-				if b.Active(now) || c.Bool("all") {
-					shown = append(shown, b)
-				}
-			}
-			return printBans(c, shown, now)
+			all = slices.DeleteFunc(all, func(b ratelimit.Ban) bool { return !b.Active(now) && !c.Bool("all") })
+			return printBans(c, all, now)
 		},
 	})
 }
@@ -186,7 +190,11 @@ func impose(c *cli.Context, networks []netip.Prefix) error {
 	for _, ban.Prefix = range networks {
 		imposed = append(imposed, ban)
 	}
-	if err := add(c, networks, imposed); err != nil {
+	book, err := openBook(c)
+	if err == nil {
+		err = book.impose(c, imposed)
+	}
+	if err != nil {
 		return err
 	}
 	if c.Bool("json") {
@@ -200,61 +208,20 @@ func impose(c *cli.Context, networks []netip.Prefix) error {
 	return nil
 }
 
-// add adds bans with equal terms to a running proxy or to the ban file.
-func add(c *cli.Context, networks []netip.Prefix, bans []ratelimit.Ban) error {
-	client, err := remoteBans(c)
-	switch {
-	case err != nil:
-		return err
-	case client != nil && len(bans) > 0:
-		return imposeRemotely(c, client, networks, &bans[0])
-	}
-	book, err := openBans(c)
-	if err != nil {
-		return err
-	}
-	for _, ban := range bans {
-		book.bans.Add(ban)
-	}
-	return book.enforce(c)
+// banBook has the bans that a command reads or changes: those of a running proxy, or of a ban file.
+type banBook interface {
+	impose(c *cli.Context, bans []ratelimit.Ban) error
+	pardon(c *cli.Context, networks []netip.Prefix) error // an error also names the networks without a ban
+	all(c *cli.Context) ([]ratelimit.Ban, error)
 }
 
-// pardon removes bans from a running proxy or from the ban file.
-func pardon(c *cli.Context, networks []netip.Prefix) error {
+// openBook returns the book that the command line or the environment names.
+func openBook(c *cli.Context) (banBook, error) {
 	client, err := remoteBans(c)
-	switch {
-	case err != nil:
-		return err
-	case client != nil:
-		return pardonRemotely(c, client, networks)
+	if err != nil || client != nil {
+		return remoteBook{client}, err
 	}
-	book, err := openBans(c)
-	if err != nil {
-		return err
-	}
-	var missing []error
-	for _, n := range networks {
-		if !book.bans.Remove(n) {
-			missing = append(missing, fmt.Errorf("%s is not banned", n))
-		}
-	}
-	return errors.Join(append(missing, book.enforce(c))...)
-}
-
-// allBans returns the bans of a running proxy or of the ban file.
-func allBans(c *cli.Context) ([]ratelimit.Ban, error) {
-	client, err := remoteBans(c)
-	switch {
-	case err != nil:
-		return nil, err
-	case client != nil:
-		return listRemotely(c, client)
-	}
-	book, err := openBans(c)
-	if err != nil {
-		return nil, err
-	}
-	return book.bans.All(), nil
+	return openBans(c)
 }
 
 // bannedNetworks names networks for people: all of a few, else their number.

@@ -26,48 +26,45 @@ func remoteBans(c *cli.Context) (*admin.Client, error) {
 	return to.client()
 }
 
-// imposeRemotely bans networks in a running proxy.
-func imposeRemotely(c *cli.Context, client *admin.Client, networks []netip.Prefix, ban *ratelimit.Ban) error {
-	order := admin.Ban{Reason: ban.Reason, Author: ban.Author}
-	if !ban.Until.IsZero() {
-		order.Seconds = ban.Until.Sub(ban.Since).Seconds()
-	}
-	for _, network := range networks {
-		order.Prefix = network.String()
-		var done admin.WhyBan
-		if err := client.Post(c.Context, "/api/v1/bans", order, &done); err != nil {
+// remoteBook has the bans of a running proxy.
+type remoteBook struct{ *admin.Client }
+
+func (r remoteBook) impose(c *cli.Context, bans []ratelimit.Ban) error {
+	for _, b := range bans {
+		order := admin.Ban{Prefix: b.Prefix.String(), Reason: b.Reason, Author: b.Author}
+		if !b.Until.IsZero() {
+			order.Seconds = b.Until.Sub(b.Since).Seconds()
+		}
+		if err := r.Post(c.Context, "/api/v1/bans", order, nil); err != nil {
 			return orMisuse(err)
 		}
 	}
-	tellUnshared(c, client)
+	tellUnshared(c, r.Client)
 	return nil
 }
 
-// pardonRemotely removes bans in a running proxy.
-func pardonRemotely(c *cli.Context, client *admin.Client, networks []netip.Prefix) error {
+func (r remoteBook) pardon(c *cli.Context, networks []netip.Prefix) error {
 	var missing []error
 	for _, network := range networks {
-		var done struct{}
-		err := client.Post(c.Context, "/api/v1/bans/remove", admin.Unban{Prefix: network.String()}, &done)
-		var refused *admin.StatusError
+		err := r.Post(c.Context, "/api/v1/bans/remove", admin.Unban{Prefix: network.String()}, nil)
 		switch {
-		case errors.As(err, &refused) && refused.Status == http.StatusNotFound:
+		case isRefused(err, http.StatusNotFound):
 			missing = append(missing, fmt.Errorf("%s is not banned", network))
 		case err != nil:
 			return orMisuse(err)
 		}
 	}
-	tellUnshared(c, client)
+	tellUnshared(c, r.Client)
 	return errors.Join(missing...)
 }
 
 // listedRemotely is the largest number of bans in an answer.
 const listedRemotely = 10_000
 
-// listRemotely returns the bans in force of a running proxy, the youngest first.
-func listRemotely(c *cli.Context, client *admin.Client) ([]ratelimit.Ban, error) {
+// all returns the bans in force, the youngest first.
+func (r remoteBook) all(c *cli.Context) ([]ratelimit.Ban, error) {
 	var page admin.Bans
-	if err := client.Get(c.Context, fmt.Sprintf("/api/v1/bans?limit=%d", listedRemotely), &page); err != nil {
+	if err := r.Get(c.Context, fmt.Sprintf("/api/v1/bans?limit=%d", listedRemotely), &page); err != nil {
 		return nil, orMisuse(err)
 	}
 	all := make([]ratelimit.Ban, 0, len(page.Bans))

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os/user"
 	"time"
 
@@ -54,12 +55,30 @@ func openBans(c *cli.Context) (*banStore, error) {
 	book := &banStore{banfile.File(terms.File), ratelimit.NewBans(setup.BanTerms(terms)),
 		time.Now().Truncate(time.Second).UTC()}
 	err := book.save()
-	var unwritten *banfile.WriteError
-	if errors.As(err, &unwritten) {
+	if _, unwritten := errors.AsType[*banfile.WriteError](err); unwritten {
 		return book, nil // a command that changes bans finds the error when it saves them
 	}
 	return book, err
 }
+
+func (b *banStore) impose(c *cli.Context, bans []ratelimit.Ban) error {
+	for _, ban := range bans {
+		b.bans.Add(ban)
+	}
+	return b.enforce(c)
+}
+
+func (b *banStore) pardon(c *cli.Context, networks []netip.Prefix) error {
+	var missing []error
+	for _, n := range networks {
+		if !b.bans.Remove(n) {
+			missing = append(missing, fmt.Errorf("%s is not banned", n))
+		}
+	}
+	return errors.Join(append(missing, b.enforce(c))...)
+}
+
+func (b *banStore) all(*cli.Context) ([]ratelimit.Ban, error) { return b.bans.All(), nil }
 
 // save merges the bans with those of the file.
 func (b *banStore) save() error { return b.file.Sync(b.now, b.bans) }
@@ -79,8 +98,7 @@ func (b *banStore) enforce(c *cli.Context) error {
 	ctx, cancel := context.WithTimeout(c.Context, tellTime)
 	defer cancel()
 	if client, err := targetOf(c).client(); err == nil {
-		var done struct{}
-		if client.Post(ctx, "/api/v1/bans/sync", done, &done) == nil {
+		if client.Post(ctx, "/api/v1/bans/sync", nil, nil) == nil {
 			tellUnshared(c, client)
 		}
 	}

@@ -69,10 +69,7 @@ func check(c *cli.Context) error {
 	}
 	out := checked{Valid: true, Warnings: faultsJSON(warnings), Machine: shortfalls(settled)}
 	if !c.Bool("quiet") {
-		out.Text = explain(ruled)
-	}
-	if !c.Bool("quiet") {
-		out.Text += explainJoins(settled) + explainChecks(settled) + explainClusters(settled)
+		out.Text = explain(ruled) + explainJoins(settled) + explainChecks(settled) + explainClusters(settled)
 		out.Text += explainRecord(&settled.Record) + explainFleet(&settled.Fleet)
 	}
 	if c.Bool("explain") {

@@ -39,9 +39,7 @@ func noSubcommand(c *cli.Context, name string, help func(*cli.Context) error) er
 	}
 	var names []string
 	for _, sub := range c.Command.Subcommands {
-		if !sub.Hidden && sub.Name != "help" {
-			names = append(names, sub.Name)
-		}
+		names = append(names, sub.Name)
 	}
 	if name == "" { // the help lists them
 		return cli.Exit("tidegate: want one of its commands", exitUsage)

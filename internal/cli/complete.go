@@ -101,9 +101,7 @@ func (c *completion) candidates(app *cli.App, open string) []candidate {
 
 func commandNames(commands []*cli.Command) (all []candidate) {
 	for _, c := range commands {
-		if !c.Hidden {
-			all = append(all, candidate{c.Name, c.Usage})
-		}
+		all = append(all, candidate{c.Name, c.Usage})
 	}
 	return all
 }

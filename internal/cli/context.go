@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -126,21 +127,15 @@ func listContexts(c *cli.Context) error {
 		asked.Go(func() { states[i].ask(c) })
 	}
 	asked.Wait()
-	ok, rows := true, make([][]string, len(states))
-	for i, s := range states {
-		health := "ok"
-		if !s.OK {
-			ok, health = false, "not ok"
+	columns := []table.Column{{Name: "NAME"}, {Name: "ADMIN", Drop: 1}, {Name: "HEALTH"}, {Name: "DETAIL"}}
+	err = printList(c, states, columns, func(s *contextState) [][]string {
+		health := "not ok"
+		if s.OK {
+			health = "ok"
 		}
-		rows[i] = []string{s.Name, s.Admin, health, printable(s.Detail)}
-	}
-	if c.Bool("json") {
-		err = printEach(c, states)
-	} else {
-		printTable(c.App.Writer, []table.Column{{Name: "NAME"}, {Name: "ADMIN", Drop: 1}, {Name: "HEALTH"},
-			{Name: "DETAIL"}}, rows)
-	}
-	if err == nil && !ok {
+		return [][]string{{s.Name, s.Admin, health, printable(s.Detail)}}
+	})
+	if err == nil && slices.ContainsFunc(states, func(s contextState) bool { return !s.OK }) {
 		err = cli.Exit("", 1)
 	}
 	return err

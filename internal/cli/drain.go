@@ -31,27 +31,26 @@ func drainCommand() *cli.Command {
 		if err := askDrain(c, client); err != nil {
 			return err
 		}
-		if c.Bool("wait") {
-			if err := awaitEnd(c.Context, client); err != nil {
-				return err
-			}
-			return printDone(c, drained{true}, "the proxy has ended")
+		if !c.Bool("wait") {
+			return printDone(c, drained{false}, "the proxy admits no new sessions, and ends")
 		}
-		return printDone(c, drained{false}, "the proxy admits no new sessions, and ends")
+		if err := awaitEnd(c.Context, client); err != nil {
+			return err
+		}
+		return printDone(c, drained{true}, "the proxy has ended")
 	})
 }
 
 // askDrain asks the proxy for a drain.
 func askDrain(c *cli.Context, client *admin.Client) error {
-	var done struct{}
 	if c.Bool("to-fleet") {
 		how := admin.FleetDrain{Node: c.String("node"), Within: c.Duration("within").Seconds()}
-		return client.Post(c.Context, "/api/v1/fleet/drain", how, &done)
+		return client.Post(c.Context, "/api/v1/fleet/drain", how, nil)
 	}
 	if c.IsSet("node") || c.IsSet("within") {
 		return misuse(errors.New("--node and --within: want --to-fleet too"))
 	}
-	return client.Post(c.Context, "/api/v1/drain", nil, &done)
+	return client.Post(c.Context, "/api/v1/drain", nil, nil)
 }
 
 // drained is the JSON of drain.

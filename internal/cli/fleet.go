@@ -32,20 +32,23 @@ func fleetCommand() *cli.Command {
 				Name: "bans", Usage: "list the bans of the fleet, and the nodes that imposed them",
 				Flags:       []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print a JSON object for each ban"}},
 				Description: examples("tidegate fleet bans", "tidegate fleet bans --json"),
-			}, fleetBans),
+			}, listing("/api/v1/fleet/bans", func(l *admin.FleetBans) []admin.FleetBan { return l.Bans },
+				fleetBanColumns, fleetBanRow)),
 			operatorCommand(&cli.Command{
 				Name: "servers", Usage: "list the game servers of the fleet, with each node's health and count of sessions",
 				Flags: []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print a JSON object for each server"}},
 				Description: "A row for each server and node. `tidegate upstreams undrain` at any node ends a drain at all " +
 					"nodes.\n\n" +
 					examples("tidegate fleet servers", "tidegate fleet servers --json"),
-			}, fleetServers),
+			}, listing("/api/v1/fleet/servers", func(l *admin.FleetServers) []admin.FleetServer { return l.Servers },
+				fleetServerColumns, fleetServerRows)),
 			operatorCommand(&cli.Command{
 				Name: "sessions", Usage: "count the sessions of each node of the fleet by protocol",
 				Flags: []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print a JSON object for each node"}},
 				Description: "`tidegate fleet servers` counts them by server. `tidegate sessions list` at a node lists its " +
 					"sessions.\n\n" + examples("tidegate fleet sessions", "tidegate fleet sessions --json"),
-			}, fleetSessions),
+			}, listing("/api/v1/fleet/sessions", func(l *admin.FleetSessions) []admin.FleetNode { return l.Nodes },
+				fleetSessionColumns, fleetSessionRows)),
 		},
 	})
 }
@@ -68,43 +71,21 @@ func fleetStatus(c *cli.Context, client *admin.Client) error {
 	return nil
 }
 
-func fleetBans(c *cli.Context, client *admin.Client) error {
-	var list admin.FleetBans
-	if err := client.Get(c.Context, "/api/v1/fleet/bans", &list); err != nil {
-		return err
-	}
-	if c.Bool("json") {
-		return printEach(c, list.Bans)
-	}
-	now, rows := time.Now(), make([][]string, len(list.Bans))
-	for i, b := range list.Bans {
-		age := config.Duration(max(0, now.Sub(b.Since)).Round(time.Second)).String()
-		ban := ratelimit.Ban{Until: b.Until}
-		rows[i] = []string{b.Prefix, printable(b.Node), age, remaining(&ban, now), printable(b.Author), printable(b.Reason)}
-	}
-	printTable(c.App.Writer, []table.Column{
-		{Name: "NETWORK"}, {Name: "NODE"}, {Name: "AGE", Drop: 2}, {Name: "LEFT"}, {Name: "BY", Drop: 1}, {Name: "REASON"},
-	}, rows)
-	return nil
+var fleetBanColumns = []table.Column{
+	{Name: "NETWORK"}, {Name: "NODE"}, {Name: "AGE", Drop: 2}, {Name: "LEFT"}, {Name: "BY", Drop: 1}, {Name: "REASON"},
 }
 
-func fleetServers(c *cli.Context, client *admin.Client) error {
-	var list admin.FleetServers
-	if err := client.Get(c.Context, "/api/v1/fleet/servers", &list); err != nil {
-		return err
+func fleetBanRow(b *admin.FleetBan) [][]string {
+	now, ban := time.Now(), ratelimit.Ban{Until: b.Until}
+	age := config.Duration(max(0, now.Sub(b.Since)).Round(time.Second)).String()
+	return [][]string{
+		{b.Prefix, printable(b.Node), age, remaining(&ban, now), printable(b.Author), printable(b.Reason)},
 	}
-	if c.Bool("json") {
-		return printEach(c, list.Servers)
-	}
-	var rows [][]string
-	for i := range list.Servers {
-		rows = append(rows, fleetServerRows(&list.Servers[i])...)
-	}
-	printTable(c.App.Writer, []table.Column{
-		{Name: "UPSTREAM"}, {Name: "SERVER"}, {Name: "SESSIONS", Number: true}, {Name: "NODE"}, {Name: "STATE"},
-		{Name: "AT NODE", Number: true}, {Name: "DRAINED BY", Drop: 2}, {Name: "SINCE", Drop: 1},
-	}, rows)
-	return nil
+}
+
+var fleetServerColumns = []table.Column{
+	{Name: "UPSTREAM"}, {Name: "SERVER"}, {Name: "SESSIONS", Number: true}, {Name: "NODE"}, {Name: "STATE"},
+	{Name: "AT NODE", Number: true}, {Name: "DRAINED BY", Drop: 2}, {Name: "SINCE", Drop: 1},
 }
 
 // fleetServerRows returns a row for each node that lists a server. A drained server that no node lists has one row.
@@ -127,41 +108,23 @@ func fleetServerRows(s *admin.FleetServer) (rows [][]string) {
 	return rows
 }
 
-func fleetSessions(c *cli.Context, client *admin.Client) error {
-	var list admin.FleetSessions
-	if err := client.Get(c.Context, "/api/v1/fleet/sessions", &list); err != nil {
-		return err
-	}
-	if c.Bool("json") {
-		return printEach(c, list.Nodes)
-	}
-	var rows [][]string
-	for _, n := range list.Nodes {
-		age := fmt.Sprintf("%.1f s", n.Age)
-		if len(n.Protocols) == 0 {
-			rows = append(rows, []string{printable(n.Node), "-", "0", "0", age})
-		}
-		for _, p := range n.Protocols {
-			rows = append(rows, []string{
-				printable(n.Node), printable(p.Protocol), strconv.Itoa(p.Established), strconv.Itoa(p.HalfOpen), age,
-			})
-		}
-	}
-	printTable(c.App.Writer, []table.Column{
-		{Name: "NODE"}, {Name: "PROTOCOL"}, {Name: "ESTABLISHED", Number: true}, {Name: "HALF-OPEN", Number: true},
-		{Name: "AGE", Number: true, Drop: 1},
-	}, rows)
-	return nil
+var fleetSessionColumns = []table.Column{
+	{Name: "NODE"}, {Name: "PROTOCOL"}, {Name: "ESTABLISHED", Number: true}, {Name: "HALF-OPEN", Number: true},
+	{Name: "AGE", Number: true, Drop: 1},
 }
 
-// printEach prints a line of JSON for each item.
-func printEach[T any](c *cli.Context, items []T) error {
-	for i := range items {
-		if err := printJSON(c, &items[i]); err != nil {
-			return err
-		}
+// fleetSessionRows returns a row for each protocol of a node. A node without any has one row.
+func fleetSessionRows(n *admin.FleetNode) (rows [][]string) {
+	age := fmt.Sprintf("%.1f s", n.Age)
+	for _, p := range n.Protocols {
+		rows = append(rows, []string{
+			printable(n.Node), printable(p.Protocol), strconv.Itoa(p.Established), strconv.Itoa(p.HalfOpen), age,
+		})
 	}
-	return nil
+	if len(rows) == 0 {
+		rows = append(rows, []string{printable(n.Node), "-", "0", "0", age})
+	}
+	return rows
 }
 
 func printFleet(c *cli.Context, f *view.Fleet) {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -36,17 +37,14 @@ func health(c *cli.Context, client *admin.Client) error {
 		err = printJSON(c, state)
 	default:
 		for _, check := range state.Checks {
-			word, why := "ok", check.Detail
+			word := "ok"
 			switch {
 			case !check.OK:
 				word = "not ok"
 			case check.Warning != "":
 				word = "warn"
 			}
-			if why == "" {
-				why = check.Warning
-			}
-			fmt.Fprintf(c.App.Writer, "%-6s  %-13s  %s\n", word, check.Name, why)
+			fmt.Fprintf(c.App.Writer, "%-6s  %-13s  %s\n", word, check.Name, cmp.Or(check.Detail, check.Warning))
 		}
 	}
 	if err == nil && !state.OK {
@@ -58,8 +56,7 @@ func health(c *cli.Context, client *admin.Client) error {
 // askHealth reads both kinds of answers: an unhealthy proxy also has an error status.
 func askHealth(ctx context.Context, client *admin.Client, path string) (state admin.Health, err error) {
 	err = client.Get(ctx, path, &state)
-	var refused *admin.StatusError
-	if errors.As(err, &refused) && refused.Status == http.StatusServiceUnavailable {
+	if refused, ok := errors.AsType[*admin.StatusError](err); ok && refused.Status == http.StatusServiceUnavailable {
 		err = json.Unmarshal(refused.Body, &state)
 	}
 	return state, err

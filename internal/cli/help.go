@@ -39,9 +39,7 @@ func unknownCommand(app *cli.App, l *line) error {
 	}
 	var known []string
 	for _, c := range commands {
-		if !c.Hidden {
-			known = append(known, c.Name)
-		}
+		known = append(known, c.Name)
 	}
 	prefix := ""
 	for _, group := range l.path {
@@ -56,7 +54,7 @@ func unknownCommand(app *cli.App, l *line) error {
 
 // elsewhere returns the full names, in quotes, of the commands that have a name, or its synonym, in any group.
 func elsewhere(app *cli.App, word string) (full []string) {
-	is := func(c *cli.Command) bool { return !c.Hidden && (c.HasName(word) || c.HasName(meant[word])) }
+	is := func(c *cli.Command) bool { return c.HasName(word) || c.HasName(meant[word]) }
 	for _, c := range app.Commands {
 		if is(c) {
 			full = append(full, strconv.Quote(c.Name))

@@ -70,13 +70,12 @@ func kickSessions(c *cli.Context, client *admin.Client) error {
 	}
 	done, failed := kicked{IDs: []string{}}, []error(nil)
 	for _, id := range ids {
-		var nothing struct{}
-		err := client.Post(c.Context, "/api/v1/sessions/"+url.PathEscape(id)+"/kick", admin.Kick{Text: c.String("text")},
-			&nothing)
+		path := "/api/v1/sessions/" + url.PathEscape(id) + "/kick"
+		err := client.Post(c.Context, path, admin.Kick{Text: c.String("text")}, nil)
 		switch {
 		case err == nil:
 			done.IDs = append(done.IDs, id)
-		case c.NArg() > 0 || !hasEnded(err):
+		case c.NArg() > 0 || !isRefused(err, http.StatusNotFound, http.StatusConflict):
 			failed = append(failed, err)
 		}
 	}
@@ -91,10 +90,4 @@ func kickSessions(c *cli.Context, client *admin.Client) error {
 		}
 	}
 	return errors.Join(failed...)
-}
-
-// hasEnded reports whether an error means that the session has ended, or is ending.
-func hasEnded(err error) bool {
-	var refused *admin.StatusError
-	return errors.As(err, &refused) && (refused.Status == http.StatusNotFound || refused.Status == http.StatusConflict)
 }

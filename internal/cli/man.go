@@ -72,9 +72,7 @@ func writeManual(pages []manualPage, folder string) error {
 func manual(app *cli.App, exampleConfig string) []manualPage {
 	pages := []manualPage{programPage(app)}
 	for _, c := range app.Commands {
-		if !c.Hidden {
-			pages = append(pages, commandPage(app, c))
-		}
+		pages = append(pages, commandPage(app, c))
 	}
 	return append(pages, configurationPage(app, exampleConfig))
 }
@@ -94,9 +92,7 @@ func programPage(app *cli.App) manualPage {
 		"complete messages to a server, over the same protocol or another one.")
 	p.Section("COMMANDS")
 	for _, c := range app.Commands {
-		if !c.Hidden {
-			p.Item(c.Name, c.Usage+". See "+app.Name+"-"+c.Name+"(1).")
-		}
+		p.Item(c.Name, c.Usage+". See "+app.Name+"-"+c.Name+"(1).")
 	}
 	p.Section("EXAMPLES")
 	p.Code(app.Name+" demo", app.Name+" check -c tidegate.toml", app.Name+" run -c tidegate.toml")
@@ -141,7 +137,7 @@ type leaf struct {
 	path string
 }
 
-// leafCommands returns the visible commands below c that do something, or c itself.
+// leafCommands returns the commands below c that do something, or c itself.
 func leafCommands(parent string, c *cli.Command) []leaf {
 	path := parent + " " + c.Name
 	if len(c.Subcommands) == 0 {
@@ -149,9 +145,7 @@ func leafCommands(parent string, c *cli.Command) []leaf {
 	}
 	var all []leaf
 	for _, sub := range c.Subcommands {
-		if !sub.Hidden {
-			all = append(all, leafCommands(path, sub)...)
-		}
+		all = append(all, leafCommands(path, sub)...)
 	}
 	return all
 }

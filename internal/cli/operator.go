@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"tidegate/internal/admin"
+	"tidegate/internal/table"
 )
 
 var jsonFlag = &cli.BoolFlag{Name: "json", Usage: "print JSON, also of errors"}
@@ -58,16 +60,47 @@ func commandPath(c *cli.Context) string {
 
 // orMisuse makes an error end with code 2 if the proxy rejects the request as wrong.
 func orMisuse(err error) error {
-	var refused *admin.StatusError
-	if errors.As(err, &refused) {
-		switch refused.Status {
-		case http.StatusBadRequest:
-			return misuse(err)
-		case http.StatusUnprocessableEntity:
-			return cli.Exit(err.Error(), exitUsage)
-		}
+	switch {
+	case isRefused(err, http.StatusBadRequest):
+		return misuse(err)
+	case isRefused(err, http.StatusUnprocessableEntity):
+		return cli.Exit(err.Error(), exitUsage)
 	}
 	return err
+}
+
+// isRefused reports whether an error is an answer of the proxy with one of several statuses.
+func isRefused(err error, statuses ...int) bool {
+	refused, ok := errors.AsType[*admin.StatusError](err)
+	return ok && slices.Contains(statuses, refused.Status)
+}
+
+// listing returns a command's action that lists what the proxy answers at a path.
+func listing[Answer, Item any](path string, items func(*Answer) []Item, columns []table.Column,
+	rows func(*Item) [][]string) func(*cli.Context, *admin.Client) error {
+	return func(c *cli.Context, client *admin.Client) error {
+		var answer Answer
+		if err := client.Get(c.Context, path, &answer); err != nil {
+			return err
+		}
+		return printList(c, items(&answer), columns, rows)
+	}
+}
+
+// printList prints a JSON object for each item, or a table with the rows of all.
+func printList[Item any](c *cli.Context, items []Item, columns []table.Column, rows func(*Item) [][]string) error {
+	var all [][]string
+	for i := range items {
+		if !c.Bool("json") {
+			all = append(all, rows(&items[i])...)
+		} else if err := printJSON(c, &items[i]); err != nil {
+			return err
+		}
+	}
+	if !c.Bool("json") {
+		printTable(c.App.Writer, columns, all)
+	}
+	return nil
 }
 
 // printJSON prints a value in one line.

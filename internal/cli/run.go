@@ -38,9 +38,8 @@ func runProxy(c *cli.Context) error {
 		Path: path, Config: settled, Watch: c.Bool("watch"), Log: lines, Terminal: terminal,
 	}
 	err = daemon.Run(c.Context, options)
-	var refused *daemon.ConfigError
 	code := 1
-	if errors.As(err, &refused) {
+	if _, refused := errors.AsType[*daemon.ConfigError](err); refused {
 		code = exitConfig
 	}
 	switch {
@@ -61,8 +60,7 @@ type configError struct{ error }
 
 // Error returns faults as they are, and other errors with the program's name.
 func (e *configError) Error() string {
-	var faults config.Faults
-	if errors.As(e.error, &faults) {
+	if _, ok := errors.AsType[config.Faults](e.error); ok {
 		return e.error.Error()
 	}
 	return "tidegate: " + e.error.Error()
@@ -76,8 +74,7 @@ func (e *configError) ExitCode() int { return exitUsage }
 
 // unconfigured gives an error of the configuration run's exit code.
 func unconfigured(err error) error {
-	var bad *configError
-	if errors.As(err, &bad) {
+	if bad, ok := errors.AsType[*configError](err); ok {
 		return cli.Exit(bad.Error(), exitConfig)
 	}
 	return err

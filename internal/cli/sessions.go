@@ -98,20 +98,8 @@ func listPages(c *cli.Context, client *admin.Client, limit int) error {
 	return chosen.each(c.Context, client, limit, func(page []admin.Session) error { return printSessions(c, page) })
 }
 
-// printSessions prints sessions as a table or as JSON.
 func printSessions(c *cli.Context, all []admin.Session) error {
-	rows := make([][]string, len(all))
-	for i := range all {
-		if !c.Bool("json") {
-			rows[i] = sessionRow(&all[i])
-		} else if err := printJSON(c, &all[i]); err != nil {
-			return err
-		}
-	}
-	if !c.Bool("json") {
-		printTable(c.App.Writer, sessionColumns, rows)
-	}
-	return nil
+	return printList(c, all, sessionColumns, sessionRow)
 }
 
 // sortByAge is the proxy's own order.
@@ -137,12 +125,12 @@ var sessionColumns = []table.Column{
 	{Name: "QUEUED", Number: true, Drop: 6}, {Name: "LISTENER", Drop: 7},
 }
 
-func sessionRow(s *admin.Session) []string {
-	return []string{
+func sessionRow(s *admin.Session) [][]string {
+	return [][]string{{
 		s.ID, s.Client.Address, s.Client.Protocol, s.State, age(s.Age), rtt(s.Client.RTT), cmp.Or(s.Server.Address, "-"),
 		rtt(s.Server.RTT), strconv.FormatUint(s.Client.Messages, 10), strconv.FormatUint(s.Server.Messages, 10),
 		strconv.Itoa(s.Client.Queued + s.Server.Queued), s.Listener,
-	}
+	}}
 }
 
 func showSession(c *cli.Context, client *admin.Client) error {
@@ -155,9 +143,6 @@ func showSession(c *cli.Context, client *admin.Client) error {
 	}
 	fmt.Fprintf(c.App.Writer, "session %s: %s for %s, by listener %s and route %s (%s)\n",
 		s.ID, s.State, age(s.Age), s.Listener, s.Route, s.Mode)
-	number := func(of func(*admin.Side) uint64) []string {
-		return []string{strconv.FormatUint(of(&s.Client), 10), strconv.FormatUint(of(&s.Server), 10)}
-	}
 	rows := [][]string{
 		{"address", s.Client.Address, cmp.Or(s.Server.Address, "-")},
 		{"protocol", s.Client.Protocol, s.Server.Protocol},
@@ -176,7 +161,7 @@ func showSession(c *cli.Context, client *admin.Client) error {
 		{"lost to it", func(s *admin.Side) uint64 { return s.Lost }},
 		{"bytes queued to it", func(s *admin.Side) uint64 { return uint64(s.Queued) }},
 	} {
-		rows = append(rows, append([]string{figure.name}, number(figure.of)...))
+		rows = append(rows, []string{figure.name, fmt.Sprint(figure.of(&s.Client)), fmt.Sprint(figure.of(&s.Server))})
 	}
 	printTable(c.App.Writer, []table.Column{{Name: ""}, {Name: "CLIENT", Number: true}, {Name: "SERVER", Number: true}},
 		rows)
@@ -185,9 +170,8 @@ func showSession(c *cli.Context, client *admin.Client) error {
 
 func transferSession(c *cli.Context, client *admin.Client) error {
 	id, server := c.Args().Get(0), c.Args().Get(1)
-	var done struct{}
 	path := "/api/v1/sessions/" + url.PathEscape(id) + "/transfer"
-	if err := client.Post(c.Context, path, admin.Transfer{Server: server}, &done); err != nil {
+	if err := client.Post(c.Context, path, admin.Transfer{Server: server}, nil); err != nil {
 		return err
 	}
 	return printDone(c, struct {

@@ -83,7 +83,6 @@ func exportSessions(c *cli.Context, client *admin.Client) error {
 	}
 	file := io.WriteCloser(unclosed{c.App.Writer})
 	if path := c.String("output"); path != "" && path != "-" {
-		var err error
 		if file, err = openCapture(c, path); err != nil {
 			return err
 		}
@@ -134,8 +133,7 @@ func exportSession(c *cli.Context, client *admin.Client, file io.Writer, id stri
 }
 
 func putIn(c *cli.Context, client *admin.Client, line *exported) error {
-	var done struct{}
-	return client.Post(c.Context, "/api/v1/sessions/put-in", admin.Travel{Record: line.Record}, &done)
+	return client.Post(c.Context, "/api/v1/sessions/put-in", admin.Travel{Record: line.Record}, nil)
 }
 
 func importCommand() *cli.Command {
@@ -171,14 +169,14 @@ func importSessions(c *cli.Context, client *admin.Client) error {
 		if line.Record != "" {
 			err = putIn(c, client, &line)
 		}
-		if isAbsent(err) {
+		switch {
+		case isAbsent(err):
 			return err
-		}
-		if err != nil {
+		case err != nil:
 			done.refuse(line.Session.ID, err)
-			continue
+		default:
+			done.Done = append(done.Done, line.Session.ID)
 		}
-		done.Done = append(done.Done, line.Session.ID)
 	}
 	if err := lines.Err(); err != nil {
 		return misuse(fmt.Errorf("%s: %w", path, err))

@@ -29,8 +29,7 @@ func upgrade(c *cli.Context, client *admin.Client) error {
 	if err := client.Get(c.Context, "/api/v1/version", &before); err != nil {
 		return err
 	}
-	var nothing struct{}
-	if err := client.Post(c.Context, "/api/v1/upgrade", nil, &nothing); err != nil {
+	if err := client.Post(c.Context, "/api/v1/upgrade", nil, nil); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(c.Context, upgradeTime)
@@ -46,6 +45,5 @@ func upgrade(c *cli.Context, client *admin.Client) error {
 	if err != nil {
 		return fmt.Errorf("upgrade: %w", err)
 	}
-	return printDone(c, after, "upgraded from %s to %s", before.Version,
-		after.Version)
+	return printDone(c, after, "upgraded from %s to %s", before.Version, after.Version)
 }

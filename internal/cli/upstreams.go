@@ -20,7 +20,8 @@ func upstreamsCommand() *cli.Command {
 				Name: "list", Usage: "list upstreams and their servers",
 				Flags:       []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print a JSON object for each upstream"}},
 				Description: examples("tidegate upstreams list", "tidegate upstreams list --json"),
-			}, listUpstreams),
+			}, listing("/api/v1/upstreams", func(l *admin.Upstreams) []admin.Upstream { return l.Upstreams },
+				serverColumns, serverRows)),
 			operatorCommand(&cli.Command{
 				Name: "drain", Usage: "give a server no new sessions; its sessions stay",
 				Flags: []cli.Flag{
@@ -37,48 +38,27 @@ func upstreamsCommand() *cli.Command {
 	})
 }
 
-func listUpstreams(c *cli.Context, client *admin.Client) error {
-	var list admin.Upstreams
-	if err := client.Get(c.Context, "/api/v1/upstreams", &list); err != nil {
-		return err
-	}
-	var rows [][]string
-	for i := range list.Upstreams {
-		u := &list.Upstreams[i]
-		if c.Bool("json") {
-			if err := printJSON(c, u); err != nil {
-				return err
-			}
-			continue
-		}
-		for j := range u.Servers {
-			rows = append(rows, serverRow(u.Name, &u.Servers[j]))
-		}
-	}
-	if !c.Bool("json") {
-		printTable(c.App.Writer, serverColumns, rows)
-	}
-	return nil
-}
-
 var serverColumns = []table.Column{
 	{Name: "UPSTREAM"}, {Name: "SERVER"}, {Name: "STATE"}, {Name: "SINCE", Drop: 2}, {Name: "SESSIONS", Number: true},
 	{Name: "MAX", Number: true, Drop: 4}, {Name: "WEIGHT", Number: true, Drop: 5}, {Name: "RTT", Number: true, Drop: 3},
 	{Name: "TURNED AWAY", Number: true, Drop: 2}, {Name: "CAUSE", Drop: 1},
 }
 
-func serverRow(upstream string, s *admin.GameServer) []string {
-	since, most := "-", "-"
-	if !s.Since.IsZero() {
-		since = s.Since.Local().Format(time.DateTime)
+func serverRows(u *admin.Upstream) (rows [][]string) {
+	for _, s := range u.Servers {
+		since, most := "-", "-"
+		if !s.Since.IsZero() {
+			since = s.Since.Local().Format(time.DateTime)
+		}
+		if s.MaxSessions > 0 {
+			most = strconv.Itoa(s.MaxSessions)
+		}
+		rows = append(rows, []string{
+			u.Name, s.Address, s.State, since, strconv.Itoa(s.Sessions), most, strconv.Itoa(s.Weight), rtt(s.RTT),
+			strconv.Itoa(s.TurnedAway), s.Cause,
+		})
 	}
-	if s.MaxSessions > 0 {
-		most = strconv.Itoa(s.MaxSessions)
-	}
-	return []string{
-		upstream, s.Address, s.State, since, strconv.Itoa(s.Sessions), most, strconv.Itoa(s.Weight), rtt(s.RTT),
-		strconv.Itoa(s.TurnedAway), s.Cause,
-	}
+	return rows
 }
 
 func drainServer(c *cli.Context, client *admin.Client) error {
@@ -99,9 +79,8 @@ func drainServer(c *cli.Context, client *admin.Client) error {
 func changeServer(verb string) func(*cli.Context, *admin.Client) error {
 	return func(c *cli.Context, client *admin.Client) error {
 		name, server := c.Args().Get(0), c.Args().Get(1)
-		var done struct{}
 		path := "/api/v1/upstreams/" + url.PathEscape(name) + "/" + verb
-		if err := client.Post(c.Context, path, admin.ServerOf{Server: server}, &done); err != nil {
+		if err := client.Post(c.Context, path, admin.ServerOf{Server: server}, nil); err != nil {
 			return err
 		}
 		tellUnshared(c, client)

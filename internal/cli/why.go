@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -67,8 +68,8 @@ func why(c *cli.Context, address netip.Addr) error {
 
 // isAbsent reports whether an error means that no proxy listens at the admin address.
 func isAbsent(err error) bool {
-	var failed *net.OpError
-	return errors.As(err, &failed) && failed.Op == "dial" && !failed.Timeout()
+	failed, ok := errors.AsType[*net.OpError](err)
+	return ok && failed.Op == "dial" && !failed.Timeout()
 }
 
 // whyOffline answers from a configuration and the files that it names.
@@ -126,15 +127,11 @@ func printWhy(w io.Writer, y *admin.Why) {
 		fmt.Fprintf(w, "  banned   %s by %s %s%s\n", b.Prefix, printable(b.Author), until, because)
 	}
 	for _, r := range y.Rules {
-		name := r.Rule
-		if name == "" {
-			name = "no rule"
-		}
 		seen := ""
 		if len(r.Observed) > 0 {
 			seen = " (observed by " + strings.Join(r.Observed, ", ") + ")"
 		}
-		fmt.Fprintf(w, "  rule     at %s: %s, %s%s\n", r.Listener, name, r.Verdict, seen)
+		fmt.Fprintf(w, "  rule     at %s: %s, %s%s\n", r.Listener, cmp.Or(r.Rule, "no rule"), r.Verdict, seen)
 	}
 	for _, l := range y.Limits {
 		of := "new clients"
