@@ -9,6 +9,7 @@ package admin
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"log"
@@ -89,24 +90,32 @@ type Server struct {
 
 // New returns a server. Serve starts it.
 func New(o Options) *Server {
-	if o.LinesLost == nil {
-		o.LinesLost = func() uint64 { return 0 }
+	orZero(&o.LinesLost)
+	orZero(&o.Limits)
+	orZero(&o.Joins)
+	orZero(&o.SyncBans)
+	orZero(&o.Fleet)
+	orZero(&o.FleetServers)
+	orZero(&o.FleetSessions)
+	if o.FleetBans == nil {
+		o.FleetBans = func(context.Context) ([]FleetBan, error) { return nil, nil }
 	}
-	if o.Limits == nil {
-		o.Limits = func() map[string]int { return nil }
+	if o.DrainToFleet == nil {
+		o.DrainToFleet = func(context.Context, string, time.Duration) error { return ErrNoFleet }
 	}
-	o.withoutFleet()
-	if o.Bans == nil {
-		o.Bans = ratelimit.NewBans(ratelimit.Terms{})
-	}
-	if o.SyncBans == nil {
-		o.SyncBans = func() error { return nil }
-	}
+	o.Bans = cmp.Or(o.Bans, ratelimit.NewBans(ratelimit.Terms{}))
 	s := &Server{Options: o, started: time.Now()}
 	s.pages = live{server: s, streams: make(map[*stream]struct{})}
 	s.past = past{server: s}
 	s.handler = s.guard(s.routes())
 	return s
+}
+
+// orZero sets a function that Options leave out.
+func orZero[T any](f *func() T) {
+	if *f == nil {
+		*f = func() (zero T) { return zero }
+	}
 }
 
 // ServeHTTP answers one request.

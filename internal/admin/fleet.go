@@ -2,7 +2,6 @@ package admin
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -152,25 +151,6 @@ func (s *Server) listFleetBans(r *http.Request) (FleetBans, error) {
 
 // ErrNoFleet says that this proxy's sessions cannot move to other nodes.
 var ErrNoFleet = errors.New("the configuration has no fleet.follow = true, so sessions cannot move to other nodes")
-
-// withoutFleet sets the functions of Options that a proxy without a fleet leaves out.
-func (o *Options) withoutFleet() {
-	if o.Fleet == nil {
-		o.Fleet = func() view.Fleet { return view.Fleet{} }
-	}
-	if o.FleetServers == nil {
-		o.FleetServers = func() []FleetServer { return nil }
-	}
-	if o.FleetSessions == nil {
-		o.FleetSessions = func() []FleetNode { return nil }
-	}
-	if o.DrainToFleet == nil {
-		o.DrainToFleet = func(context.Context, string, time.Duration) error { return ErrNoFleet }
-	}
-	if o.FleetBans == nil {
-		o.FleetBans = func(context.Context) ([]FleetBan, error) { return nil, nil }
-	}
-}
 
 // FleetDrain is the JSON of a drain of this node to its fleet.
 type FleetDrain struct {

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -99,7 +101,10 @@ func (l *live) open(one *stream) error {
 func (l *live) close(one *stream) {
 	l.mu.Lock()
 	delete(l.streams, one)
-	last := one.session != 0 && !l.watches(one.session)
+	last := one.session != 0
+	for other := range l.streams {
+		last = last && other.session != one.session
+	}
 	if len(l.streams) == 0 {
 		l.stop()
 		l.stop = nil
@@ -110,15 +115,6 @@ func (l *live) close(one *stream) {
 		defer cancel()
 		_ = l.server.Proxy.Ask(ctx, &relay.UnwatchSession{ID: one.session}) // the session may have ended
 	}
-}
-
-func (l *live) watches(id session.ID) bool {
-	for one := range l.streams {
-		if one.session == id {
-			return true
-		}
-	}
-	return false
 }
 
 // run collects until ctx is done.
@@ -148,7 +144,10 @@ func (l *live) collect(ctx context.Context, m *meter) {
 	}
 	common := event("live", m.read(now, &figures))
 	sessions := make(map[session.ID][]byte)
-	for _, one := range l.present() {
+	l.mu.Lock()
+	present := slices.Collect(maps.Keys(l.streams))
+	l.mu.Unlock()
+	for _, one := range present {
 		text := common
 		if one.session != 0 {
 			if sessions[one.session] == nil {
@@ -158,17 +157,6 @@ func (l *live) collect(ctx context.Context, m *meter) {
 		}
 		one.offer(text)
 	}
-}
-
-// present returns the present streams.
-func (l *live) present() []*stream {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	all := make([]*stream, 0, len(l.streams))
-	for one := range l.streams {
-		all = append(all, one)
-	}
-	return all
 }
 
 // session returns the event of a session, or that it has ended.

@@ -12,7 +12,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"tidegate/codec"
-	"tidegate/internal/fleet/view"
 	"tidegate/proxy/relay"
 	"tidegate/proxy/relay/admission"
 	"tidegate/proxy/stats"
@@ -73,38 +72,28 @@ var (
 )
 
 // collector asks the proxy for its totals at each scrape.
-type collector struct {
-	proxy     Proxy
-	reloads   func() Reloads
-	linesLost func() uint64
-	fleet     func() view.Fleet
-	limits    func() map[string]int
-	joins     func() map[string]Joins
-	build     [2]string
-}
+type collector struct{ *Options }
 
 // Describe implements prometheus.Collector. It describes nothing, since the metrics depend on the configuration.
-func (c *collector) Describe(chan<- *prometheus.Desc) {}
+func (c collector) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector.
-func (c *collector) Collect(to chan<- prometheus.Metric) {
+func (c collector) Collect(to chan<- prometheus.Metric) {
 	out := metricsOf(to)
-	out.set(buildInfo, 1, c.build[:]...)
-	out.reloads(c.reloads())
-	out.count(linesLost, c.linesLost())
-	for key, value := range c.limits() {
+	out.set(buildInfo, 1, c.Version, runtime.Version())
+	out.reloads(c.Reloads())
+	out.count(linesLost, c.LinesLost())
+	for key, value := range c.Limits() {
 		out.set(bound, float64(value), key)
 	}
-	out.fleet(c.fleet())
-	if c.joins != nil {
-		out.joins(c.joins())
-	}
-	upstreams := c.proxy.Upstreams()
+	out.fleet(c.Fleet())
+	out.joins(c.Joins())
+	upstreams := c.Proxy.Upstreams()
 	out.upstreams(upstreams)
 	out.serverStates(upstreams)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	f, err := c.proxy.Figures(ctx)
+	f, err := c.Proxy.Figures(ctx)
 	out.set(up, truth(err == nil))
 	if err != nil {
 		return
@@ -355,11 +344,7 @@ func (s *Server) metrics() http.Handler {
 	registry.MustRegister(
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		&collector{
-			proxy: s.Proxy, reloads: s.Reloads, linesLost: s.LinesLost, limits: s.Limits,
-			fleet: s.Fleet, joins: s.Joins,
-			build: [2]string{s.Version, runtime.Version()},
-		},
+		collector{&s.Options},
 	)
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{
 		MaxRequestsInFlight: scrapesAtOnce, Timeout: scrapeTime,

@@ -76,16 +76,21 @@ func (s *Server) listSessions(r *http.Request) (Sessions, error) {
 	return page, nil
 }
 
+// askAbout asks the proxy about the session in a request's path. Its ID becomes a part of the question.
+func (s *Server) askAbout(r *http.Request, id *session.ID, q relay.Request) (err error) {
+	if *id, err = session.ParseID(r.PathValue("id")); err != nil {
+		return badRequest{err}
+	}
+	if err = s.Proxy.Ask(r.Context(), q); err != nil {
+		return fmt.Errorf("session %s: %w", *id, err)
+	}
+	return nil
+}
+
 func (s *Server) showSession(r *http.Request) (Session, error) {
-	id, err := session.ParseID(r.PathValue("id"))
-	if err != nil {
-		return Session{}, badRequest{err}
-	}
-	q := &relay.ShowSession{ID: id}
-	if err := s.Proxy.Ask(r.Context(), q); err != nil {
-		return Session{}, fmt.Errorf("session %s: %w", id, err)
-	}
-	return sessionOf(&q.Session), nil
+	q := new(relay.ShowSession)
+	err := s.askAbout(r, &q.ID, q)
+	return sessionOf(&q.Session), err
 }
 
 // Kick is the request body of a kick.
@@ -94,14 +99,11 @@ type Kick struct {
 }
 
 func (s *Server) kickSession(r *http.Request, k Kick) (nothing, error) {
-	id, err := session.ParseID(r.PathValue("id"))
-	if err != nil {
-		return nothing{}, badRequest{err}
+	q := &relay.KickSession{Text: k.Text}
+	if err := s.askAbout(r, &q.ID, q); err != nil {
+		return nothing{}, err
 	}
-	if err := s.Proxy.Ask(r.Context(), &relay.KickSession{ID: id, Text: k.Text}); err != nil {
-		return nothing{}, fmt.Errorf("session %s: %w", id, err)
-	}
-	s.action(r).Stringer("session", id).Str("text", k.Text).Msg("session kicked by an operator")
+	s.action(r).Stringer("session", q.ID).Str("text", k.Text).Msg("session kicked by an operator")
 	return nothing{}, nil
 }
 

@@ -7,7 +7,6 @@ import (
 
 	"tidegate/proxy/relay"
 	"tidegate/proxy/stats"
-	"tidegate/session"
 )
 
 // Transfer is the request body of a session's transfer.
@@ -15,21 +14,17 @@ type Transfer struct {
 	Server string `json:"server,omitempty"` // ip:port of a server of the session's upstream; empty: any other
 }
 
-func (s *Server) transferSession(r *http.Request, to Transfer) (nothing, error) {
-	id, err := session.ParseID(r.PathValue("id"))
-	if err != nil {
-		return nothing{}, badRequest{err}
-	}
-	var server netip.AddrPort
+func (s *Server) transferSession(r *http.Request, to Transfer) (out nothing, err error) {
+	q := new(relay.MoveSession)
 	if to.Server != "" {
-		if server, err = parseServer(to.Server); err != nil {
-			return nothing{}, err
+		if q.To, err = parseServer(to.Server); err != nil {
+			return out, err
 		}
 	}
-	if err := s.Proxy.Ask(r.Context(), &relay.MoveSession{ID: id, To: server}); err != nil {
-		return nothing{}, fmt.Errorf("session %s: %w", id, err)
+	if err := s.askAbout(r, &q.ID, q); err != nil {
+		return out, err
 	}
-	s.action(r).Stringer("session", id).Str("server", to.Server).Msg("session moved by an operator")
+	s.action(r).Stringer("session", q.ID).Str("server", to.Server).Msg("session moved by an operator")
 	return nothing{}, nil
 }
 

@@ -6,7 +6,6 @@ import (
 	"net/http"
 
 	"tidegate/proxy/relay"
-	"tidegate/session"
 )
 
 // Record is the whole state of a session, without secrets and payloads.
@@ -25,27 +24,17 @@ func (s *Server) recordSession(r *http.Request) (Record, error) {
 	if err != nil {
 		return Record{}, err
 	}
-	id, err := session.ParseID(shown.ID)
-	if err != nil {
-		return Record{}, err
-	}
-	q := &relay.RecordSession{ID: id}
-	if err := s.Proxy.Ask(r.Context(), q); err != nil {
-		return Record{}, fmt.Errorf("session %s: %w", id, err)
-	}
-	return Record{Session: shown, State: q.State}, nil
+	q := new(relay.RecordSession)
+	err = s.askAbout(r, &q.ID, q)
+	return Record{Session: shown, State: q.State}, err
 }
 
 func (s *Server) takeOutSession(r *http.Request, _ nothing) (Travel, error) {
-	id, err := session.ParseID(r.PathValue("id"))
-	if err != nil {
-		return Travel{}, badRequest{err}
+	q := new(relay.TakeOutSession)
+	if err := s.askAbout(r, &q.ID, q); err != nil {
+		return Travel{}, err
 	}
-	q := &relay.TakeOutSession{ID: id}
-	if err := s.Proxy.Ask(r.Context(), q); err != nil {
-		return Travel{}, fmt.Errorf("session %s: %w", id, err)
-	}
-	s.Log.Info().Stringer("session", id).Int("bytes", len(q.Record)).Msg("session taken out by an operator")
+	s.Log.Info().Stringer("session", q.ID).Int("bytes", len(q.Record)).Msg("session taken out by an operator")
 	return Travel{base64.StdEncoding.EncodeToString(q.Record)}, nil
 }
 
