@@ -52,10 +52,9 @@ func (d decoder) value(path string, to reflect.Value, value any) {
 			want = expectedAddress(to.Type(), text)
 		case durationType:
 			want = expectedDuration(text)
+		case prefixType:
+			want = expectedPrefix(text)
 		}
-	}
-	if prefix, ok := value.(string); ok && to.Type() == prefixType {
-		want = expectedPrefix(prefix)
 	}
 	d.report.fault(path, value, want)
 }

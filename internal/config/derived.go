@@ -37,12 +37,7 @@ func (c *Config) EffectiveLimits() []Limit {
 }
 
 func (c *Config) statesLimit(of Quantity, per Scope) bool {
-	for _, l := range c.Rates {
-		if l.Of == of && l.Per == per {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.Rates, func(l Limit) bool { return l.Of == of && l.Per == per })
 }
 
 // MemoryBound returns the most memory in bytes that the limits let peers take, without the kernel's buffers.

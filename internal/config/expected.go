@@ -21,31 +21,25 @@ var (
 	formType     = reflect.TypeFor[Form]()
 )
 
+// forms describe the types of the configuration that have a form of their own.
+var forms = map[reflect.Type]string{
+	addressType:  `ip:port, for example "0.0.0.0:7777"`,
+	serverType:   `ip:port, for example "10.0.0.5:7777"`,
+	discoverType: `host:port, the name of SRV records ("_game._udp.example.com"), or "file:" and a path`,
+	durationType: `a duration in quotes, with its unit (ms, s, m, h or d), for example "10s"`,
+	sourceType:   `an address, for example "10.0.0.5", a prefix, for example "127.64.0.0/10", or "players"`,
+	prefixType:   `a prefix, for example "192.0.2.0/24", or an address`,
+	ipType:       `an IP address, for example "10.0.0.5"`,
+	rangeType:    `a number from 0 to 65535 or a range in quotes, for example "7", "100-199" or "0x86"`,
+	formType:     `an ID in quotes, for example "7" or "100-199", or bytes, for example "0x86 7:u16le"`,
+	sizeType:     `a size in quotes, whole and with its unit (B, KiB, MiB or GiB), for example "2MiB"`,
+	amountType:   `a whole number, or a size in quotes with its unit (B, KiB, MiB or GiB), for example "2MiB"`,
+}
+
 // expected describes the form of a type's values, as the remedy of a fault.
 func expected(t reflect.Type) string {
-	switch t {
-	case addressType:
-		return `ip:port, for example "0.0.0.0:7777"`
-	case serverType:
-		return `ip:port, for example "10.0.0.5:7777"`
-	case discoverType:
-		return `host:port, the name of SRV records ("_game._udp.example.com"), or "file:" and a path`
-	case durationType:
-		return `a duration in quotes, with its unit (ms, s, m, h or d), for example "10s"`
-	case sourceType:
-		return `an address, for example "10.0.0.5", a prefix, for example "127.64.0.0/10", or "players"`
-	case prefixType:
-		return `a prefix, for example "192.0.2.0/24", or an address`
-	case ipType:
-		return `an IP address, for example "10.0.0.5"`
-	case rangeType:
-		return `a number from 0 to 65535 or a range in quotes, for example "7", "100-199" or "0x86"`
-	case formType:
-		return `an ID in quotes, for example "7" or "100-199", or bytes, for example "0x86 7:u16le"`
-	case sizeType:
-		return `a size in quotes, whole and with its unit (B, KiB, MiB or GiB), for example "2MiB"`
-	case amountType:
-		return `a whole number, or a size in quotes with its unit (B, KiB, MiB or GiB), for example "2MiB"`
+	if form, ok := forms[t]; ok {
+		return form
 	}
 	if c, ok := reflect.Zero(t).Interface().(choice); ok {
 		return either(c.Choices())

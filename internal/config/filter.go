@@ -1,6 +1,7 @@
 package config
 
 import (
+	"tidegate/codec"
 	"tidegate/internal/policy"
 	"tidegate/ratelimit"
 )
@@ -35,22 +36,19 @@ func (filterVerdict) Names() []string {
 // Sender is a side of a session.
 type Sender = Word[policy.Direction]
 
-// Delivery is a mode of delivery, with the codecs' name.
-type Delivery string
+// Delivery is the word for a mode of delivery.
+type Delivery = Word[delivery]
 
-// Modes of delivery.
-const (
-	Unreliable          Delivery = "unreliable"
-	UnreliableSequenced Delivery = "unreliable-sequenced"
-	ReliableUnordered   Delivery = "reliable"
-	ReliableOrdered     Delivery = "reliable-ordered"
-	ReliableSequenced   Delivery = "reliable-sequenced"
-	Notify              Delivery = "notify"
-)
+// delivery is codec.Mode, with the codecs' words.
+type delivery codec.Mode
 
-// Choices lists the words of the configuration.
-func (Delivery) Choices() []string {
-	return choices(Unreliable, UnreliableSequenced, ReliableUnordered, ReliableOrdered, ReliableSequenced, Notify)
+// Names returns the words of the values.
+func (delivery) Names() []string {
+	names := make([]string, codec.ModeCount)
+	for mode := range names {
+		names[mode] = codec.Mode(mode).String()
+	}
+	return names
 }
 
 // maxRules bounds the number of source rules, and of message rules.

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"net"
 	"net/netip"
 	"net/url"
@@ -35,11 +36,8 @@ func (f *Fleet) Embedded() bool { return len(f.Peers) > 0 }
 
 // NodeName returns the name of this node.
 func (f *Fleet) NodeName() string {
-	if f.Node != "" {
-		return f.Node
-	}
 	host, _ := os.Hostname() // validation has checked it
-	return host
+	return cmp.Or(f.Node, host)
 }
 
 // Copies returns the number of servers that keep the shared state.

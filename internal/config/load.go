@@ -89,21 +89,28 @@ func read(path string) ([]byte, error) {
 
 // Parse is Load for a text in memory. name is the file name in faults.
 func Parse(name string, text []byte, known map[string]Traits) (c *Config, warnings []Fault, err error) {
-	text = bytes.TrimPrefix(text, byteOrderMark)
+	d, tables, err := begin(name, bytes.TrimPrefix(text, byteOrderMark))
+	if err != nil {
+		return nil, nil, err
+	}
+	d.table("", reflect.ValueOf(d.config).Elem(), tables)
+	d.config.validate(d.report, known)
+	if warnings, err = d.report.result(); err != nil {
+		return nil, nil, err
+	}
+	return d.config, warnings, nil
+}
+
+// begin parses a text, and returns the decoder that stores its tables in a configuration with all defaults.
+func begin(name string, text []byte) (d decoder, tables map[string]any, err error) {
 	tables, fault := parse(text)
 	if fault != nil {
 		fault.File = name
-		return nil, nil, Faults{*fault}
+		return d, nil, Faults{*fault}
 	}
-	c = Default()
+	c := Default()
 	c.places = newIndex(name, text)
-	report := newReport(c.places)
-	decoder{report, c}.table("", reflect.ValueOf(c).Elem(), tables)
-	c.validate(report, known)
-	if warnings, err = report.result(); err != nil {
-		return nil, nil, err
-	}
-	return c, warnings, nil
+	return decoder{newReport(c.places), c}, tables, nil
 }
 
 // Text returns the text that the configuration was parsed from.
@@ -131,8 +138,7 @@ func parse(text []byte) (map[string]any, *Fault) {
 		return nil, &Fault{Line: 1, Column: 1, Want: other}
 	}
 	fault := &Fault{Line: 1, Column: 1, Want: "valid TOML: " + strings.TrimPrefix(err.Error(), "toml: ")}
-	var syntax *toml.DecodeError
-	if errors.As(err, &syntax) {
+	if syntax, ok := errors.AsType[*toml.DecodeError](err); ok {
 		fault.Line, fault.Column = syntax.Position()
 		lines := bytes.Split(text, []byte("\n"))
 		if quote := curlyQuote.Find(lines[min(max(fault.Line, 1), len(lines))-1]); quote != nil {

@@ -18,22 +18,19 @@ func loadTable(path, key, field string, check func(*validator)) (*Config, error)
 	if err != nil {
 		return nil, err
 	}
-	tables, fault := parse(text)
-	if fault != nil {
-		fault.File = path
-		return nil, Faults{*fault}
+	d, tables, err := begin(path, text)
+	if err != nil {
+		return nil, err
 	}
-	c := Default()
-	c.places = newIndex(path, text)
-	report := newReport(c.places)
+	to := reflect.ValueOf(d.config).Elem().FieldByName(field)
 	if table, ok := tables[key]; ok {
-		decoder{report, c}.value(key, reflect.ValueOf(c).Elem().FieldByName(field), table)
+		d.value(key, to, table)
 	}
-	v := &validator{Config: c, report: report}
-	v.bounded(key, reflect.ValueOf(c).Elem().FieldByName(field))
+	v := &validator{Config: d.config, report: d.report}
+	v.bounded(key, to)
 	check(v)
-	_, err = report.result()
-	return c, err
+	_, err = d.report.result()
+	return d.config, err
 }
 
 // LoadBans reads only the [bans] table of a configuration file. So commands can ban while the rest of the file is

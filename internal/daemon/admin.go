@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"sync"
 	"time"
 
 	"tidegate/internal/admin"
@@ -27,17 +28,16 @@ func startAdmin(c *config.Config, o admin.Options) (stop func(), err error) {
 		return nil, fmt.Errorf(`admin.listen = %q: %w; use another address, or "off"`, c.Admin.Listen, err)
 	}
 	o.Version, o.Token = Version(), string(c.Admin.Token)
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
+	var serving sync.WaitGroup
+	serving.Go(func() {
 		if err := admin.New(o).Serve(ctx, listener); err != nil {
 			o.Log.Error().Err(err).Msg("admin server ended")
 		}
-	}()
+	})
 	o.Log.Info().Str("address", where(listener)).Msg("admin server listening")
 	return func() {
 		cancel()
-		<-ended
+		serving.Wait()
 	}, nil
 }
 

@@ -37,9 +37,9 @@ func openBans(c *config.Config, log zerolog.Logger) (*banSync, error) {
 		return k, nil
 	}
 	err := k.file.Sync(time.Now(), k.bans)
-	var unwritten *banfile.WriteError
+	_, unwritten := errors.AsType[*banfile.WriteError](err)
 	switch {
-	case errors.As(err, &unwritten):
+	case unwritten:
 		log.Error().Err(err).Msg("ban file not written; its bans are in force")
 	case err != nil:
 		return nil, fmt.Errorf("read bans: %w", err)
@@ -115,14 +115,11 @@ func (k *banSync) start(ctx context.Context) (stop func()) {
 			}
 		})
 	}
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		k.run(ctx, changed, fromFile)
-	}()
+	var running sync.WaitGroup
+	running.Go(func() { k.run(ctx, changed, fromFile) })
 	return func() {
 		cancel()
-		<-ended
+		running.Wait()
 	}
 }
 

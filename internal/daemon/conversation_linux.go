@@ -9,6 +9,7 @@ import (
 	"os"
 	"sync"
 	"syscall"
+	"tidegate/internal/netio"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -170,7 +171,7 @@ func (c *conversation) receiveAny() (m message, err error) {
 	if err != nil {
 		return m, err
 	}
-	defer closeDescriptors(attached) // the body stays mapped
+	defer netio.CloseCopies(attached) // the body stays mapped
 	if err := json.Unmarshal(header, &m); err != nil {
 		return message{}, fmt.Errorf("read a message of the other process: %w", err)
 	}
@@ -210,7 +211,7 @@ func (m *message) receiveRest(c *conversation, attached []int) (err error) {
 
 // discard releases the message with its descriptors.
 func (m *message) discard() {
-	closeDescriptors(m.descriptors)
+	netio.CloseCopies(m.descriptors)
 	m.release()
 }
 
@@ -233,7 +234,7 @@ func (c *conversation) read() (packet []byte, attached []int, err error) {
 		err = errors.New("a packet of the other process is cut off: too large, or too few descriptors are free")
 	}
 	if err != nil {
-		closeDescriptors(attached)
+		netio.CloseCopies(attached)
 		return nil, nil, err
 	}
 	return packet[:n], attached, nil
@@ -261,9 +262,3 @@ func (m *message) release() {
 }
 
 func (c *conversation) close() { _ = c.conn.Close() }
-
-func closeDescriptors(all []int) {
-	for _, fd := range all {
-		_ = unix.Close(fd)
-	}
-}

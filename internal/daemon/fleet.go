@@ -154,9 +154,6 @@ func (s *service) fleetBans(context.Context) ([]admin.FleetBan, error) {
 // fleetServers returns the game servers of all nodes, and all drained ones.
 func (s *service) fleetServers() []admin.FleetServer {
 	joined := s.fleet.Load()
-	if joined == nil {
-		return nil
-	}
 	type server struct {
 		upstream string
 		addr     netip.AddrPort
@@ -192,11 +189,7 @@ func (s *service) fleetServers() []admin.FleetServer {
 
 // fleetSessions returns the counts of sessions of all nodes.
 func (s *service) fleetSessions() []admin.FleetNode {
-	joined := s.fleet.Load()
-	if joined == nil {
-		return nil
-	}
-	nodes := joined.Nodes()
+	nodes := s.fleet.Load().Nodes()
 	list := make([]admin.FleetNode, len(nodes))
 	for i, node := range nodes {
 		list[i] = admin.FleetNode{
@@ -211,13 +204,7 @@ func (s *service) fleetSessions() []admin.FleetNode {
 }
 
 // fleetState returns the state of the fleet for operators.
-func (s *service) fleetState() view.Fleet {
-	joined := s.fleet.Load()
-	if joined == nil {
-		return view.Fleet{}
-	}
-	return joined.Status()
-}
+func (s *service) fleetState() view.Fleet { return s.fleet.Load().Status() }
 
 // drainToFleet moves all sessions to other nodes, and then drains the proxy, at the latest after a time. It returns
 // when the proxy admits no new clients.

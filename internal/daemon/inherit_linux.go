@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"tidegate/internal/netio"
 	"tidegate/internal/record"
 	"tidegate/proxy"
 	"tidegate/proxy/relay"
@@ -62,7 +63,7 @@ func newInheritance(end *os.File) (b inheritance, err error) {
 		}
 	}
 	if err != nil {
-		closeDescriptors(m.descriptors)
+		netio.CloseCopies(m.descriptors)
 		p.refuse(err)
 		return b, err
 	}

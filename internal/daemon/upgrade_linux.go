@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"tidegate/internal/admin"
+	"tidegate/internal/netio"
 	"tidegate/internal/record"
 	"tidegate/proxy"
 	"tidegate/proxy/relay"
@@ -106,7 +107,7 @@ func (u *upgrader) succeed() (s *successor, err error) {
 		return nil, err
 	}
 	listeners = append(listeners, u.joins.copyPorts()...)
-	defer closeDescriptors(listeners) // the successor has copies
+	defer netio.CloseCopies(listeners) // the successor has copies
 	if s, err = u.start(); err != nil {
 		return nil, fmt.Errorf("start successor: %w", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -115,12 +116,10 @@ func parseBan(key string, value []byte, now time.Time) (*record, error) {
 
 // writable reports whether all times of a record have a form in JSON. A time zone can move them out of its years.
 func (r *record) writable() bool {
-	for _, t := range []time.Time{r.ban.Since, r.ban.Until, r.changed} {
-		if y := t.UTC().Year(); y < 0 || y > 9999 {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc([]time.Time{r.ban.Since, r.ban.Until, r.changed}, func(t time.Time) bool {
+		year := t.UTC().Year()
+		return year < 0 || year > 9999
+	})
 }
 
 // end returns the time from which a record has no effect. The zero time means never.

@@ -125,15 +125,11 @@ func (b *bucket) read(ctx, opening context.Context) error {
 		end()
 		return err
 	}
-	probed := make(chan struct{})
-	go func() {
-		defer close(probed)
-		b.probe(reading)
-	}()
+	probed := runs(func() { b.probe(reading) })
 	b.close = func() {
 		end()
 		consuming.Stop()
-		<-probed
+		probed()
 	}
 	return nil
 }
@@ -240,7 +236,7 @@ func (b *bucket) last(ctx context.Context, key string) (*update, error) {
 
 // isNewer reports whether an error says that the bucket has another revision than expected.
 func isNewer(err error) bool {
-	var refusal *jetstream.APIError
-	return errors.As(err, &refusal) && (refusal.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence ||
+	refusal, ok := errors.AsType[*jetstream.APIError](err)
+	return ok && (refusal.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence ||
 		refusal.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant)
 }

@@ -22,7 +22,7 @@ import (
 	"tidegate/internal/fleet/view"
 )
 
-// Fleet is a node's part in a fleet. Its methods are safe for concurrent use.
+// Fleet is a node's part in a fleet. Its methods are safe for concurrent use. A nil Fleet has no state and no nodes.
 type Fleet struct {
 	Options
 	ended   chan struct{} // closed when nothing is shared any more
@@ -123,6 +123,9 @@ func (f *Fleet) run(ctx context.Context, options []nats.Option) {
 
 // Status returns the present state.
 func (f *Fleet) Status() view.Fleet {
+	if f == nil {
+		return view.Fleet{}
+	}
 	f.mu.Lock()
 	c, s := f.connection, view.Fleet{On: true, Name: f.Name, Node: f.Node, Current: true, Error: f.fault}
 	f.mu.Unlock()
@@ -139,7 +142,7 @@ func (f *Fleet) Status() view.Fleet {
 
 // Nodes returns each node's account of its sessions, by name, with this node.
 func (f *Fleet) Nodes() []Node {
-	if f.counts == nil {
+	if f == nil || f.counts == nil {
 		return nil
 	}
 	return f.counts.list(time.Now())
@@ -147,7 +150,7 @@ func (f *Fleet) Nodes() []Node {
 
 // DrainedServers returns the game servers that the fleet drains, in order.
 func (f *Fleet) DrainedServers() []Drain {
-	if f.drains == nil {
+	if f == nil || f.drains == nil {
 		return nil
 	}
 	return f.drains.list()

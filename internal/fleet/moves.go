@@ -124,12 +124,10 @@ func (m *mover) round(ctx context.Context) (moved int, err error) {
 func (m *mover) targets(at string, deaf map[string]bool) []string {
 	all := m.where.awake()
 	all = slices.DeleteFunc(all, func(node string) bool { return deaf[node] || m.only != "" && node != m.only })
-	slices.SortFunc(all, func(a, b string) int {
-		if a == at || b == at {
-			return map[bool]int{true: -1, false: 1}[a == at]
-		}
-		return m.load[a] - m.load[b]
-	})
+	slices.SortFunc(all, func(a, b string) int { return m.load[a] - m.load[b] })
+	if i := slices.Index(all, at); i > 0 {
+		all = slices.Insert(slices.Delete(all, i, i+1), 0, at)
+	}
 	return all
 }
 

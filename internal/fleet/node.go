@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -54,12 +55,9 @@ func signal(c chan<- struct{}) {
 
 // runs runs a function on a goroutine of its own. The function that it returns waits for the end.
 func runs(f func()) (wait func()) {
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		f()
-	}()
-	return func() { <-ended }
+	var running sync.WaitGroup
+	running.Go(f)
+	return running.Wait
 }
 
 func isWord(text string) bool { return isName(text, maxWord) }

@@ -96,10 +96,7 @@ func (o *outboxes) put(node string, d *stray.Datagram, answer bool) bool {
 	}
 	o.mu.Unlock()
 	if first {
-		select {
-		case o.wake <- struct{}{}:
-		default: // it is about to run
-		}
+		signal(o.wake)
 	}
 	return fits
 }

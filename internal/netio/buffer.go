@@ -1,5 +1,7 @@
 package netio
 
+import "cmp"
+
 // Kernel buffer sizes are limits, not allocations: the kernel takes memory only for waiting datagrams. Linux charges
 // about 768 bytes for a small datagram and 2,304 for a full one, and allows twice the configured size. Much larger
 // buffers would turn overload into delay.
@@ -16,30 +18,20 @@ const (
 
 // withListenDefaults fills in the defaults of a listening socket.
 func (o SocketOptions) withListenDefaults() SocketOptions {
-	if o.ReceiveBuffer == 0 {
-		o.ReceiveBuffer = listenBuffer
-	}
-	if o.SendBuffer == 0 {
-		o.SendBuffer = listenBuffer
-	}
+	o.ReceiveBuffer, o.SendBuffer = cmp.Or(o.ReceiveBuffer, listenBuffer), cmp.Or(o.SendBuffer, listenBuffer)
 	return o
 }
 
 // withDialDefaults fills in the defaults of a dialed socket. It sends little at once, so the system's default send
 // buffer is enough.
 func (o SocketOptions) withDialDefaults() SocketOptions {
-	if o.ReceiveBuffer == 0 {
-		o.ReceiveBuffer = dialBuffer
-	}
+	o.ReceiveBuffer = cmp.Or(o.ReceiveBuffer, dialBuffer)
 	return o
 }
 
 // forSharing enlarges the buffers for a descriptor that dialed sockets share.
 func (o SocketOptions) forSharing() SocketOptions {
-	o.ReceiveBuffer = SharedBuffer(o.ReceiveBuffer)
-	if o.SendBuffer == 0 {
-		o.SendBuffer = listenBuffer
-	}
+	o.ReceiveBuffer, o.SendBuffer = SharedBuffer(o.ReceiveBuffer), cmp.Or(o.SendBuffer, listenBuffer)
 	return o
 }
 

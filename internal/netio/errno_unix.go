@@ -9,8 +9,8 @@ import (
 
 // classify returns the meaning of a system error.
 func classify(err error) failure {
-	var errno syscall.Errno
-	if !errors.As(err, &errno) {
+	errno, ok := errors.AsType[syscall.Errno](err)
+	if !ok {
 		return otherFailure
 	}
 	return classifyErrno(errno)

@@ -16,8 +16,8 @@ const (
 // classify returns the meaning of a system error. It never returns refused, because package net turns reports of
 // unreachable ports off in Winsock.
 func classify(err error) failure {
-	var errno syscall.Errno
-	if !errors.As(err, &errno) {
+	errno, ok := errors.AsType[syscall.Errno](err)
+	if !ok {
 		return otherFailure
 	}
 	switch errno {

@@ -31,7 +31,7 @@ func (p *epollPoller) Give(first bool) (state []byte, given []int, more bool) {
 		if !ok || s.closed || h == nil && !s.dialed() {
 			continue
 		}
-		fd, err := unix.FcntlInt(uintptr(s.fd), unix.F_DUPFD_CLOEXEC, 0)
+		fd, err := Duplicate(s.fd)
 		if err != nil {
 			return part.appendTo(nil), given, false // no descriptor is free: Export has the other sockets
 		}
@@ -46,7 +46,7 @@ func (p *epollPoller) Give(first bool) (state []byte, given []int, more bool) {
 	return part.appendTo(nil), given, g.next < len(p.sockets)
 }
 
-// CloseCopies closes the descriptors of a Give.
+// CloseCopies closes descriptors, such as the copies of a Give.
 func CloseCopies(descriptors []int) {
 	for _, fd := range descriptors {
 		_ = unix.Close(fd)

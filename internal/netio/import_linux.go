@@ -3,7 +3,9 @@ package netio
 import (
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"net/netip"
+	"slices"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -36,12 +38,8 @@ func (p *epollPoller) Take(state []byte, descriptors []int) error {
 	p.guest = true
 	m := importer{p, descriptors, make(map[int]int, len(descriptors))}
 	err := m.parts(state)
-	for _, fd := range m.descriptors {
-		_ = unix.Close(fd)
-	}
-	for _, fd := range m.by { // no socket has them
-		_ = unix.Close(fd)
-	}
+	CloseCopies(m.descriptors)
+	CloseCopies(slices.Collect(maps.Values(m.by))) // no socket has them
 	if err != nil {
 		return fmt.Errorf("import sockets: %w", err)
 	}

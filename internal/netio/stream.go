@@ -1,6 +1,7 @@
 package netio
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -49,18 +50,10 @@ const lingerTime = 2 * time.Second
 const acceptPause = 100 * time.Millisecond
 
 func (o StreamOptions) withDefaults() (StreamOptions, error) {
-	if o.MaxFrame == 0 {
-		o.MaxFrame = MaxDatagram
-	}
-	if o.Backlog == 0 {
-		o.Backlog = defaultBacklog
-	}
-	if o.HelloTimeout == 0 {
-		o.HelloTimeout = defaultHello
-	}
-	if o.MaxConns == 0 {
-		o.MaxConns = defaultConns
-	}
+	o.MaxFrame = cmp.Or(o.MaxFrame, MaxDatagram)
+	o.Backlog = cmp.Or(o.Backlog, defaultBacklog)
+	o.HelloTimeout = cmp.Or(o.HelloTimeout, defaultHello)
+	o.MaxConns = cmp.Or(o.MaxConns, defaultConns)
 	if o.MaxFrame < 0 || o.MaxFrame > MaxDatagram {
 		return o, fmt.Errorf("%w: %d bytes", ErrFrames, o.MaxFrame)
 	}

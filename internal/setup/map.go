@@ -33,10 +33,8 @@ func mapOf(c *config.Config, r *config.Route) []bridge.Row {
 			Client: form(from.Client, players), Server: form(from.Server, servers), From: from.From.Value(),
 			Channel: from.Channel,
 		}
-		for mode := codec.Unreliable; mode <= codec.Notify; mode++ {
-			if mode.String() == string(from.Mode) {
-				row.Mode = &mode
-			}
+		if from.Mode != "" {
+			row.Mode = new(codec.Mode(from.Mode.Value()))
 		}
 		all = append(all, row)
 	}

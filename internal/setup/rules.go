@@ -142,7 +142,7 @@ func messageRule(f *config.Filter) filter.Message {
 		Verdict: ratelimit.Verdict(f.Verdict.Value()),
 	}
 	for _, name := range f.Modes {
-		m.Modes |= delivery(name)
+		m.Modes |= codec.ModesOf(codec.Mode(name.Value()))
 	}
 	if f.Rate > 0 {
 		m.Every, m.Burst = max(1, time.Duration(f.Per)/time.Duration(f.Rate)), f.Rate
@@ -156,14 +156,4 @@ func ranges(of []config.Range) (all []filter.Range) {
 		all = append(all, filter.Range{Low: low, High: high})
 	}
 	return all
-}
-
-// delivery returns the codec's mode with this name, as a set.
-func delivery(name config.Delivery) codec.Modes {
-	for mode := codec.Unreliable; mode <= codec.Notify; mode++ {
-		if mode.String() == string(name) {
-			return codec.ModesOf(mode)
-		}
-	}
-	return 0
 }

@@ -106,10 +106,9 @@ func TestRulesNameEveryFileThatIsWrong(t *testing.T) {
 func TestEveryDeliveryIsAMode(t *testing.T) {
 	var all codec.Modes
 	for _, name := range []config.Delivery{
-		config.Unreliable, config.UnreliableSequenced, config.ReliableUnordered, config.ReliableOrdered,
-		config.ReliableSequenced, config.Notify,
+		"unreliable", "unreliable-sequenced", "reliable", "reliable-ordered", "reliable-sequenced", "notify",
 	} {
-		mode := delivery(name)
+		mode := messageRule(&config.Filter{Modes: []config.Delivery{name}}).Modes
 		if mode == 0 || all&mode != 0 {
 			t.Errorf("%s is modes %b", name, mode)
 		}
