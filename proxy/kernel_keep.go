@@ -10,6 +10,7 @@ import (
 
 	"tidegate/internal/kernel/shield"
 	"tidegate/internal/netio"
+	"tidegate/internal/pause"
 	"tidegate/proxy/relay"
 	"tidegate/proxy/stats"
 )
@@ -54,10 +55,7 @@ func (s *Server) keepShield(ctx context.Context) {
 		}
 		began := time.Now()
 		expiry.Reset(s.shieldBans(began))
-		select { // changes in quick succession share one walk over a large set of bans
-		case <-ctx.Done():
-		case <-time.After(4 * time.Since(began)):
-		}
+		pause.For(ctx, 4*time.Since(began)) // changes in quick succession share one walk over a large set of bans
 	}
 }
 

@@ -2,9 +2,10 @@ package proxy
 
 import (
 	"testing"
+	"time"
+
 	"tidegate/proxy/relay"
 	"tidegate/proxy/stats"
-	"time"
 )
 
 // TestStrangersAreThinnedAsLongAsAFloodLasts has a loop that keeps up because fewer strangers pass. More strangers

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"tidegate/internal/pause"
 	"tidegate/internal/upstream"
 	"tidegate/proxy/relay"
 	"tidegate/ratelimit"
@@ -80,19 +81,12 @@ type pastLimit struct {
 
 // run collects until ctx is done.
 func (p *past) run(ctx context.Context) {
-	ticker := time.NewTicker(pastEvery)
-	defer ticker.Stop()
-	for {
+	for range pause.Every(ctx, pastEvery) {
 		asking, cancel := context.WithTimeout(ctx, patience)
 		if figures, err := p.server.Proxy.Figures(asking); err == nil {
 			p.take(time.Now(), &figures)
 		}
 		cancel()
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
 	}
 }
 

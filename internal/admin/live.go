@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"tidegate/internal/pause"
 	"tidegate/proxy/relay"
 	"tidegate/session"
 )
@@ -119,16 +120,9 @@ func (l *live) close(one *stream) {
 
 // run collects until ctx is done.
 func (l *live) run(ctx context.Context) {
-	ticker := time.NewTicker(liveEvery)
-	defer ticker.Stop()
 	var meter meter
-	for {
+	for range pause.Every(ctx, liveEvery) {
 		l.collect(ctx, &meter)
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
 	}
 }
 

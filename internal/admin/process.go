@@ -5,8 +5,9 @@ import (
 	"net/http"
 	"net/netip"
 	"runtime"
-	"tidegate/proxy/relay"
 	"time"
+
+	"tidegate/proxy/relay"
 
 	"github.com/rs/zerolog"
 )

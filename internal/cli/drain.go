@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"tidegate/internal/admin"
+	"tidegate/internal/pause"
 )
 
 func drainCommand() *cli.Command {
@@ -72,16 +73,10 @@ func awaitEnd(ctx context.Context, client *admin.Client) error {
 
 // poll calls done until it returns true or an error, or ctx is done.
 func poll(ctx context.Context, done func() (bool, error)) error {
-	ticker := time.NewTicker(pollInterval)
-	defer ticker.Stop()
-	for {
+	for range pause.Every(ctx, pollInterval) {
 		if ok, err := done(); ok || err != nil {
 			return err
 		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("interrupted: %w", ctx.Err())
-		case <-ticker.C:
-		}
 	}
+	return fmt.Errorf("interrupted: %w", ctx.Err())
 }

@@ -19,6 +19,7 @@ import (
 	"tidegate/internal/admin"
 	"tidegate/internal/config"
 	"tidegate/internal/netio"
+	"tidegate/internal/pause"
 	"tidegate/internal/protocols"
 	"tidegate/internal/registry"
 	"tidegate/internal/setup"
@@ -229,9 +230,7 @@ const silence = 400 * time.Millisecond
 // ifSilent delays a probe. An answer to another one ends it first.
 func ifSilent(p probe) probe {
 	return func(ctx context.Context, to netip.AddrPort, answers chan<- answer) {
-		select {
-		case <-ctx.Done():
-		case <-time.After(silence):
+		if pause.For(ctx, silence) {
 			p(ctx, to, answers)
 		}
 	}

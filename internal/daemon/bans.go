@@ -13,6 +13,7 @@ import (
 	"tidegate/internal/banfile"
 	"tidegate/internal/config"
 	"tidegate/internal/filewatch"
+	"tidegate/internal/pause"
 	"tidegate/internal/setup"
 	"tidegate/ratelimit"
 )
@@ -137,21 +138,14 @@ func (k *banSync) run(ctx context.Context, changed, fromFile <-chan struct{}) {
 		}
 		began := time.Now()
 		_ = k.sync()
-		pause(ctx, time.Since(began))
+		// Many changes of a large file share one Sync, and all Syncs together use at most a fifth of a core. A small file is
+		// rewritten at once.
+		pause.For(ctx, min(4*time.Since(began), longestPause))
 	}
 }
 
 // longestPause bounds the time until a change of the file is in force, in addition to the time for reading it.
 const longestPause = 30 * time.Second
-
-// pause waits after a Sync of the file, four times as long as the Sync took. So many changes of a large file share one
-// Sync, and all Syncs together use at most a fifth of a core. A small file is rewritten at once.
-func pause(ctx context.Context, took time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(min(4*took, longestPause)):
-	}
-}
 
 // sync merges bans and file. It logs the same error only once.
 func (k *banSync) sync() error {

@@ -9,8 +9,9 @@ import (
 	"os"
 	"sync"
 	"syscall"
-	"tidegate/internal/netio"
 	"time"
+
+	"tidegate/internal/netio"
 
 	"golang.org/x/sys/unix"
 )

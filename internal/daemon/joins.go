@@ -10,8 +10,9 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"tidegate/internal/policy"
 	"time"
+
+	"tidegate/internal/policy"
 
 	"github.com/rs/zerolog"
 

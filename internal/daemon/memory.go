@@ -5,6 +5,8 @@ import (
 	"runtime/debug"
 	"runtime/metrics"
 	"time"
+
+	"tidegate/internal/pause"
 )
 
 // Go's collector ignores the garbage of a burst of handshakes until as many bytes are allocated again, and keeps that
@@ -46,17 +48,10 @@ func releaseMemory() (end func()) {
 
 // run looks at regular intervals until ctx is done.
 func (k *memoryReleaser) run(ctx context.Context) {
-	ticks := time.NewTicker(memoryLook)
-	defer ticks.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case now := <-ticks.C:
-			allocated, live := k.read()
-			if k.look(now, allocated, live) {
-				debug.FreeOSMemory()
-			}
+	for now := range pause.Every(ctx, memoryLook) {
+		allocated, live := k.read()
+		if k.look(now, allocated, live) {
+			debug.FreeOSMemory()
 		}
 	}
 }

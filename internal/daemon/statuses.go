@@ -16,6 +16,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/codec/nethernet"
+	"tidegate/internal/pause"
 	"tidegate/internal/policy"
 	"tidegate/proxy"
 	"tidegate/proxy/relay"
@@ -89,15 +90,8 @@ type asker struct {
 
 func (a *asker) run(ctx context.Context) {
 	defer a.client.CloseIdleConnections()
-	ticks := time.NewTicker(a.every)
-	defer ticks.Stop()
-	for {
+	for range pause.Every(ctx, a.every) {
 		a.round(ctx)
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticks.C:
-		}
 	}
 }
 

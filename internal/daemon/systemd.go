@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"tidegate/internal/pause"
+
 	"github.com/coreos/go-systemd/v22/daemon"
 )
 
@@ -47,19 +49,12 @@ func (m *serviceManager) feedWatchdog(ctx context.Context, successor bool, alive
 	if interval <= 0 {
 		return
 	}
-	ticks := time.NewTicker(interval / 2)
-	defer ticks.Stop()
-	for {
+	for range pause.Every(ctx, interval/2) {
 		asking, done := context.WithTimeout(ctx, interval/4)
 		err := alive(asking)
 		done()
 		if err == nil {
 			m.notify(daemon.SdNotifyWatchdog)
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticks.C:
 		}
 	}
 }

@@ -91,15 +91,7 @@ func show(o *Options, text string, width int) {
 
 // checked fills in the defaults and checks the bounds.
 func (o Options) checked() (Options, error) {
-	if o.Pair == (Pair{}) {
-		o.Pair = MainPair()
-	}
-	if o.Clients == 0 {
-		o.Clients = defaultClients
-	}
-	if o.Rate == 0 {
-		o.Rate = defaultRate
-	}
+	o.Pair, o.Clients, o.Rate = cmp.Or(o.Pair, MainPair()), cmp.Or(o.Clients, defaultClients), cmp.Or(o.Rate, defaultRate)
 	switch {
 	case o.Clients < 1 || o.Clients > maxClients:
 		return o, fmt.Errorf("%d clients: want 1 to %d", o.Clients, maxClients)

@@ -8,8 +8,9 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"tidegate/proxy/relay"
 	"time"
+
+	"tidegate/proxy/relay"
 
 	"github.com/rs/zerolog"
 )

@@ -7,6 +7,8 @@ import (
 	"net"
 	"time"
 
+	"tidegate/internal/pause"
+
 	"github.com/miekg/dns"
 )
 
@@ -98,11 +100,11 @@ func (c *client) resolver() (string, error) {
 // false if ctx is done earlier.
 func (c *client) await(ctx context.Context, d time.Duration) bool {
 	if c.Troubled == nil {
-		return wait(ctx, d)
+		return pause.For(ctx, d)
 	}
 	asked, had := time.Now(), c.Troubled()
 	for left := d; left > 0; left = d - time.Since(asked) {
-		if !wait(ctx, min(watchEvery, left)) {
+		if !pause.For(ctx, min(watchEvery, left)) {
 			return false
 		}
 		has := c.Troubled()
@@ -112,16 +114,4 @@ func (c *client) await(ctx context.Context, d time.Duration) bool {
 		had = has
 	}
 	return true
-}
-
-// wait pauses for d. It returns false if ctx is done earlier.
-func wait(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
 }

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 
+	"tidegate/internal/pause"
 	"tidegate/internal/upstream"
 )
 
@@ -102,7 +103,7 @@ func (o *objects) run(ctx context.Context, tell func([]upstream.Target, error)) 
 			return
 		}
 		tell(nil, err)
-		if !wait(ctx, retryAfter) { // the file may come later
+		if !pause.For(ctx, retryAfter) { // the file may come later
 			return
 		}
 	}
@@ -140,7 +141,7 @@ func (o *objects) follow(ctx context.Context, from dynamic.ResourceInterface, te
 		case <-changed:
 			tell(o.list(informer.GetStore()))
 		}
-		if !wait(ctx, settle) {
+		if !pause.For(ctx, settle) {
 			return
 		}
 	}

@@ -81,11 +81,11 @@ func (c *client) repeat(ctx context.Context, tell func([]upstream.Target, error)
 		if c.Refresh > 0 {
 			ttl = min(ttl, c.Refresh)
 		}
-		pause := max(ttl, c.minTTL)
+		ttl = max(ttl, c.minTTL)
 		if err != nil {
-			pause = c.retryAfter
+			ttl = c.retryAfter
 		}
-		if !c.await(ctx, pause) {
+		if !c.await(ctx, ttl) {
 			return
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"tidegate/internal/pause"
 )
 
 // frontBuffer is the memory of each direction of a connection, in bytes.
@@ -36,10 +38,7 @@ func (f Front) Serve(ctx context.Context, l *Listener) {
 			return
 		}
 		if err != nil { // no descriptors are left
-			select {
-			case <-ctx.Done():
-			case <-time.After(acceptPause):
-			}
+			pause.For(ctx, acceptPause)
 			continue
 		}
 		all.Go(func() { f.pass(ctx, c.(*Conn)) })

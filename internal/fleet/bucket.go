@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"tidegate/internal/pause"
+
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
@@ -137,14 +139,7 @@ func (b *bucket) read(ctx, opening context.Context) error {
 // probe ends the reading if the bucket has no leader for this node. The reader may be in the node's own server: it gets
 // heartbeats also if that server is cut off from all others. A server without a leader answers, and names none.
 func (b *bucket) probe(ctx context.Context) {
-	tick := time.NewTicker(probeEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+	for pause.For(ctx, probeEvery) {
 		asking, cancel := context.WithTimeout(ctx, patience)
 		info, err := b.stream.Info(asking)
 		if err == nil && info.Cluster != nil && info.Cluster.Leader == "" {

@@ -20,6 +20,7 @@ import (
 	"golang.org/x/crypto/bcrypt"
 
 	"tidegate/internal/door"
+	"tidegate/internal/pause"
 )
 
 // Embedded configures a NATS server in this process. It forms a cluster with those of the other nodes.
@@ -144,17 +145,7 @@ func (s *embedded) start(ctx context.Context) (wait func()) {
 		return func() {}
 	}
 	return runs(func() {
-		retry := time.NewTicker(retryEvery)
-		defer retry.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-retry.C:
-				if s.try() {
-					return
-				}
-			}
+		for pause.For(ctx, retryEvery) && !s.try() {
 		}
 	})
 }

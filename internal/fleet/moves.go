@@ -11,6 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"tidegate/internal/pause"
 	"tidegate/internal/stray"
 )
 
@@ -54,11 +55,11 @@ func (p *players) empty(ctx context.Context, node string, load map[string]int) (
 		moved, err = m.round(ctx)
 		done.Moved, done.Standstill = done.Moved+moved, m.standstill
 		done.Left = p.left()
-		if done.Left == 0 || !pause(ctx, moveAgain) {
+		if done.Left == 0 || !pause.For(ctx, moveAgain) {
 			break
 		}
 	}
-	for last, quiet := uint64(0), time.Duration(0); quiet < quietAfter && pause(ctx, moveAgain); quiet += moveAgain {
+	for last, quiet := uint64(0), time.Duration(0); quiet < quietAfter && pause.For(ctx, moveAgain); quiet += moveAgain {
 		if passed, _, _ := p.out.counts(); passed != last {
 			last, quiet = passed, 0
 		}
@@ -75,16 +76,6 @@ func (p *players) left() int {
 		return 1
 	}
 	return n
-}
-
-// pause waits, and reports whether ctx is not done.
-func pause(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d):
-		return true
-	}
 }
 
 // mover moves this node's sessions.
@@ -246,7 +237,7 @@ func (m *mover) giveTo(node, id, inbox string, all []stray.Session) (rest []stra
 		}
 		if taken == nil {
 			failed = !slices.Contains(m.where.awake(), node)
-			pause(context.Background(), moveTime/10) // NATS says at once that nothing listens
+			pause.For(context.Background(), moveTime/10) // NATS says at once that nothing listens
 		}
 	}
 	for i, s := range all {

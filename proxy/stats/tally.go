@@ -131,22 +131,17 @@ func (t *Tallies) DropsOf(listener string) *DropTally {
 
 // Clone returns a copy. It compares no names, because it runs in a loop's time.
 func (t *Tallies) Clone() Tallies {
-	sessions, drops := make([]Tally, len(t.Sessions)), make([]DropTally, len(t.Drops))
-	servers := make([]ServerTally, len(t.Servers))
-	var c Tallies
-	for i, one := range t.Sessions {
-		sessions[i] = *one
-		c.Sessions = append(c.Sessions, &sessions[i])
+	return Tallies{Sessions: copies(t.Sessions), Drops: copies(t.Drops), Servers: copies(t.Servers)}
+}
+
+// copies returns pointers to copies, which lie together.
+func copies[T any](all []*T) (list []*T) {
+	memory := make([]T, len(all))
+	for i, one := range all {
+		memory[i] = *one
+		list = append(list, &memory[i])
 	}
-	for i, one := range t.Drops {
-		drops[i] = *one
-		c.Drops = append(c.Drops, &drops[i])
-	}
-	for i, one := range t.Servers {
-		servers[i] = *one
-		c.Servers = append(c.Servers, &servers[i])
-	}
-	return c
+	return list
 }
 
 // Add adds the tallies of another Relay.
