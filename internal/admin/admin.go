@@ -171,13 +171,6 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 // connKey is the key of a request's connection in its context.
 type connKey struct{}
 
-// keep keeps the connection of a request that may be answered, until the answer is complete.
-func keep(r *http.Request) {
-	if c, ok := r.Context().Value(connKey{}).(*door.Conn); ok {
-		c.Keep()
-	}
-}
-
 // errorLog writes errors of net/http to our log, for example about connections that cannot be accepted.
 type errorLog struct{ log zerolog.Logger }
 

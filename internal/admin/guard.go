@@ -8,6 +8,8 @@ import (
 	"net/netip"
 	"strings"
 	"time"
+
+	"tidegate/internal/door"
 )
 
 // guard passes requests that carry the token, if there is one. It also protects against web pages, which can make a
@@ -32,7 +34,10 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		case fromOtherSite(r):
 			refuse(w, http.StatusForbidden, "want a request that no other web site caused")
 		default:
-			keep(r)
+			// The connection stays until the answer is complete.
+			if c, ok := r.Context().Value(connKey{}).(*door.Conn); ok {
+				c.Keep()
+			}
 			limitTime(w, writeTimeout)
 			r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 			sameOrigin.ServeHTTP(w, r)

@@ -43,7 +43,7 @@ func NewWriter(w io.Writer, version, of string) (*Writer, error) {
 	if err == nil {
 		_, err = file.AddInterface(side(UpstreamInterface, "between the proxy and game servers"))
 	}
-	return &Writer{file: file, headers: newHeaders()}, err
+	return &Writer{file: file, headers: headers{gopacket.NewSerializeBuffer(), make(map[flow]uint32)}}, err
 }
 
 func side(name, about string) pcapgo.NgInterface {

@@ -28,10 +28,6 @@ type headers struct {
 // flow is one direction of a stream.
 type flow struct{ from, to netip.AddrPort }
 
-func newHeaders() headers {
-	return headers{packet: gopacket.NewSerializeBuffer(), sent: make(map[flow]uint32)}
-}
-
 // wrap returns a datagram's packet, valid until the next call.
 func (h *headers) wrap(c *recording.Captured) ([]byte, error) {
 	f := flow{alike(c.From, c.To), alike(c.To, c.From)}

@@ -21,7 +21,8 @@ func (c *Config) Path(file string) string {
 func (c *Config) EffectiveLimits() []Limit {
 	var all []Limit
 	for _, l := range defaultLimits {
-		if !c.statesLimit(l.Of, l.Per) {
+		replaces := func(stated Limit) bool { return stated.Of == l.Of && stated.Per == l.Per }
+		if !slices.ContainsFunc(c.Rates, replaces) {
 			all = append(all, l)
 		}
 	}
@@ -34,10 +35,6 @@ func (c *Config) EffectiveLimits() []Limit {
 		}
 	}
 	return all
-}
-
-func (c *Config) statesLimit(of Quantity, per Scope) bool {
-	return slices.ContainsFunc(c.Rates, func(l Limit) bool { return l.Of == of && l.Per == per })
 }
 
 // MemoryBound returns the most memory in bytes that the limits let peers take, without the kernel's buffers.

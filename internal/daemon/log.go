@@ -70,10 +70,7 @@ func logTo(c *config.Config, w io.Writer, terminal bool) zerolog.Logger {
 	if isHuman(c, terminal) {
 		w = zerolog.ConsoleWriter{Out: w, TimeFormat: "15:04:05.000"}
 	}
-	level := map[config.LogLevel]zerolog.Level{
-		config.Debug: zerolog.DebugLevel, config.Info: zerolog.InfoLevel,
-		config.Warn: zerolog.WarnLevel, config.Error: zerolog.ErrorLevel,
-	}[c.Log.Level]
+	level, _ := zerolog.ParseLevel(string(c.Log.Level)) // the words are the same
 	return zerolog.New(w).Level(level).With().Timestamp().Logger()
 }
 

@@ -111,7 +111,7 @@ type portWanted struct {
 	protocol string // "UDP" or "TCP"
 }
 
-// namedPort is a port of a service or a game server.
+// namedPort is a port of a service or a game server. Agones has ports of both protocols, TCPUDP.
 type namedPort struct {
 	name, protocol string
 	port           int64
@@ -120,7 +120,7 @@ type namedPort struct {
 // among returns the wanted port.
 func (w portWanted) among(ports []namedPort) (uint16, error) {
 	ports = slices.DeleteFunc(slices.Clone(ports), func(p namedPort) bool {
-		return !p.speaks(w.protocol) || p.port < 1 || p.port > 65535 ||
+		return p.protocol != w.protocol && p.protocol != "TCPUDP" || p.port < 1 || p.port > 65535 ||
 			w.name != "" && p.name != w.name && strconv.FormatInt(p.port, 10) != w.name
 	})
 	switch {
@@ -132,9 +132,4 @@ func (w portWanted) among(ports []namedPort) (uint16, error) {
 		return 0, fmt.Errorf("no %s port", w.protocol)
 	}
 	return 0, fmt.Errorf("no %s port %s", w.protocol, w.name)
-}
-
-// speaks reports whether a port is one of a protocol. Agones has ports of both.
-func (p namedPort) speaks(protocol string) bool {
-	return p.protocol == protocol || p.protocol == "TCPUDP"
 }

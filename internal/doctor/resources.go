@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -17,12 +18,7 @@ func ownSocket(u *config.Upstream) bool { return !u.SourcePrefix().IsValid() && 
 
 // anyOwnSocket reports whether sessions of any upstream have sockets of their own.
 func (e *examination) anyOwnSocket() bool {
-	for i := range e.config.Upstreams {
-		if ownSocket(&e.config.Upstreams[i]) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(e.config.Upstreams, func(u config.Upstream) bool { return ownSocket(&u) })
 }
 
 // descriptors compares limits.sessions with the descriptors of this process.

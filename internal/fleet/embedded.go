@@ -107,7 +107,8 @@ func newEmbedded(o *Options, standsIn bool) (*embedded, error) {
 	if s.Server, err = server.NewServer(options); err != nil {
 		return nil, fmt.Errorf("embedded NATS: %w", err)
 	}
-	s.SetLoggerV2(newServerLog(o.Log, s.fault), false, false, false)
+	lines := o.Log.Sample(&zerolog.BurstSampler{Burst: serverLines, Period: linesPeriod})
+	s.SetLoggerV2(serverLog{lines, s.fault}, false, false, false)
 	return s, nil
 }
 
@@ -173,7 +174,8 @@ func (s *embedded) try() bool {
 func (s *embedded) lock() {
 	for !s.ReadyForConnections(patience) && s.Running() {
 	}
-	for i, at := range []*net.TCPAddr{s.clientAddr(), s.ClusterAddr()} {
+	client, _ := s.Addr().(*net.TCPAddr)
+	for i, at := range []*net.TCPAddr{client, s.ClusterAddr()} {
 		if at == nil { // it is alone, or has ended
 			continue
 		}
@@ -189,11 +191,6 @@ func (s *embedded) lock() {
 	}
 	close(s.locked)
 	s.WaitForShutdown()
-}
-
-func (s *embedded) clientAddr() *net.TCPAddr {
-	at, _ := s.Addr().(*net.TCPAddr)
-	return at
 }
 
 // dial connects to the server in the name of another node.
@@ -264,10 +261,6 @@ const (
 type serverLog struct {
 	log   zerolog.Logger
 	fault *atomic.Pointer[string] // of the server
-}
-
-func newServerLog(log zerolog.Logger, fault *atomic.Pointer[string]) serverLog {
-	return serverLog{log.Sample(&zerolog.BurstSampler{Burst: serverLines, Period: linesPeriod}), fault}
 }
 
 func (l serverLog) line(event *zerolog.Event, format string, v []any) {

@@ -1,9 +1,6 @@
 package netio
 
-import (
-	"net"
-	"net/netip"
-)
+import "net/netip"
 
 // answerFromUsedAddress makes a wildcard listener answer from the address that the peer used, where the system tells
 // it.
@@ -30,10 +27,4 @@ func (s *portableSocket) receive(d *inDatagram, control []byte) {
 	var used int
 	d.n, used, _, d.from, d.err = s.conn.ReadMsgUDPAddrPort(d.bytes[:], control)
 	d.at = localOf(control[:used])
-}
-
-// writeFrom sends a datagram with a control message.
-func writeFrom(conn *net.UDPConn, source []byte, to netip.AddrPort, datagram []byte) error {
-	_, _, err := conn.WriteMsgUDPAddrPort(datagram, source, to)
-	return err
 }

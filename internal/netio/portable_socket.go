@@ -71,15 +71,15 @@ func (s *portableSocket) read() {
 }
 
 // write sends a datagram. source is the control message with its source address, or nil.
-func (s *portableSocket) write(to netip.AddrPort, source, datagram []byte) error {
-	if source != nil {
-		return writeFrom(s.conn, source, to, datagram)
+func (s *portableSocket) write(to netip.AddrPort, source, datagram []byte) (err error) {
+	switch {
+	case source != nil:
+		_, _, err = s.conn.WriteMsgUDPAddrPort(datagram, source, to)
+	case s.dialed():
+		_, err = s.conn.Write(datagram)
+	default:
+		_, err = s.conn.WriteToUDPAddrPort(datagram, to)
 	}
-	if s.dialed() {
-		_, err := s.conn.Write(datagram)
-		return err
-	}
-	_, err := s.conn.WriteToUDPAddrPort(datagram, to)
 	return err
 }
 
