@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"runtime"
 	"testing"
 	"time"
 
@@ -147,6 +148,8 @@ func TestTurnsVisitFewSessions(t *testing.T) {
 }
 
 func visits(t *testing.T, o operation, mode policy.Mode) {
+	runtime.LockOSThread() // for threadTime
+	defer runtime.UnlockOSThread()
 	m := newCrowd(t, manySessions, riptide.New(riptide.Options{IgnoreQuality: true}), mode, func(*relay.Settings) {})
 	l := m.run(m)
 	done := make(chan struct{})
@@ -156,10 +159,10 @@ func visits(t *testing.T, o operation, mode policy.Mode) {
 	}()
 	most, total, longest, idle := uint64(0), uint64(0), time.Duration(0), 0
 	for idle < 3 { // a walk visits sessions in each turn
-		before, began := m.relay.Visited(), time.Now()
+		before, began := m.relay.Visited(), threadTime()
 		ended := isClosed(done) && len(l.mailbox) == 0
 		m.turn(l)
-		longest = max(longest, time.Since(began))
+		longest = max(longest, threadTime()-began)
 		n := m.relay.Visited() - before
 		most, total = max(most, n), total+n
 		if idle++; n > 0 || !ended {
