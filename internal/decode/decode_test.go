@@ -3,9 +3,11 @@ package decode
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -50,7 +52,7 @@ func load(t testing.TB, file string) []byte {
 // uncaptured names the protocols without captures, with the reason.
 var uncaptured = map[string]string{
 	"rtype-final": "its capture says rtype, whose Describe finds out", "rtype-0.0.1": "as rtype-final",
-	"rtype-16": "as rtype-final", "rtype-32": "as rtype-final",
+	"rtype-16": "as rtype-final", "rtype-32": "as rtype-final", "nethernet": "see TestNetherNet",
 }
 
 // TestCaptures understands all recorded datagrams of the real libraries, and recognizes the protocols by the bytes
@@ -75,6 +77,45 @@ func TestCaptures(t *testing.T) {
 	for _, name := range Protocols() {
 		if why := uncaptured[name]; seen[name] == (why != "") {
 			t.Errorf("%s: captures seen: %t, stated to have none: %q", name, seen[name], why)
+		}
+	}
+}
+
+// TestNetherNet understands all recorded datagrams of joins, recognizes them, and says how far each join came.
+func TestNetherNet(t *testing.T) {
+	files, err := filepath.Glob(codecs + "/nethernet/testdata/*.json")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d captures, %v", len(files), err)
+	}
+	for _, file := range files {
+		var recorded struct {
+			Datagrams []struct {
+				FromServer bool
+				Hex        string
+			}
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(text, &recorded); err != nil {
+			t.Fatal(err)
+		}
+		var capture strings.Builder
+		for _, d := range recorded.Datagrams {
+			from := map[bool]string{false: "client", true: "server"}[d.FromServer]
+			fmt.Fprintf(&capture, `{"from":"%s","hex":"%s"}`+"\n", from, d.Hex)
+		}
+		datagrams, sum := explain(t, []byte(capture.String()), Options{})
+		if want := len(recorded.Datagrams); sum.Unknown != 0 || sum.Protocols["nethernet"] != want {
+			t.Errorf("%s: %+v, want %d datagrams", file, sum, want)
+		}
+		all := fmt.Sprint(datagrams)
+		stages := []string{"asks for admission", "admits the client", "DTLS, which begins", "handshake is done"}
+		for _, says := range append(stages, "nominates this path", "client hello") {
+			if n := strings.Count(all, says); n == 0 || slices.Contains(stages, says) && n > 1 {
+				t.Errorf("%s: %d datagrams show %q\n%s", file, n, says, all)
+			}
 		}
 	}
 }

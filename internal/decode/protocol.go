@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"tidegate/codec"
+	"tidegate/codec/nethernet"
 	"tidegate/internal/protocols"
 	"tidegate/internal/registry"
 )
@@ -12,7 +12,7 @@ import (
 // protocol is a protocol for explanations.
 type protocol struct {
 	*registry.Descriptor
-	codec codec.Protocol
+	sniff func(datagram []byte) bool
 }
 
 // explained lists the protocols. The first one that fits a conversation is chosen, so protocols that are hard to
@@ -20,9 +20,13 @@ type protocol struct {
 var explained = func() (all []protocol) {
 	for _, d := range protocols.All {
 		if d.Describe != nil {
-			all = append(all, protocol{d, d.Default()})
+			all = append(all, protocol{d, d.Default().Sniff})
 		}
 	}
+	all = append(all, protocol{&registry.Descriptor{ // it has no codec
+		Name: "nethernet", Evidence: registry.ByMagic,
+		Describe: func(*registry.Memory) registry.Describe { return nethernet.Describe() },
+	}, nethernet.IsSTUN})
 	slices.SortStableFunc(all, func(a, b protocol) int { return cmp.Compare(a.Evidence, b.Evidence) })
 	return all
 }()
@@ -50,7 +54,7 @@ func Protocols() (names []string) {
 func named(name string) *protocol {
 	d := protocols.Find(name)
 	for i := range explained {
-		if explained[i].Descriptor == d {
+		if explained[i].Descriptor == d || explained[i].Name == name {
 			return &explained[i]
 		}
 	}

@@ -69,7 +69,7 @@ func (t *table) survey(r *record) error {
 	for _, trial := range f.trials {
 		fromServer := f.fromServer(r, trial.swapped)
 		if f.surveyed == 0 {
-			trial.opened = !fromServer && (r.stream || trial.explainer.protocol.codec.Sniff(r.data))
+			trial.opened = !fromServer && (r.stream || trial.explainer.protocol.sniff(r.data))
 		}
 		if trial.explainer.explain(fromServer, r).fault != nil {
 			trial.faults++

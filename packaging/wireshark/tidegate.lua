@@ -1,5 +1,5 @@
 -- Wireshark dissectors for the protocols of game servers: Riptide 2.0 and 2.1 or later, RUDP (renatommartins), RakNet 4
--- with its reliability layer, ENet 1.3 and R-Type. docs/protocols has the facts that they are written by.
+-- with its reliability layer, NetherNet, ENet 1.3 and R-Type. docs/protocols has the facts that they are written by.
 --
 -- Use: wireshark -X lua_script:tidegate.lua game.pcap, or put this file into the personal Lua plugins
 -- (Help, About, Folders). Then choose "Decode As" for the game's UDP port, or for example:
@@ -369,6 +369,99 @@ do
 			texts[#texts + 1] = text
 		end
 		pinfo.cols.info = string.format("Datagram %d: %s", tvb(1, 3):le_uint(), table.concat(texts, "; "))
+		return n
+	end
+	DissectorTable.get("udp.port"):add_for_decode_as(proto)
+end
+
+---------------------------------------------------------------------------------------------------------------------
+-- NetherNet, the WebRTC of Minecraft Bedrock: ICE's checks, and the records of DTLS, whose content is encrypted.
+
+do
+	local classes = { [0x0001] = "Check", [0x0011] = "Keepalive", [0x0101] = "Answer to a check",
+		[0x0111] = "Refusal of a check" }
+	local attributes = { [0x0006] = "Username", [0x0008] = "Message integrity", [0x0020] = "Mapped address",
+		[0x0024] = "Priority", [0x0025] = "Use candidate", [0x8022] = "Software", [0x8028] = "Fingerprint",
+		[0x8029] = "ICE controlled", [0x802a] = "ICE controlling", [0xc057] = "Network information" }
+	local records = { [20] = "Change of ciphers", [21] = "Alert", [22] = "Handshake", [23] = "Data" }
+	local steps = { [1] = "client hello", [2] = "server hello", [3] = "hello verify request", [4] = "session ticket",
+		[11] = "certificate", [12] = "server key exchange", [13] = "certificate request", [14] = "server hello done",
+		[15] = "certificate verify", [16] = "client key exchange", [20] = "finished" }
+	local proto = Proto("nethernet", "NetherNet")
+	local f = fields(proto, "nethernet", {
+		{ "class", "Message", "uint16", base.HEX, classes },
+		{ "transaction", "Transaction", "bytes" },
+		{ "attribute", "Attribute", "uint16", base.HEX, attributes },
+		{ "username", "Username", "string" },
+		{ "value", "Value", "bytes" },
+		{ "record", "Record", "uint8", base.DEC, records },
+		{ "epoch", "Epoch", "uint16", base.DEC },
+		{ "seq", "Number", "uint64", base.DEC },
+		{ "step", "Step of the handshake", "uint8", base.DEC, steps },
+		{ "content", "Content", "bytes" },
+	})
+
+	local function check(tvb, tree)
+		local class, at = tvb(0, 2):uint(), 20
+		tree:add(f.class, tvb(0, 2))
+		tree:add(f.transaction, tvb(8, 12))
+		if classes[class] == nil then broken(tree, "this type is not of ICE's checks") end
+		if tvb(2, 2):uint() ~= tvb:len() - 20 then broken(tree, "the length is wrong") end
+		local text = classes[class] or "STUN"
+		while at < tvb:len() do
+			if tvb:len() < at + 4 then return broken(tree, "an attribute is cut short") or text end
+			local kind, size = tvb(at, 2):uint(), tvb(at + 2, 2):uint()
+			if tvb:len() < at + 4 + size then return broken(tree, "an attribute is cut short") or text end
+			tree:add(f.attribute, tvb(at, 2))
+			if size > 0 then
+				local value = tvb(at + 4, size)
+				tree:add(kind == 6 and f.username or f.value, value)
+				if kind == 6 then text = text .. " for " .. value:string() end
+			end
+			if kind == 0x25 then text = text .. ", nominates" end
+			at = at + 4 + math.ceil(size / 4) * 4
+		end
+		return text
+	end
+
+	-- record adds the DTLS record at a place. It returns the place behind it and a description, or nil.
+	local function record(tvb, tree, at)
+		if tvb:len() < at + 13 then return end
+		local kind, epoch, size = tvb(at, 1):uint(), tvb(at + 3, 2):uint(), tvb(at + 11, 2):uint()
+		if records[kind] == nil or tvb(at + 1, 1):uint() ~= 0xfe or tvb:len() < at + 13 + size then return end
+		tree:add(f.record, tvb(at, 1))
+		tree:add(f.epoch, tvb(at + 3, 2))
+		tree:add(f.seq, tvb(at + 5, 6))
+		if size > 0 then tree:add(f.content, tvb(at + 13, size)) end
+		local text = records[kind]
+		if epoch > 0 then return at + 13 + size, text .. ", encrypted" end
+		if kind == 22 and size > 0 then
+			tree:add(f.step, tvb(at + 13, 1))
+			text = text .. ": " .. name_of(steps, tvb(at + 13, 1):uint())
+		end
+		return at + 13 + size, text
+	end
+
+	function proto.dissector(tvb, pinfo, root)
+		local n = tvb:len()
+		if n == 0 then return 0 end
+		pinfo.cols.protocol = "NetherNet"
+		local tree = root:add(proto, tvb())
+		if n >= 20 and tvb(0, 1):uint() < 4 and tvb(4, 4):uint() == 0x2112a442 then
+			pinfo.cols.info = check(tvb, tree)
+			return n
+		end
+		local at, texts = 0, {}
+		while at < n do
+			local past, text = record(tvb, tree, at)
+			if past == nil then
+				broken(tree, "neither a check nor a record of DTLS 1.2")
+				break
+			end
+			at = past
+			texts[#texts + 1] = text
+		end
+		pinfo.cols.info = table.concat(texts, "; ")
 		return n
 	end
 	DissectorTable.get("udp.port"):add_for_decode_as(proto)

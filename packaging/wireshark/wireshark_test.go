@@ -32,6 +32,7 @@ var dissectors = []struct {
 	{"riptide20", "../../codec/riptide/testdata/riptide-2.0.0/*.jsonl*", "", "AckExtra of"},
 	{"rudpgame", "../../codec/rudp/testdata/*/*.jsonl*", "", "ConnectionAccept 0, ack 0"},
 	{"raknet4", "../../codec/raknet/testdata/*.jsonl*", "security_", "part 2 of"},
+	{"nethernet", "../../codec/nethernet/testdata/*.json", "", "client hello"},
 	{"enet13", "../../codec/enet/testdata/*.jsonl*", "", "Send Fragment"},
 	{"rtype16", "../../codec/rtype/testdata/s1_*.jsonl*", "", "Update "},
 	{"rtype32", "../../codec/rtype/testdata/s2_*.jsonl*", "", "is Position"},
@@ -138,6 +139,21 @@ func datagrams(t *testing.T, file string) (all []datagram) {
 			t.Fatal(err)
 		}
 	}
+	if strings.HasSuffix(file, ".json") { // a join of NetherNet
+		var join struct {
+			Datagrams []struct {
+				FromServer bool
+				Hex        string
+			}
+		}
+		if err := json.NewDecoder(r).Decode(&join); err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range join.Datagrams {
+			all = append(all, datagram{d.FromServer, unhex(t, d.Hex)})
+		}
+		return all
+	}
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
@@ -145,15 +161,20 @@ func datagrams(t *testing.T, file string) (all []datagram) {
 		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
 			t.Fatal(err)
 		}
-		b, err := hex.DecodeString(line.Hex)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(b) > 0 {
+		if b := unhex(t, line.Hex); len(b) > 0 {
 			all = append(all, datagram{line.From == "server", b})
 		}
 	}
 	return all
+}
+
+func unhex(t *testing.T, text string) []byte {
+	t.Helper()
+	b, err := hex.DecodeString(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
 }
 
 // port is the port of the server in the files for tshark.
