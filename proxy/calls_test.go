@@ -98,7 +98,7 @@ func TestCallsServer(t *testing.T) {
 			}
 			_ = other.Close()
 			await.Until(t, "the server has lost one", func() bool { _, n := w.tickets.Sizes(); return n == 1 })
-			if n := front.server.DismissStacked(); n != 1 {
+			if n, _ := front.server.DismissStacked(); n != 1 {
 				t.Errorf("%d players were told to join again", n)
 			}
 			if _, err := conn.ReadPacket(); err == nil {

@@ -7,14 +7,15 @@ import (
 	"tidegate/proxy/stats"
 )
 
-// partingTime bounds the time in which sessions with stacks say goodbye.
-const partingTime = 1500 * time.Millisecond
+// partingTime bounds the time in which sessions with stacks say goodbye. The handshake of a far player, or after a lost
+// datagram, takes some seconds, and before its end a player can read nothing.
+const partingTime = 5 * time.Second
 
 // DismissStacked ends the sessions that no successor can have, waits a moment until their players know, and returns
-// their number.
-func (s *Server) DismissStacked() (count int) {
+// the numbers of those players and of the sessions that are still there.
+func (s *Server) DismissStacked() (count, left int) {
 	for until := time.Now().Add(partingTime); ; time.Sleep(20 * time.Millisecond) {
-		left := 0
+		left = 0
 		for _, l := range s.loops {
 			var dismissed, here int
 			if l.ask(stats.WorkHandover, func(r *relay.Relay, now time.Time) { dismissed, here = r.DismissStacked(now) }) {
@@ -22,7 +23,7 @@ func (s *Server) DismissStacked() (count int) {
 			}
 		}
 		if left == 0 || time.Now().After(until) {
-			return count
+			return count, left
 		}
 	}
 }

@@ -241,7 +241,7 @@ func TestStackedServer(t *testing.T) {
 			if got := other.receive(); string(got) != "\xfeother" {
 				t.Errorf("%q", got)
 			}
-			if n := w.server.DismissStacked(); n != 2 {
+			if n, _ := w.server.DismissStacked(); n != 2 {
 				t.Errorf("%d players were told to join again", n)
 			}
 			for _, one := range []*webPlayer{p, other} {

@@ -18,6 +18,7 @@ type Peer struct {
 	Fingerprints   []Fingerprint
 	MaxMessageSize int              // see Description
 	Key            *ecdsa.PublicKey // that the player's login must have; nil: any
+	Certificate    string           // the digest of ours, as the Peer was told; empty: the only one
 }
 
 // Stack is one connection's DTLS, SCTP and data channels. It has goroutines and a clock of its own, so it is no part of

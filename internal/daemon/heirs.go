@@ -1,18 +1,20 @@
 package daemon
 
 import (
+	"context"
 	"errors"
 	"maps"
 	"net"
 	"net/netip"
 	"os"
 	"slices"
-	"syscall"
 	"time"
 
 	"tidegate/internal/joining"
 	"tidegate/internal/netio"
+	"tidegate/internal/pause"
 	"tidegate/internal/record"
+	"tidegate/internal/webrtc"
 	"tidegate/proxy/relay"
 )
 
@@ -37,45 +39,68 @@ func (s *joinServers) sharer(listener uint64) joining.Share {
 
 // lend takes a join of another node.
 func (s *joinServers) lend(join []byte) {
-	if v, table := s.read(join); table != nil {
+	v, table, err := s.read(join)
+	switch {
+	case err == nil:
 		table.Lend(time.Now(), &v.Ticket, v.Came)
+	case table != nil: // its player comes in vain if the datagrams arrive here
+		table.Count(joining.Foreign)
+		s.foreign.Warn().Err(err).Str("route", v.Ticket.Route).Msg("joins that other nodes have answered cannot go on here")
 	}
 }
 
 // takeLate takes a join that the predecessor has answered since it gave the others.
 func (s *joinServers) takeLate(join []byte) {
-	if v, table := s.read(join); table != nil && table.Restore(time.Now(), []joining.SavedTicket{v.Ticket}) == 0 {
+	v, table, err := s.read(join)
+	if table != nil {
 		table.Count(joining.Asked)
 		table.Count(joining.Answered)
+		if err != nil {
+			table.Count(joining.Failed)
+		} else if table.Restore(time.Now(), []joining.SavedTicket{v.Ticket}) > 0 {
+			err = joining.ErrFull
+		}
+	}
+	if err != nil {
+		s.log.Warn().Str("join", v.Ticket.ID).Str("route", v.Ticket.Route).Stringer("client", v.Ticket.Client).
+			Str("why", "the predecessor has answered it: "+err.Error()).Msg("join failed")
 	}
 }
 
-// read reads a join, and returns its table; nil: this process cannot be its server.
-func (s *joinServers) read(join []byte) (v givenJoin, table *joining.Tickets) {
-	if record.Read(join, &v) != nil {
-		return v, nil
+var errNoListener = errors.New("no listener here has such joins")
+
+// read reads a join, and returns its table. The error says why this process cannot go on with it.
+func (s *joinServers) read(join []byte) (v givenJoin, table *joining.Tickets, err error) {
+	if err := record.Read(join, &v); err != nil {
+		return v, nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if digest := v.Ticket.Certificate; digest != "" && (s.host == nil || s.host.Fingerprint().Digest != digest) {
-		return v, nil
+	table = s.ids[v.Listener]
+	switch digest := v.Ticket.Certificate; {
+	case table == nil:
+		return v, nil, errNoListener
+	case digest != "" && (s.host == nil || !s.host.Has(digest)):
+		return v, table, webrtc.ErrCertificate
 	}
-	return v, s.ids[v.Listener]
+	return v, table, nil
 }
 
 // hold lets all answers wait for release. The joins that are answered from then on go to heir; nil: they stay.
 func (s *joinServers) hold() (release func(heir func(join []byte) error)) {
+	s.handing.Lock()
 	s.mu.Lock()
-	held := maps.Clone(s.ids)
+	held := slices.Collect(maps.Values(s.tables))
 	s.mu.Unlock()
 	for _, table := range held {
 		table.Hold()
 	}
 	return func(heir func([]byte) error) {
-		for id, table := range held {
+		defer s.handing.Unlock()
+		for _, table := range held {
 			var give func(v *joining.SavedTicket) error
 			if heir != nil {
-				give = func(v *joining.SavedTicket) error { return heir(record.Append(nil, &givenJoin{id, *v, false})) }
+				give = func(v *joining.SavedTicket) error { return heir(record.Append(nil, &givenJoin{table.id, *v, false})) }
 			}
 			table.Release(give)
 		}
@@ -87,6 +112,9 @@ func (s *joinServers) copyPorts() (copies []int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, one := range s.open {
+		if one.raw == nil {
+			continue // the successor waits for the port, too
+		}
 		raw, err := one.raw.SyscallConn()
 		if err != nil {
 			continue // it has closed
@@ -124,7 +152,7 @@ func isSamePort(tcp, listener netip.AddrPort) bool {
 	return tcp.Port() == listener.Port() && (a == b || a.IsUnspecified() && b.IsUnspecified())
 }
 
-// listen returns the TCP port of a listener. A predecessor that does not give its port leaves it.
+// listen returns the TCP port of a listener.
 func (s *joinServers) listen(at netip.AddrPort) (l *net.TCPListener, err error) {
 	for i, one := range s.ports {
 		if isSamePort(one.Addr().(*net.TCPAddr).AddrPort(), at) {
@@ -132,13 +160,33 @@ func (s *joinServers) listen(at netip.AddrPort) (l *net.TCPListener, err error) 
 			return one, nil
 		}
 	}
-	for until := time.Now().Add(portTime); ; time.Sleep(20 * time.Millisecond) {
-		l, err = net.ListenTCP("tcp", net.TCPAddrFromAddrPort(at))
-		if err == nil || !errors.Is(err, syscall.EADDRINUSE) || time.Now().After(until) {
-			return l, err
-		}
-	}
+	return net.ListenTCP("tcp", net.TCPAddrFromAddrPort(at))
 }
 
-// portTime is how long a predecessor may take to leave a TCP port.
-const portTime = 2 * time.Second
+const (
+	portPause  = 20 * time.Millisecond
+	portTime   = 2 * time.Second // in which a predecessor or an earlier server leaves a TCP port
+	portPeriod = time.Minute     // between two log lines about a port that is not left
+)
+
+// await opens a TCP port that another process has: a predecessor that does not give its port leaves it. At the end
+// of ctx, it returns nil.
+func (s *joinServers) await(ctx context.Context, one *joinServer, at netip.AddrPort) *net.TCPListener {
+	warn := time.Now().Add(portTime)
+	for now := range pause.Every(ctx, portPause) {
+		l, err := net.ListenTCP("tcp", net.TCPAddrFromAddrPort(at))
+		if err == nil {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			one.raw = l
+			s.log.Info().Str("listener", one.name).Stringer("address", at).Msg("the port is free; joins are served")
+			return l
+		}
+		if now.After(warn) {
+			warn = now.Add(portPeriod)
+			s.log.Error().Str("listener", one.name).Stringer("address", at).Err(err).
+				Msg("joins are not served yet; NetherNet clients cannot come in")
+		}
+	}
+	return nil
+}

@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"crypto/ecdsa"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"tidegate/internal/policy"
@@ -33,24 +35,33 @@ import (
 // joinServers serve the joins of NetherNet's clients over HTTP: one for each listener with that protocol, at the TCP
 // port with the listener's number. A table of joins outlives reloads, as long as its listener stays.
 type joinServers struct {
-	log    zerolog.Logger
-	server *proxy.Server
-	bans   *ratelimit.Bans
-	rules  atomic.Pointer[filter.Set] // about sources
-	drains atomic.Bool
-	states statuses
-	seed   [32]byte                          // of the stacks' certificate
-	share  atomic.Pointer[func(join []byte)] // with a fleet; nil: there is none
-	all    sync.WaitGroup
+	log     zerolog.Logger
+	foreign zerolog.Logger // of joins that other nodes have answered
+	server  *proxy.Server
+	bans    *ratelimit.Bans
+	rules   atomic.Pointer[filter.Set] // about sources
+	drains  atomic.Bool
+	states  statuses
+	seed    [32]byte                          // of the stacks' certificate
+	share   atomic.Pointer[func(join []byte)] // with a fleet; nil: there is none
+	all     sync.WaitGroup
 
 	mu     sync.Mutex
-	tables map[netip.AddrPort]*joining.Tickets // by the listener's address as in the settings
-	ids    map[uint64]*joining.Tickets         // by stray.ListenerID
-	ports  []*net.TCPListener                  // from a predecessor, until they are used
+	tables map[netip.AddrPort]joinTable // by the listener's address as in the settings
+	ids    map[uint64]*joining.Tickets  // of the settings in force, by stray.ListenerID
+	ports  []*net.TCPListener           // from a predecessor, until they are used
 	open   map[netip.AddrPort]*joinServer
 	room   *door.Room        // of the HTTP connections at all listeners
 	host   *webrtc.Host      // nil until a route that terminates needs it
 	key    *ecdsa.PrivateKey // of the offers to servers of upstreams without a file; nil until it is needed
+
+	handing sync.Mutex // held while joins wait for a successor: a table that is made then would not wait
+}
+
+// joinTable has the joins of a listener, which may have been removed since.
+type joinTable struct {
+	*joining.Tickets
+	id uint64 // stray.ListenerID
 }
 
 // joinServer is the HTTP side of one listener.
@@ -58,7 +69,7 @@ type joinServer struct {
 	name  string // the listener's
 	terms atomic.Pointer[joinTerms]
 	files joinFiles
-	raw   *net.TCPListener
+	raw   *net.TCPListener // nil: another process has the port
 	stop  func()
 }
 
@@ -80,9 +91,10 @@ type joinTerms struct {
 
 func newJoinServers(log zerolog.Logger) *joinServers {
 	return &joinServers{
-		log: log, tables: make(map[netip.AddrPort]*joining.Tickets), open: make(map[netip.AddrPort]*joinServer),
-		ids:  make(map[uint64]*joining.Tickets),
-		room: door.NewRoom(signalling.DefaultConnections),
+		log: log, tables: make(map[netip.AddrPort]joinTable), open: make(map[netip.AddrPort]*joinServer),
+		ids:     make(map[uint64]*joining.Tickets),
+		room:    door.NewRoom(signalling.DefaultConnections),
+		foreign: log.Sample(&zerolog.BurstSampler{Burst: 1, Period: time.Minute}),
 	}
 }
 
@@ -90,24 +102,30 @@ func isEdge(l *relay.Listener) bool { return slices.Contains(l.Protocols, relay.
 
 // prepare gives the listeners of new settings their tables of joins, and routes that terminate what runs stacks.
 func (s *joinServers) prepare(settings *relay.Settings, c *config.Config) {
+	s.handing.Lock()
+	defer s.handing.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	clear(s.ids)
 	for i := range settings.Listeners {
 		l := &settings.Listeners[i]
 		s.terminate(l, settings, c)
 		if !isEdge(l) {
 			continue
 		}
-		if s.tables[l.Addr] == nil {
+		if l.Joins = s.tables[l.Addr].Tickets; l.Joins == nil {
 			limits := joining.DefaultLimits
 			limits.Sessions = max(limits.Sessions, 2*settings.Limits.Sessions)
-			s.tables[l.Addr] = joining.NewTickets(limits, s.ended)
-			s.tables[l.Addr].ShareWith(s.sharer(stray.ListenerID(l.Name, l.Addr.Port())))
+			l.Joins = joining.NewTickets(limits, s.ended)
+			s.name(l)
 		}
-		l.Joins = s.tables[l.Addr]
-		s.ids[stray.ListenerID(l.Name, l.Addr.Port())] = l.Joins
 	}
+}
+
+// name notes the name that other processes know a listener's joins by.
+func (s *joinServers) name(l *relay.Listener) {
+	id := stray.ListenerID(l.Name, l.Addr.Port())
+	s.tables[l.Addr], s.ids[id] = joinTable{l.Joins, id}, l.Joins
+	l.Joins.ShareWith(s.sharer(id))
 }
 
 // ended logs a join that came to nothing. The log of sessions has the others.
@@ -127,12 +145,14 @@ func (s *joinServers) follow(settings *relay.Settings, addrs []netip.AddrPort, c
 	s.states.log, s.states.server = s.log, s.server
 	s.states.follow(settings, addrs)
 	stays := make(map[netip.AddrPort]bool)
+	clear(s.ids)
 	for i := range settings.Listeners {
 		l := &settings.Listeners[i]
 		if !isEdge(l) {
 			continue
 		}
 		stays[l.Addr] = true
+		s.name(l)
 		if one := s.open[l.Addr]; one != nil && one.files != filesOf(l, c) {
 			one.stop()
 			delete(s.open, l.Addr)
@@ -221,18 +241,23 @@ func (s *joinServers) start(l *relay.Listener, at netip.AddrPort, c *config.Conf
 		files := []string{one.files.certificate, one.files.key}
 		s.all.Go(func() { s.watch(ctx, "certificate", certificate.Load, c, files) })
 	}
-	if one.raw, err = s.listen(at); err != nil {
+	if one.raw, err = s.listen(at); err != nil && !errors.Is(err, syscall.EADDRINUSE) {
 		stop()
 		return nil, fmt.Errorf("listen for joins: %w", err)
 	}
-	server := signalling.New(o)
+	port, server := one.raw, signalling.New(o)
 	if one.files.own {
-		load := func() error { return renew(server, *o.Own, set(l, c), c) }
+		load := func() error { return s.renew(server, one, o.Own.Key, l, c) }
 		files := []string{one.files.identityKey, one.files.issuer}
 		s.all.Go(func() { s.watch(ctx, "identity", load, c, files) })
 	}
 	s.all.Go(func() {
-		if err := server.Serve(ctx, one.raw); err != nil {
+		if port == nil {
+			if port = s.await(ctx, one, at); port == nil {
+				return
+			}
+		}
+		if err := server.Serve(ctx, port); err != nil {
 			s.log.Error().Str("listener", l.Name).Err(err).Msg("joins are no longer served")
 		}
 	})

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"crypto/ecdsa"
 	"crypto/sha256"
 	"errors"
 
@@ -33,6 +34,9 @@ func (s *joinServers) terminate(l *relay.Listener, settings *relay.Settings, c *
 		s.host = host
 	}
 	l.Stacks = s.host
+	if _, err := s.host.Certify(s.secretOf(l, c)); err != nil { // joins of a predecessor may need it
+		s.log.Error().Err(err).Str("listener", l.Name).Msg("NetherNet clients cannot come in")
+	}
 	if joins && u.Joiner == nil {
 		s.join(u, s.host, c)
 	}
@@ -49,7 +53,9 @@ func (s *joinServers) own(one *joinServer, l *relay.Listener, c *config.Config) 
 	if err != nil {
 		return nil, err
 	}
-	own.Fingerprint = s.host.Fingerprint()
+	if own.Fingerprint, err = s.host.Certify(s.secretOf(l, c)); err != nil {
+		return nil, err
+	}
 	own.Status = func() []byte {
 		if pong := one.terms.Load().pong; pong != nil {
 			return pong.Text()
@@ -60,16 +66,16 @@ func (s *joinServers) own(one *joinServer, l *relay.Listener, c *config.Config) 
 }
 
 // renew reads the files of a listener's identity again. After an error the identity stays as it was.
-func renew(server *signalling.Server, own signalling.Own, l *config.Listener, c *config.Config) error {
-	now, err := setup.Identity(c, l)
+func (s *joinServers) renew(server *signalling.Server, one *joinServer, key *ecdsa.PrivateKey, l *relay.Listener,
+	c *config.Config) error {
+	own, err := s.own(one, l, c)
 	if err != nil {
 		return err
 	}
-	own.Issuer = now.Issuer
-	if l.IdentityKey != "" { // otherwise the key is new each time
-		own.Key = now.Key
+	if one.files.identityKey == "" { // otherwise the key is new each time
+		own.Key = key
 	}
-	server.Renew(&own)
+	server.Renew(own)
 	return nil
 }
 
@@ -109,13 +115,13 @@ func (s *joinServers) secretOf(l *relay.Listener, c *config.Config) [32]byte {
 	return s.seed
 }
 
-// dismiss ends the sessions that no successor can have. It returns their number.
-func (s *joinServers) dismiss() int {
+// dismiss ends the sessions that no successor can have, see proxy.Server.DismissStacked.
+func (s *joinServers) dismiss() (told, left int) {
 	s.mu.Lock()
 	host := s.host
 	s.mu.Unlock()
 	if host == nil {
-		return 0
+		return 0, 0
 	}
 	return s.server.DismissStacked()
 }

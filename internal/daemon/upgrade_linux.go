@@ -227,8 +227,8 @@ func (u *upgrader) tellLast(s *successor) {
 // successor is killed first.
 func (u *upgrader) handOver(s *successor) error {
 	defer restCollector()()
-	if n := u.joins.dismiss(); n > 0 {
-		u.log.Warn().Int("players", n).Msg("players of NetherNet sessions are told to join again")
+	if told, left := u.joins.dismiss(); told+left > 0 {
+		u.log.Warn().Int("players", told).Int("left_behind", left).Msg("players of NetherNet sessions are told to join again")
 	}
 	if s.keeps {
 		s.trace.at("process copies the sessions")

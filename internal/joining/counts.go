@@ -4,11 +4,13 @@ package joining
 const (
 	Limited   = Lost + 1 + iota // a limit, a ban or a drain has refused it
 	Malformed                   // no client of NetherNet sends it
+	Foreign                     // another node has answered it, as a server that this node cannot be
 	stages
 )
 
 var stageNames = [stages]string{
 	"asked", "answered", "admitted", "refused", "failed", "never-came", "ended", "lost", "limited", "malformed",
+	"foreign",
 }
 
 // Name returns the stage as metrics have it.

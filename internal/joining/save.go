@@ -62,7 +62,7 @@ func (t *Ticket) save(now time.Time) SavedTicket {
 		Admitted: record.MomentOf(now, t.admitted), From: t.from, Owner: t.owner,
 	}
 	if p := t.Peer; p != nil {
-		v.Certificate, v.MaxMessage = t.Certificate, p.MaxMessageSize
+		v.Certificate, v.MaxMessage = p.Certificate, p.MaxMessageSize
 		for _, f := range p.Fingerprints {
 			v.Fingerprints = append(v.Fingerprints, f.Algorithm+" "+f.Digest)
 		}
@@ -117,6 +117,7 @@ func (k *Tickets) Restore(now time.Time, all []SavedTicket) (lost int) {
 	defer k.mu.Unlock()
 	for i := range all {
 		if !k.restore(all[i].ticket(now)) {
+			k.Count(Failed)
 			lost++
 		}
 	}
@@ -125,8 +126,7 @@ func (k *Tickets) Restore(now time.Time, all []SavedTicket) (lost int) {
 
 func (v *SavedTicket) ticket(now time.Time) *Ticket {
 	return &Ticket{
-		Peer: v.peer(), Certificate: v.Certificate,
-		Route: v.Route, Client: v.Client, Server: v.Server, Target: v.Target,
+		Peer: v.peer(), Route: v.Route, Client: v.Client, Server: v.Server, Target: v.Target,
 		ServerUfrag: v.ServerUfrag, ServerPassword: v.ServerPassword, ClientUfrag: v.ClientUfrag,
 		id: v.ID, asked: v.Asked.Time(now), answered: v.Answered.Time(now), admitted: v.Admitted.Time(now),
 		from: v.From, owner: v.Owner, stage: Answered,
@@ -137,7 +137,7 @@ func (v *SavedTicket) peer() *nethernet.Peer {
 	if v.Certificate == "" {
 		return nil
 	}
-	p := &nethernet.Peer{MaxMessageSize: v.MaxMessage}
+	p := &nethernet.Peer{MaxMessageSize: v.MaxMessage, Certificate: v.Certificate}
 	for _, text := range v.Fingerprints {
 		algorithm, digest, _ := strings.Cut(text, " ")
 		p.Fingerprints = append(p.Fingerprints, nethernet.Fingerprint{Algorithm: algorithm, Digest: digest})

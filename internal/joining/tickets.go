@@ -44,7 +44,6 @@ type Ticket struct {
 	ServerUfrag, ServerPassword string
 	ClientUfrag                 string
 	Peer                        *nethernet.Peer // the client, if this process is its server; else nil
-	Certificate                 string          // with Peer: the digest that the client expects of its server
 
 	id       string
 	borrowed bool // another node of the fleet has answered

@@ -83,7 +83,7 @@ func (s *Server) ownJoin(w http.ResponseWriter, r *http.Request, client netip.Ad
 		return
 	}
 	t.Target, t.ServerUfrag, t.ServerPassword = place.local, randomText(6), randomText(18)
-	t.Certificate = own.Fingerprint.Digest
+	t.Peer.Certificate = own.Fingerprint.Digest
 	answer, err := own.answer(now, t, s.o.Candidates(place.local.Addr()))
 	if s.keep(w, now, t, err, http.StatusInternalServerError, "no answer could be made") {
 		w.Header().Set("Content-Type", "application/sdp")

@@ -90,7 +90,8 @@ func TestOwnJoin(t *testing.T) {
 	successor := joining.NewTickets(joining.DefaultLimits, nil)
 	lost := successor.Restore(start, w.tickets.Save(start))
 	again := successor.Find(start, []byte(d.Ufrag+":cli1"))
-	if lost != 0 || again == nil || !reflect.DeepEqual(again.Peer, ticket.Peer) || again.Certificate != ownPrint.Digest {
+	if lost != 0 || again == nil || !reflect.DeepEqual(again.Peer, ticket.Peer) ||
+		again.Peer.Certificate != ownPrint.Digest {
 		t.Fatalf("a successor has %+v, %d lost", again, lost)
 	}
 	w.tickets.Admit(start, ticket, edge, 0)

@@ -200,7 +200,8 @@ func FuzzPeer(f *testing.F) {
 			Fingerprints: []nethernet.Fingerprint{other.Fingerprint()}}, server.wake); err != nil {
 			t.Fatal(err)
 		}
-		peer := &stack{host: other, dials: true, wake: client.wake, paused: true, peer: &nethernet.Peer{
+		ours := other.certificates[other.fingerprint.Digest]
+		peer := &stack{host: other, ours: ours, dials: true, wake: client.wake, paused: true, peer: &nethernet.Peer{
 			Fingerprints: []nethernet.Fingerprint{h.Fingerprint()}}}
 		peer.wire.stack, peer.wire.arrived.L, peer.changed.L = peer, &peer.wire.mu, &peer.mu
 		client.stack = peer

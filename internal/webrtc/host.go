@@ -6,6 +6,7 @@
 package webrtc
 
 import (
+	"cmp"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -41,33 +42,39 @@ var DefaultLimits = Limits{
 	Stacks: 10_000, Unopened: 256, Queue: nethernet.MaxQueue, MaxUnread: 256 << 10, Message: 4 << 20,
 }
 
-// Host makes stacks, which share its certificate. It is safe for concurrent use.
+// ErrCertificate reports that another process has the certificate that the peer was told of.
+var ErrCertificate = errors.New("the client was told of a certificate that this process does not have: use the same " +
+	"identity_key everywhere")
+
+// Host makes stacks, which share its certificates. It is safe for concurrent use.
 type Host struct {
 	limits      Limits
-	certificate tls.Certificate
-	fingerprint nethernet.Fingerprint
+	fingerprint nethernet.Fingerprint // of the first certificate
 	writers     writers
 
-	mu       sync.Mutex
-	stacks   int
-	unopened int
+	mu           sync.Mutex
+	certificates map[string]*tls.Certificate // by digest
+	stacks       int
+	unopened     int
 }
 
 // NewHost returns a Host with a certificate that follows from a secret: a successor has the same one.
 func NewHost(l Limits, secret [32]byte) (*Host, error) {
-	h := &Host{limits: l}
-	if err := h.certify(secret); err != nil {
-		return nil, fmt.Errorf("make a certificate: %w", err)
+	h := &Host{limits: l, certificates: make(map[string]*tls.Certificate)}
+	var err error
+	if h.fingerprint, err = h.Certify(secret); err != nil {
+		return nil, err
 	}
 	h.writers.start(max(1, runtime.GOMAXPROCS(0)/2))
 	return h, nil
 }
 
-func (h *Host) certify(secret [32]byte) error {
+// Certify gives the Host one more certificate, and returns its digest for a description.
+func (h *Host) Certify(secret [32]byte) (f nethernet.Fingerprint, err error) {
 	sum := sha256.Sum256(append([]byte("tidegate webrtc\x00"), secret[:]...))
 	key, err := ecdsa.ParseRawPrivateKey(elliptic.P256(), sum[:]) // one sum of four milliards is no key
 	if err != nil {
-		return err
+		return f, fmt.Errorf("make a certificate: %w", err)
 	}
 	template := &x509.Certificate{ // peers look at its fingerprint alone
 		SerialNumber: big.NewInt(1), NotBefore: time.Unix(0, 0), NotAfter: time.Unix(1<<32, 0),
@@ -75,16 +82,25 @@ func (h *Host) certify(secret [32]byte) error {
 	}
 	der, err := x509.CreateCertificate(nil, template, template, &key.PublicKey, key) // without chance (RFC 6979)
 	if err != nil {
-		return err
+		return f, fmt.Errorf("make a certificate: %w", err)
 	}
-	h.certificate = tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 	sum = sha256.Sum256(der)
-	h.fingerprint = nethernet.Fingerprint{Algorithm: "sha-256", Digest: digestText(sum[:])}
-	return nil
+	f = nethernet.Fingerprint{Algorithm: "sha-256", Digest: digestText(sum[:])}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.certificates[f.Digest] = &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+	return f, nil
 }
 
-// Fingerprint returns the digest of the Host's certificate, for a description.
+// Fingerprint returns the digest of the Host's first certificate, for a description.
 func (h *Host) Fingerprint() nethernet.Fingerprint { return h.fingerprint }
+
+// Has reports whether the Host has the certificate with a digest.
+func (h *Host) Has(digest string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.certificates[digest] != nil
+}
 
 // Sizes returns the numbers of stacks, and of those whose channels are not open.
 func (h *Host) Sizes() (stacks, unopened int) {
@@ -97,7 +113,7 @@ func (h *Host) Sizes() (stacks, unopened int) {
 func (h *Host) Close() { h.writers.stop() }
 
 // Accept begins the stack of a server towards a client that has made the offer: DTLS's client. wake is called from any
-// goroutine when Take has something. The error is ErrFull.
+// goroutine when Take has something. Errors are ErrFull and ErrCertificate.
 func (h *Host) Accept(p *nethernet.Peer, wake func()) (nethernet.Stack, error) {
 	return h.begin(p, false, wake)
 }
@@ -110,12 +126,16 @@ func (h *Host) Dial(p *nethernet.Peer, wake func()) (nethernet.Stack, error) {
 func (h *Host) begin(p *nethernet.Peer, dials bool, wake func()) (nethernet.Stack, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	certificate := h.certificates[cmp.Or(p.Certificate, h.fingerprint.Digest)]
+	if certificate == nil {
+		return nil, ErrCertificate
+	}
 	if h.stacks >= h.limits.Stacks || h.unopened >= h.limits.Unopened {
 		return nil, ErrFull
 	}
 	h.stacks++
 	h.unopened++
-	return newStack(h, p, dials, wake), nil
+	return newStack(h, p, certificate, dials, wake), nil
 }
 
 // opened notes that a stack's channels are open, or will never be.

@@ -2,6 +2,7 @@ package webrtc
 
 import (
 	"context"
+	"crypto/tls"
 	"crypto/x509"
 	"io"
 	"sync"
@@ -32,6 +33,7 @@ const (
 type stack struct {
 	host   *Host
 	peer   *nethernet.Peer
+	ours   *tls.Certificate
 	dials  bool
 	wake   func()
 	wire   wire
@@ -54,10 +56,11 @@ type stack struct {
 	association *sctp.Association // nil: not connected
 }
 
-func newStack(h *Host, p *nethernet.Peer, dials bool, wake func()) *stack {
+func newStack(h *Host, p *nethernet.Peer, ours *tls.Certificate, dials bool, wake func()) *stack {
 	ctx, cancel := context.WithTimeout(context.Background(), joinTime)
 	s := &stack{
-		host: h, peer: p, dials: dials, wake: wake, cancel: cancel, paused: true, game: nethernet.NewGame(p.Key),
+		host: h, peer: p, ours: ours, dials: dials, wake: wake, cancel: cancel, paused: true,
+		game: nethernet.NewGame(p.Key),
 	}
 	s.wire.stack = s
 	s.wire.arrived.L, s.changed.L = &s.wire.mu, &s.mu
@@ -308,7 +311,7 @@ func (s *stack) play(ctx context.Context, opened func()) error {
 // secure returns the DTLS connection, before its handshake.
 func (s *stack) secure() (*dtls.Conn, error) {
 	shared := []dtls.Option{
-		dtls.WithCertificates(s.host.certificate), dtls.WithInsecureSkipVerify(true), dtls.WithLoggerFactory(quiet),
+		dtls.WithCertificates(*s.ours), dtls.WithInsecureSkipVerify(true), dtls.WithLoggerFactory(quiet),
 		dtls.WithExtendedMasterSecret(dtls.RequestExtendedMasterSecret),
 		// Some peers demand the extension, although there is no media.
 		dtls.WithSRTPProtectionProfiles(dtls.SRTP_AEAD_AES_128_GCM, dtls.SRTP_AES128_CM_HMAC_SHA1_80),

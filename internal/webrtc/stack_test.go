@@ -133,6 +133,12 @@ func newHost(t *testing.T, l Limits) *Host {
 func connect(t *testing.T, h *Host, lose func(n int) bool, of ...int) (server, client *end) {
 	t.Helper()
 	p := &nethernet.Peer{Fingerprints: []nethernet.Fingerprint{h.Fingerprint()}, MaxMessageSize: nethernet.MaxFragment}
+	return connectAs(t, h, p, lose, of...)
+}
+
+// connectAs is connect for ends that know this of each other.
+func connectAs(t *testing.T, h *Host, p *nethernet.Peer, lose func(n int) bool, of ...int) (server, client *end) {
+	t.Helper()
 	var ends [2]*end
 	for i := range ends {
 		e := &end{woken: make(chan struct{}, 1), quit: make(chan struct{})}
@@ -336,7 +342,8 @@ func TestDialWaits(t *testing.T) {
 	}
 	client.stack, client.conn = dialed, nethernet.NewConn(dialed, true)
 	server := &end{woken: make(chan struct{}, 1), quit: make(chan struct{})}
-	peer := &stack{host: other, wake: server.wake, paused: true, peer: &nethernet.Peer{
+	ours := other.certificates[other.fingerprint.Digest]
+	peer := &stack{host: other, ours: ours, wake: server.wake, paused: true, peer: &nethernet.Peer{
 		Fingerprints: []nethernet.Fingerprint{h.Fingerprint()}}}
 	peer.wire.stack, peer.wire.arrived.L, peer.changed.L = peer, &peer.wire.mu, &peer.mu
 	server.stack, server.conn = peer, nethernet.NewConn(peer, false)
@@ -448,6 +455,23 @@ func measure() (bytes uint64, goroutines int) {
 	}
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc + m.StackInuse, runtime.NumGoroutine()
+}
+
+// TestSecondCertificate uses the certificate that the peer was told of, and no other.
+func TestSecondCertificate(t *testing.T) {
+	h := newHost(t, DefaultLimits)
+	second, err := h.Certify([32]byte{1, 2, 3})
+	if err != nil || second == h.Fingerprint() || !h.Has(second.Digest) || h.Has("AA:BB") {
+		t.Fatal(second, err)
+	}
+	p := &nethernet.Peer{Fingerprints: []nethernet.Fingerprint{second}, Certificate: second.Digest}
+	server, client := connectAs(t, h, p, nil)
+	client.send(t, game("hello"), codec.ReliableOrdered)
+	await.Until(t, "a message came", func() bool { return server.received() == 1 })
+	p.Certificate = "AA:BB"
+	if _, err := h.Accept(p, func() {}); !errors.Is(err, ErrCertificate) {
+		t.Error(err)
+	}
 }
 
 // TestCertificate asserts that a certificate follows from the secret alone: clients of the process before expect it.

@@ -76,8 +76,11 @@ func (r *Relay) beginEdge(now time.Time, l *listener, entry *protocolEntry, s ne
 		e, err = r.add(now, l, entry, s, from, nil)
 	}
 	if e == nil {
-		l.joins.table.End(now, t, joining.Ended, "no place")
 		_, why := l.whyFull(r.draining, err)
+		if err == nil {
+			err = codec.ErrClosed
+		}
+		l.joins.table.End(now, t, joining.Failed, "no place: "+err.Error())
 		r.drops.add(now, dropped{why, l, from, len(datagram), err})
 		return
 	}
