@@ -10,8 +10,9 @@ const maxAcks = 1024
 
 // ack is an acknowledgement that we must send.
 type ack struct {
-	channel   uint8
-	seq, time uint16
+	_         struct{} `cbor:",toarray"`
+	Channel   uint8
+	Seq, Time uint16
 }
 
 // acks holds the acknowledgements that wait for a datagram.
@@ -28,20 +29,20 @@ func (a *acks) add(now time.Duration, cmd *command, time uint16) {
 	if a.len() == 0 {
 		a.since = now
 	}
-	a.list = append(a.list, ack{cmd.channel, cmd.seq, time})
+	a.list = append(a.list, ack{Channel: cmd.channel, Seq: cmd.seq, Time: time})
 }
 
 // has reports whether the acknowledgement of a command waits already.
 func (a *acks) has(cmd *command) bool {
-	return slices.ContainsFunc(a.list[a.head:], func(w ack) bool { return w.channel == cmd.channel && w.seq == cmd.seq })
+	return slices.ContainsFunc(a.list[a.head:], func(w ack) bool { return w.Channel == cmd.channel && w.Seq == cmd.seq })
 }
 
 // append appends acknowledgements as long as they fit into room bytes.
 func (a *acks) append(b []byte, room int) []byte {
 	for ; a.len() > 0 && room >= ackLen; room -= ackLen {
 		one := a.list[a.head]
-		b = appendCommand(b, kindAck, 0, one.channel, one.seq)
-		b = be.AppendUint16(be.AppendUint16(b, one.seq), one.time)
+		b = appendCommand(b, kindAck, 0, one.Channel, one.Seq)
+		b = be.AppendUint16(be.AppendUint16(b, one.Seq), one.Time)
 		a.head++
 	}
 	if a.len() == 0 {

@@ -10,21 +10,22 @@ import (
 
 // assembly is a message with missing fragments. It takes the memory of the whole message.
 type assembly struct {
-	payload []byte
-	has     []uint64 // one bit for each fragment that has arrived
-	count   uint32
-	left    uint32
-	unit    uint32 // bytes of each fragment but the last; 0: not known
-	// reliable and start identify an unreliable message: the channel's reliable number and its own.
-	reliable, start uint16
-	isNext          bool          // it began when it was the next message
-	fedAt           time.Duration // when the latest fragment arrived
+	Payload []byte   `cbor:"1,keyasint"`
+	Has     []uint64 `cbor:"2,keyasint"` // one bit for each fragment that has arrived
+	Count   uint32   `cbor:"3,keyasint"`
+	// Reliable and Start identify an unreliable message: the channel's reliable number and its own.
+	Reliable uint16 `cbor:"4,keyasint,omitempty"`
+	Start    uint16 `cbor:"5,keyasint,omitempty"`
+	IsNext   bool   `cbor:"6,keyasint,omitempty"` // it began when it was the next message
+	Unit     uint32 `cbor:"7,keyasint,omitempty"` // bytes of each fragment but the last; 0: not known
+	left     uint32
+	fedAt    time.Duration // when the latest fragment arrived
 }
 
 func newAssembly(f *fragment, reliable uint16) *assembly {
 	return &assembly{
-		payload: make([]byte, f.total), has: make([]uint64, (f.count+63)/64),
-		count: f.count, left: f.count, unit: f.unit, reliable: reliable, start: f.start,
+		Payload: make([]byte, f.total), Has: make([]uint64, (f.count+63)/64),
+		Count: f.count, left: f.count, Unit: f.unit, Reliable: reliable, Start: f.start,
 	}
 }
 
@@ -34,18 +35,18 @@ const assemblyOverhead = 96
 // held returns the memory in bytes of an assembly with the given size and number of fragments.
 func held(total, count uint32) int { return int(total) + int(count+63)/64*8 + assemblyOverhead }
 
-func (a *assembly) size() int { return held(uint32(len(a.payload)), a.count) }
+func (a *assembly) size() int { return held(uint32(len(a.Payload)), a.Count) }
 
 // fits reports whether a fragment may be part of the message.
 func (a *assembly) fits(f *fragment) bool {
-	return f.count == a.count && int(f.total) == len(a.payload) && f.unit == a.unit
+	return f.count == a.Count && int(f.total) == len(a.Payload) && f.unit == a.Unit
 }
 
-func (a *assembly) hasPart(index uint32) bool { return a.has[index/64]>>(index%64)&1 != 0 }
+func (a *assembly) hasPart(index uint32) bool { return a.Has[index/64]>>(index%64)&1 != 0 }
 
 // part returns a fragment of a message with a known unit.
 func (a *assembly) part(index uint32) []byte {
-	return a.payload[index*a.unit : min((index+1)*a.unit, uint32(len(a.payload)))]
+	return a.Payload[index*a.Unit : min((index+1)*a.Unit, uint32(len(a.Payload)))]
 }
 
 // put stores a fragment that fits, also in the place of another one.
@@ -53,8 +54,8 @@ func (a *assembly) put(f *fragment, payload []byte) {
 	if !a.hasPart(f.index) {
 		a.left--
 	}
-	a.has[f.index/64] |= 1 << (f.index % 64)
-	copy(a.payload[f.offset:], payload)
+	a.Has[f.index/64] |= 1 << (f.index % 64)
+	copy(a.Payload[f.offset:], payload)
 }
 
 // add stores a fragment of an unreliable message.
@@ -72,6 +73,6 @@ func (a *assembly) add(f *fragment, payload []byte) error {
 // clone returns a copy of the assembly.
 func (a *assembly) clone() *assembly {
 	b := *a
-	b.payload, b.has = bytes.Clone(a.payload), slices.Clone(a.has)
+	b.Payload, b.Has = bytes.Clone(a.Payload), slices.Clone(a.Has)
 	return &b
 }

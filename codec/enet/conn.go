@@ -94,7 +94,7 @@ func newConn(o *Options, now time.Time, s secrets) *Conn {
 
 // clock returns our clock as in datagrams.
 func (c *Conn) clock(now time.Time) uint16 {
-	return uint16(now.Sub(c.epoch).Milliseconds()) + c.secrets.clock
+	return uint16(now.Sub(c.epoch).Milliseconds()) + c.secrets.Clock
 }
 
 // Poll returns the next event.
@@ -164,8 +164,8 @@ func (c *Conn) pingAt() time.Time {
 // throttle drops.
 func (c *Conn) Stats() codec.Stats {
 	s := c.stats
-	if c.rtt.known {
-		s.RTT = c.rtt.mean
+	if c.rtt.Known {
+		s.RTT = c.rtt.Mean
 	}
 	s.Queued, s.Held = c.out.bytes, c.in.held+c.in.heldNext
 	return s
@@ -264,8 +264,8 @@ func (c *Conn) end(reason codec.Reason, data uint32) {
 
 // lose answers a message's receipt once, as lost.
 func (c *Conn) lose(m *message) {
-	if m != nil && m.receipt != 0 {
-		c.events.Answer(m.receipt, false)
-		m.receipt = 0
+	if m != nil && m.Receipt != 0 {
+		c.events.Answer(m.Receipt, false)
+		m.Receipt = 0
 	}
 }

@@ -23,7 +23,7 @@ func TestUnfinishedMessagesExpire(t *testing.T) {
 			return in.takeFragment(3, &fragment{start: 5, count: 9, total: 900}, part)
 		}},
 		{"an unreliable message behind a reliable one", func(in *inbox) error {
-			return in.takeUnreliable(3, unreliableMessage{reliable: 2, number: 1, payload: part}, false)
+			return in.takeUnreliable(3, unreliableMessage{Reliable: 2, Number: 1, Payload: part}, false)
 		}},
 		{"fragments of an unreliable message", func(in *inbox) error {
 			return in.takeUnreliableFragment(3, 0, &fragment{start: 1, count: 9, total: 900}, part)

@@ -64,34 +64,35 @@ func (c *sentCommand) remove() {
 
 // outChannel numbers the messages of a channel. It finds the command for an acknowledgement.
 type outChannel struct {
-	reliable   uint16 // last assigned number
-	unreliable uint16 // last number assigned since then
-	oldest     uint16 // first unacknowledged number
-	sent       uint16 // last sent number; a message's numbers are assigned together
+	_          struct{} `cbor:",toarray"`
+	Reliable   uint16   // last assigned number
+	Unreliable uint16   // last number assigned since then
+	Oldest     uint16   // first unacknowledged number
+	Sent       uint16   // last sent number; a message's numbers are assigned together
 	ring       []*sentCommand
 }
 
 // reset starts with the number after n.
-func (c *outChannel) reset(n uint16) { c.reliable, c.sent, c.oldest = n, n, n+1 }
+func (c *outChannel) reset(n uint16) { c.Reliable, c.Sent, c.Oldest = n, n, n+1 }
 
 // hasRoom reports whether n more numbers may be in flight.
 func (c *outChannel) hasRoom(n int) bool {
-	used := int(c.reliable - c.oldest + 1)
+	used := int(c.Reliable - c.Oldest + 1)
 	return used+n <= maxFlight || used == 0 && n <= maxParts
 }
 
 // number assigns n numbers and returns the first.
 func (c *outChannel) number(n int) (first uint16) {
-	first = c.reliable + 1
-	c.reliable += uint16(n)
-	c.unreliable = 0
+	first = c.Reliable + 1
+	c.Reliable += uint16(n)
+	c.Unreliable = 0
 	return first
 }
 
 // enter remembers a command at its first transmission, in the order of numbers.
 func (c *outChannel) enter(s *sentCommand) {
-	c.sent = s.seq
-	need := int(s.seq-c.oldest) + 1
+	c.Sent = s.seq
+	need := int(s.seq-c.Oldest) + 1
 	if need > len(c.ring) {
 		grown := make([]*sentCommand, max(8, len(c.ring)))
 		for len(grown) < need {
@@ -122,8 +123,8 @@ func (c *outChannel) find(seq uint16) *sentCommand {
 // leave removes an acknowledged command.
 func (c *outChannel) leave(s *sentCommand) {
 	c.ring[int(s.seq)&(len(c.ring)-1)] = nil
-	for c.oldest != c.sent+1 && c.ring[int(c.oldest)&(len(c.ring)-1)] == nil {
-		c.oldest++
+	for c.Oldest != c.Sent+1 && c.ring[int(c.Oldest)&(len(c.ring)-1)] == nil {
+		c.Oldest++
 	}
 }
 
@@ -220,8 +221,9 @@ func (f *flight) expire(now, heard, answered time.Time, p patience) (expired int
 
 // rtt is the smoothed round-trip time and its variation. docs/protocols/enet.md#round-trips has the rules.
 type rtt struct {
-	mean, deviation time.Duration
-	known           bool
+	_               struct{} `cbor:",toarray"`
+	Mean, Deviation time.Duration
+	Known           bool
 }
 
 // Times of round trips.
@@ -231,16 +233,16 @@ const (
 	leastTimeout = 20 * time.Millisecond
 )
 
-func newRTT() rtt { return rtt{mean: initialRTT} }
+func newRTT() rtt { return rtt{Mean: initialRTT} }
 
 func (r *rtt) sample(m time.Duration) {
-	if !r.known {
-		r.mean, r.deviation, r.known = m, (m+time.Millisecond)/2, true
+	if !r.Known {
+		r.Mean, r.Deviation, r.Known = m, (m+time.Millisecond)/2, true
 		return
 	}
-	r.deviation += ((m - r.mean).Abs() - r.deviation) / 4
-	r.mean += (m - r.mean) / 8
+	r.Deviation += ((m - r.Mean).Abs() - r.Deviation) / 4
+	r.Mean += (m - r.Mean) / 8
 }
 
 // timeout returns how long to wait for an acknowledgement before the first repetition.
-func (r *rtt) timeout() time.Duration { return max(r.mean+4*r.deviation, leastTimeout) }
+func (r *rtt) timeout() time.Duration { return max(r.Mean+4*r.Deviation, leastTimeout) }

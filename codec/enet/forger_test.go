@@ -122,7 +122,7 @@ func TestForgedSettings(t *testing.T) {
 		t.Fatal(err)
 	}
 	codectest.Transmit(c, now)
-	number := c.outChannels[0].reliable
+	number := c.outChannels[0].Reliable
 	b = appendCommand(forgedHead(now, conns), kindAck, 0, 0, number)
 	_ = c.Receive(now, be.AppendUint16(be.AppendUint16(b, number), c.clock(now)-1000))
 	if events := codectest.Drain(c); len(events) > 0 {
@@ -154,7 +154,7 @@ func joinedBy(t *testing.T, o Options) (time.Time, [2]*Conn) {
 
 // forgedHead is the header of a datagram of the client.
 func forgedHead(now time.Time, conns [2]*Conn) []byte {
-	h := header{peer: conns[0].secrets.id, session: conns[0].sessionIn, timed: true, time: conns[1].clock(now)}
+	h := header{peer: conns[0].secrets.ID, session: conns[0].sessionIn, timed: true, time: conns[1].clock(now)}
 	return h.append(nil)
 }
 

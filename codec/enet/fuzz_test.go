@@ -113,7 +113,7 @@ func checkBooks(t *testing.T, in *inbox) {
 		for _, e := range c.early {
 			held += len(e.payload)
 			switch {
-			case e.assembly != nil && e.assembly.isNext:
+			case e.assembly != nil && e.assembly.IsNext:
 				next += e.assembly.size()
 			case e.assembly != nil:
 				held += e.assembly.size()
@@ -129,7 +129,7 @@ func checkBooks(t *testing.T, in *inbox) {
 		for _, r := range c.rivals {
 			held += len(r.payload)
 			switch {
-			case r.assembly != nil && r.assembly.isNext:
+			case r.assembly != nil && r.assembly.IsNext:
 				next += r.assembly.size()
 			case r.assembly != nil:
 				held += r.assembly.size()
@@ -139,7 +139,7 @@ func checkBooks(t *testing.T, in *inbox) {
 			held += a.size()
 		}
 		for _, w := range c.waiting {
-			held += len(w.payload)
+			held += len(w.Payload)
 			waiting++
 		}
 	}

@@ -37,7 +37,7 @@ func (c *Conn) hearGoodbye(now time.Time, h *header, cmd *command) {
 
 // awaitSign begins to wait for a sign of life.
 func (c *Conn) awaitSign(now time.Time) {
-	c.farewell.endAt, c.farewell.pingAt = now.Add(goodbyePatience+2*c.rtt.mean), now.Add(goodbyePing)
+	c.farewell.endAt, c.farewell.pingAt = now.Add(goodbyePatience+2*c.rtt.Mean), now.Add(goodbyePing)
 }
 
 // doubt forgets a goodbye of a peer that has acknowledged a command from after it.

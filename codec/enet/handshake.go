@@ -71,7 +71,7 @@ func (c *Conn) accept(asks *connect, summed bool) *Conn {
 	c.server, c.summed, c.state, c.terms = true, summed, asked, *asks
 	c.in.guesses = !summed
 	c.peer = asks.id & 0xfff
-	c.sessionIn, c.sessionOut = c.secrets.session&3, c.secrets.session>>2&3
+	c.sessionIn, c.sessionOut = c.secrets.Session&3, c.secrets.Session>>2&3
 	c.mtu = min(max(int(min(asks.mtu, maxMTU)), minMTU), c.options.MTU)
 	c.channels = min(int(asks.channels), c.options.Channels)
 	c.window = windowOf(asks.in)
@@ -129,14 +129,14 @@ func (c *Conn) receiveConnect(now time.Time, d []byte) error {
 
 // receiveProof handles a client's acknowledgement of our VerifyConnect. It must hold a time that we have sent.
 func (c *Conn) receiveProof(now time.Time, cmd *command) error {
-	if cmd.kind != kindAck || cmd.channel != controlChannel || be.Uint16(cmd.body) != c.control.reliable {
+	if cmd.kind != kindAck || cmd.channel != controlChannel || be.Uint16(cmd.body) != c.control.Reliable {
 		return codec.ErrUnexpected
 	}
 	at, ok := c.handshake.echoes(be.Uint16(cmd.body[2:]))
 	if !ok {
 		return codec.ErrUnexpected
 	}
-	c.control.reset(c.control.reliable)
+	c.control.reset(c.control.Reliable)
 	c.open(now)
 	c.rtt.sample(now.Sub(at))
 	c.events.Push(codec.Event{Kind: codec.Connected})
@@ -157,12 +157,12 @@ func (c *Conn) dial(hello codec.Hello) *Conn {
 	c.in.guesses = !c.summed
 	c.tentative = hello.Tentative
 	c.terms = connect{
-		id: c.secrets.id, incoming: 0xff, outgoing: 0xff, mtu: uint32(c.mtu), window: maxWindow,
-		channels: uint32(c.options.Channels), throttle: defaultThrottle, connectID: c.secrets.connectID,
+		id: c.secrets.ID, incoming: 0xff, outgoing: 0xff, mtu: uint32(c.mtu), window: maxWindow,
+		channels: uint32(c.options.Channels), throttle: defaultThrottle, connectID: c.secrets.ConnectID,
 		data: dataOf(hello.Data),
 	}
 	c.control.number(1)
-	c.control.reset(c.control.reliable)
+	c.control.reset(c.control.Reliable)
 	c.peerControl = c.options.base
 	c.handshake.begin(c.epoch)
 	return c
@@ -185,7 +185,7 @@ func (c *Conn) receiveVerify(now time.Time, h *header, cmd *command) error {
 	c.window = min(windowOf(v.in), int(min(max(v.window, minWindow), maxWindow)))
 	c.peerControl = cmd.seq
 	c.peerClock.set(now, h.time)
-	c.proof, c.proving = ack{cmd.channel, cmd.seq, h.time}, true
+	c.proof, c.proving = ack{Channel: cmd.channel, Seq: cmd.seq, Time: h.time}, true
 	if c.handshake.sent == 1 {
 		c.rtt.sample(now.Sub(c.handshake.attempts[0].at))
 	}

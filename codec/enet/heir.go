@@ -62,8 +62,8 @@ func (c *Conn) secretsBeside(now time.Time, asks *connect) secrets {
 	copy(b[40:], c.terms.connectID[:])
 	asks.append(b[:44])
 	s := secretsOf(sha256.Sum256(b[:]))
-	for s.id == c.secrets.id || c.heir(s.id) != nil {
-		s.id = (s.id + 1) % (maxID + 1)
+	for s.ID == c.secrets.ID || c.heir(s.ID) != nil {
+		s.ID = (s.ID + 1) % (maxID + 1)
 	}
 	return s
 }
@@ -71,7 +71,7 @@ func (c *Conn) secretsBeside(now time.Time, asks *connect) secrets {
 // heir returns the new client that was given an ID, or nil.
 func (c *Conn) heir(id uint16) *Conn {
 	for _, n := range c.heirs.list {
-		if n.secrets.id == id {
+		if n.secrets.ID == id {
 			return n
 		}
 	}
@@ -98,8 +98,8 @@ func (c *Conn) hearHeir(now time.Time, n *Conn, h *header, d, rest []byte) error
 		return err
 	}
 	c.heirs = heirs{proved: n}
-	patience := heirPatience + 2*c.rtt.mean
-	if c.state != connected || now.Sub(c.heard) > goodbyePatience+2*c.rtt.mean || !c.farewell.heard.IsZero() {
+	patience := heirPatience + 2*c.rtt.Mean
+	if c.state != connected || now.Sub(c.heard) > goodbyePatience+2*c.rtt.Mean || !c.farewell.heard.IsZero() {
 		c.endByPeer(c.farewell.data)
 		return nil
 	}

@@ -69,7 +69,7 @@ func TestForgedConnects(t *testing.T) {
 	sent := 0
 	for i := range 3000 {
 		now := now.Add(time.Duration(i) * time.Millisecond)
-		forged := newConn(server.options, now, secrets{connectID: [4]byte{byte(i), byte(i >> 8)}})
+		forged := newConn(server.options, now, secrets{ConnectID: [4]byte{byte(i), byte(i >> 8)}})
 		d, _ := forged.dial(codec.Hello{}).Transmit(now, nil)
 		if err := server.Receive(now, d); err == nil {
 			t.Fatal("a forged Connect is accepted")

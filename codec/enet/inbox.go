@@ -42,8 +42,9 @@ func (s *earlyMessage) isFinished() bool { return s.whole || s.assembly != nil &
 
 // unreliableMessage is an unreliable message that arrived before the reliable one that it follows.
 type unreliableMessage struct {
-	reliable, number uint16
-	payload          []byte
+	_                struct{} `cbor:",toarray"`
+	Reliable, Number uint16
+	Payload          []byte
 }
 
 // inbox holds the arriving messages on all channels.
@@ -191,34 +192,34 @@ func (in *inbox) advance(c *inChannel, numbers uint16) {
 // memory.
 func (in *inbox) takeUnreliable(n uint8, m unreliableMessage, isHeld bool) error {
 	c := in.channel(n)
-	switch ahead := int(int16(m.reliable - c.reliable)); {
-	case ahead < 0 || ahead == 0 && m.number <= c.unreliable:
-		if !c.lane.take(in.now, m.reliable, m.number) {
+	switch ahead := int(int16(m.Reliable - c.reliable)); {
+	case ahead < 0 || ahead == 0 && m.Number <= c.unreliable:
+		if !c.lane.take(in.now, m.Reliable, m.Number) {
 			return codec.ErrDuplicate
 		}
 		in.deliverUnreliable(n, &m, isHeld)
 		return nil
-	case ahead > maxAhead, ahead == 0 && in.isFar(c, m.number), ahead > 0 && in.guesses && m.number > reach:
+	case ahead > maxAhead, ahead == 0 && in.isFar(c, m.Number), ahead > 0 && in.guesses && m.Number > reach:
 		return codec.ErrWindow
 	case ahead == 0:
-		in.accept(c, m.number)
+		in.accept(c, m.Number)
 		in.forgetUnreliable(c)
 		in.deliverUnreliable(n, &m, isHeld)
 		return nil
 	}
 	for i := range c.waiting {
-		if w := &c.waiting[i]; w.reliable == m.reliable && w.number == m.number {
+		if w := &c.waiting[i]; w.Reliable == m.Reliable && w.Number == m.Number {
 			return codec.ErrDuplicate
 		}
 	}
-	if in.waiting == maxWaiting || !in.fits(len(m.payload)) {
+	if in.waiting == maxWaiting || !in.fits(len(m.Payload)) {
 		return codec.ErrLimit
 	}
 	if !isHeld {
-		m.payload = in.copyOf(m.payload)
+		m.Payload = in.copyOf(m.Payload)
 	}
 	in.begins(c)
-	in.held += len(m.payload)
+	in.held += len(m.Payload)
 	in.waiting++
 	c.waiting = append(c.waiting, m)
 	return nil
@@ -226,9 +227,9 @@ func (in *inbox) takeUnreliable(n uint8, m unreliableMessage, isHeld bool) error
 
 func (in *inbox) deliverUnreliable(n uint8, m *unreliableMessage, isHeld bool) {
 	if isHeld {
-		in.deliverHeld(codec.UnreliableSequenced, n, m.payload)
+		in.deliverHeld(codec.UnreliableSequenced, n, m.Payload)
 	} else {
-		in.deliver(codec.UnreliableSequenced, n, m.payload)
+		in.deliver(codec.UnreliableSequenced, n, m.Payload)
 	}
 }
 
@@ -268,12 +269,12 @@ func (in *inbox) takeUnreliableFragment(n uint8, reliable uint16, f *fragment, p
 			break
 		}
 	}
-	return in.takeUnreliable(n, unreliableMessage{reliable, a.start, a.payload}, true)
+	return in.takeUnreliable(n, unreliableMessage{Reliable: reliable, Number: a.Start, Payload: a.Payload}, true)
 }
 
 func (c *inChannel) unreliableAssembly(reliable, start uint16) *assembly {
 	for _, a := range c.unfinished {
-		if a.reliable == reliable && a.start == start {
+		if a.Reliable == reliable && a.Start == start {
 			return a
 		}
 	}
@@ -296,7 +297,7 @@ func (in *inbox) forget(c *inChannel, i int) {
 func (in *inbox) forgetUnreliable(c *inChannel) {
 	for i := len(c.unfinished) - 1; i >= 0; i-- {
 		a := c.unfinished[i]
-		if c.isStale(a.reliable, a.start) {
+		if c.isStale(a.Reliable, a.Start) {
 			in.forget(c, i)
 		}
 	}
@@ -310,27 +311,27 @@ func (in *inbox) flushUnreliable(n uint8, c *inChannel) {
 		next := -1
 		for i := len(c.waiting) - 1; i >= 0; i-- {
 			w := &c.waiting[i]
-			switch ahead := int16(w.reliable - c.reliable); {
-			case ahead < 0 || ahead == 0 && w.number <= c.unreliable:
+			switch ahead := int16(w.Reliable - c.reliable); {
+			case ahead < 0 || ahead == 0 && w.Number <= c.unreliable:
 				in.takeWaiting(c, i)
 				if next == len(c.waiting) {
 					next = i // the last one has moved here
 				}
-			case ahead == 0 && (next < 0 || w.number < c.waiting[next].number):
+			case ahead == 0 && (next < 0 || w.Number < c.waiting[next].Number):
 				next = i
 			}
 		}
 		if next < 0 {
 			return
 		}
-		in.accept(c, c.waiting[next].number)
+		in.accept(c, c.waiting[next].Number)
 		in.deliverHeld(codec.UnreliableSequenced, n, in.takeWaiting(c, next))
 	}
 }
 
 // takeWaiting removes a waiting message. The last one takes its place.
 func (in *inbox) takeWaiting(c *inChannel, i int) (payload []byte) {
-	payload = c.waiting[i].payload
+	payload = c.waiting[i].Payload
 	in.held -= len(payload)
 	in.waiting--
 	last := len(c.waiting) - 1

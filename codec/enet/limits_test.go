@@ -20,12 +20,12 @@ func TestProofNeedsTheTime(t *testing.T) {
 	c := accepted.(*Conn)
 	c.Admit(start, 1)
 	codectest.Transmit(c, start)
-	number, clock := c.control.reliable, c.clock(start)
+	number, clock := c.control.Reliable, c.clock(start)
 	for _, test := range []struct {
 		number, clock uint16
 		proves        bool
 	}{{number, clock + 1, false}, {number, clock - 1, false}, {number + 1, clock, false}, {number, clock, true}} {
-		h := header{peer: c.secrets.id, session: c.sessionIn}
+		h := header{peer: c.secrets.ID, session: c.sessionIn}
 		b := appendCommand(h.append(nil), kindAck, 0, controlChannel, test.number)
 		_ = c.Receive(start, be.AppendUint16(be.AppendUint16(b, test.number), test.clock))
 		if c.state == connected != test.proves {
@@ -79,7 +79,7 @@ func TestChannelBeyondGrant(t *testing.T) {
 // time then, and no message is lost.
 func TestUnreliableNumbersRunOut(t *testing.T) {
 	now, conns := joined(t)
-	conns[1].outChannel(0).unreliable = 1<<16 - 3
+	conns[1].outChannel(0).Unreliable = 1<<16 - 3
 	conns[0].in.channel(0).unreliable = 1<<16 - 3
 	const count = 6
 	for i := range byte(count) {

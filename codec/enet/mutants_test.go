@@ -36,7 +36,7 @@ var mutants = []struct{ name, file, old, new string }{
 		"at, ok := c.handshake.attempts[0].at, true\n\tif !ok {"},
 	{"the connect ID of VerifyConnect does not matter", "handshake.go",
 		"if v.connectID != c.terms.connectID || v.throttle", "if v.throttle"},
-	{"the number of unreliable messages wraps", "transmit.go", "if channel.unreliable == 1<<16-1 {", "if false {"},
+	{"the number of unreliable messages wraps", "transmit.go", "if channel.Unreliable == 1<<16-1 {", "if false {"},
 	{"messages use channels that the peer does not have", "transmit.go", "if int(n) >= c.channels {", "if false {"},
 }
 

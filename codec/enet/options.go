@@ -1,6 +1,7 @@
 package enet
 
 import (
+	"cmp"
 	"time"
 
 	"tidegate/codec"
@@ -66,24 +67,17 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	o.Channels = min(orDefault(o.Channels, maxChannels), maxChannels)
-	o.MTU = min(max(orDefault(o.MTU, defaultMTU), minMTU), maxMTU)
-	o.MaxMessage = orDefault(o.MaxMessage, defaultMaxMessage)
-	o.MaxQueued = orDefault(o.MaxQueued, defaultMaxQueued)
-	o.DialTimeout = orDefault(o.DialTimeout, defaultDialTimeout)
-	o.TimeoutLimit = orDefault(o.TimeoutLimit, defaultTimeoutLimit)
-	o.TimeoutMinimum = orDefault(o.TimeoutMinimum, defaultTimeoutMinimum)
-	o.Timeout = max(orDefault(o.Timeout, defaultTimeout), o.TimeoutMinimum)
+	o.Channels = min(cmp.Or(o.Channels, maxChannels), maxChannels)
+	o.MTU = min(max(cmp.Or(o.MTU, defaultMTU), minMTU), maxMTU)
+	o.MaxMessage = cmp.Or(o.MaxMessage, defaultMaxMessage)
+	o.MaxQueued = cmp.Or(o.MaxQueued, defaultMaxQueued)
+	o.DialTimeout = cmp.Or(o.DialTimeout, defaultDialTimeout)
+	o.TimeoutLimit = cmp.Or(o.TimeoutLimit, defaultTimeoutLimit)
+	o.TimeoutMinimum = cmp.Or(o.TimeoutMinimum, defaultTimeoutMinimum)
+	o.Timeout = max(cmp.Or(o.Timeout, defaultTimeout), o.TimeoutMinimum)
 	// Even with the smallest MTU a message must fit into the numbers that may be in flight on a channel.
 	o.MaxMessage = min(o.MaxMessage, maxParts*fragmentRoom(minMTU, true))
 	return o
-}
-
-func orDefault[T int | time.Duration](v, fallback T) T {
-	if v == 0 {
-		return fallback
-	}
-	return v
 }
 
 // maxPayload returns the size in bytes of the largest message of a mode.

@@ -11,17 +11,18 @@ const (
 
 // message is a message from Send until its transmission or, if it is reliable, its acknowledgement.
 type message struct {
-	payload []byte
-	mode    codec.Mode
-	channel uint8
-	receipt codec.Receipt
-	order   uint64 // order of Send
+	_       struct{} `cbor:",toarray"`
+	Payload []byte
+	Mode    codec.Mode
+	Channel uint8
+	Receipt codec.Receipt
+	Order   uint64 // order of Send
 
-	start   uint16 // number of its first fragment
-	follows uint16 // the reliable number that an unreliable message follows
-	count   uint32 // fragments; 1 for a message in one command; 0 before its first transmission
-	sent    uint32
-	unacked uint32 // unacknowledged fragments
+	Start   uint16 // number of its first fragment
+	Follows uint16 // the reliable number that an unreliable message follows
+	Count   uint32 // fragments; 1 for a message in one command; 0 before its first transmission
+	Sent    uint32
+	Unacked uint32 // unacknowledged fragments
 }
 
 // fifo is a queue of messages.
@@ -84,7 +85,7 @@ func (o *outbox) add(m *codec.Message) {
 	}
 	o.order++
 	*q = message{
-		payload: append(q.payload[:0], m.Payload...), mode: m.Mode, channel: m.Channel, receipt: m.Receipt, order: o.order,
+		Payload: append(q.Payload[:0], m.Payload...), Mode: m.Mode, Channel: m.Channel, Receipt: m.Receipt, Order: o.order,
 	}
 	o.hold(len(m.Payload))
 	o.count++
@@ -97,9 +98,9 @@ func (o *outbox) add(m *codec.Message) {
 
 // done frees a message's memory.
 func (o *outbox) done(m *message) {
-	o.drop(len(m.payload))
+	o.drop(len(m.Payload))
 	o.count--
-	if len(o.free) < keptMessages && cap(m.payload) <= keptBuffer {
+	if len(o.free) < keptMessages && cap(m.Payload) <= keptBuffer {
 		o.free = append(o.free, m)
 	}
 }

@@ -20,7 +20,7 @@ func (in *inbox) hasRoom(size int, isNext bool) bool {
 
 // count counts the memory of a message in parts.
 func (in *inbox) count(a *assembly) {
-	if a.isNext {
+	if a.IsNext {
 		in.heldNext += a.size()
 	} else {
 		in.held += a.size()
@@ -29,7 +29,7 @@ func (in *inbox) count(a *assembly) {
 
 // uncount stops counting it.
 func (in *inbox) uncount(a *assembly) {
-	if a.isNext {
+	if a.IsNext {
 		in.heldNext -= a.size()
 	} else {
 		in.held -= a.size()
@@ -78,7 +78,7 @@ func (in *inbox) begin(c *inChannel, s *earlyMessage, f *fragment, isNext bool) 
 		return false
 	}
 	s.assembly = newAssembly(f, 0)
-	s.assembly.isNext = isNext
+	s.assembly.IsNext = isNext
 	in.count(s.assembly)
 	c.earlyCount++
 	in.early++
@@ -121,7 +121,7 @@ func (in *inbox) addPart(c *inChannel, primary *assembly, f *fragment, payload [
 	if other != nil {
 		a = other.clone()
 	}
-	a.isNext, a.fedAt = isNext, in.now
+	a.IsNext, a.fedAt = isNext, in.now
 	a.put(f, payload)
 	in.count(a)
 	c.rivals = append(c.rivals, rival{number: f.start, assembly: a})
@@ -154,7 +154,7 @@ func (in *inbox) release(n uint8, c *inChannel) {
 		}
 		payload, numbers := m.payload, uint16(1)
 		if a := m.assembly; a != nil {
-			payload, numbers = a.payload, uint16(a.count)
+			payload, numbers = a.Payload, uint16(a.Count)
 			in.uncount(a)
 		} else {
 			in.held -= len(payload)

@@ -134,10 +134,11 @@ func (p *Protocol) Dial(now time.Time, to netip.AddrPort, hello codec.Hello) cod
 
 // secrets are values that an attacker does not know unless it reads a connection's datagrams.
 type secrets struct {
-	id        uint16 // our peer ID, at most maxID
-	session   uint8  // 0 to 15: the session that we read, and the one that we write
-	clock     uint16 // offset of our clock
-	connectID [4]byte
+	_         struct{} `cbor:",toarray"`
+	ID        uint16   // our peer ID, at most maxID
+	Session   uint8    // 0 to 15: the session that we read, and the one that we write
+	Clock     uint16   // offset of our clock
+	ConnectID [4]byte
 }
 
 // newSecrets derives the secrets of a connection. All are 0 without a Seed. Connections dialed to one server at the
@@ -156,7 +157,7 @@ func (p *Protocol) newSecrets(now time.Time, peer netip.AddrPort) secrets {
 }
 
 func secretsOf(sum [sha256.Size]byte) secrets {
-	s := secrets{id: be.Uint16(sum[:]) % (maxID + 1), session: sum[2] & 0x0f, clock: be.Uint16(sum[4:])}
-	copy(s.connectID[:], sum[8:])
+	s := secrets{ID: be.Uint16(sum[:]) % (maxID + 1), Session: sum[2] & 0x0f, Clock: be.Uint16(sum[4:])}
+	copy(s.ConnectID[:], sum[8:])
 	return s
 }

@@ -23,12 +23,12 @@ func (c *Conn) receive(now time.Time, d []byte) error {
 		return codec.ErrUnexpected
 	case h.peer == noPeer:
 		return c.receiveConnect(now, d)
-	case h.peer != c.secrets.id && len(c.heirs.list) > 0:
+	case h.peer != c.secrets.ID && len(c.heirs.list) > 0:
 		if n := c.heir(h.peer); n != nil {
 			return c.hearHeir(now, n, &h, d, rest)
 		}
 		return codec.ErrUnexpected
-	case h.peer != c.secrets.id:
+	case h.peer != c.secrets.ID:
 		return codec.ErrUnexpected
 	case h.compressed:
 		return codec.ErrCompressed
@@ -77,7 +77,7 @@ func (c *Conn) receiveCommand(now time.Time, h *header, cmd *command) error {
 		c.endByPeer(be.Uint32(cmd.body))
 		return nil
 	case cmd.kind == kindVerify && c.proving:
-		c.proof.time = h.time
+		c.proof.Time = h.time
 		return codec.ErrDuplicate
 	case c.state == verified:
 		return codec.ErrUnexpected
@@ -158,7 +158,7 @@ func (c *Conn) receiveMessage(h *header, cmd *command) error {
 	case kindReliable:
 		return c.queueAck(h, cmd, c.in.takeReliable(cmd.channel, cmd.seq, cmd.payload))
 	case kindUnreliable:
-		m := unreliableMessage{reliable: cmd.seq, number: be.Uint16(cmd.body), payload: cmd.payload}
+		m := unreliableMessage{Reliable: cmd.seq, Number: be.Uint16(cmd.body), Payload: cmd.payload}
 		return c.queueAck(h, cmd, c.in.takeUnreliable(cmd.channel, m, false))
 	case kindUnsequenced:
 		if err := c.groupsIn.take(be.Uint16(cmd.body)); err != nil {
@@ -213,9 +213,9 @@ func (c *Conn) receiveAck(now time.Time, cmd *command) error {
 	case k == kindDisconnect:
 		c.end(c.why, 0)
 	case m != nil:
-		if m.unacked--; m.unacked == 0 {
-			if m.receipt != 0 {
-				c.events.Answer(m.receipt, true)
+		if m.Unacked--; m.Unacked == 0 {
+			if m.Receipt != 0 {
+				c.events.Answer(m.Receipt, true)
 			}
 			c.out.done(m)
 		}

@@ -75,7 +75,7 @@ func (r *replay) run() {
 	if r.side == "client" {
 		protocol = r.dialer(&asks)
 		r.now = r.lines[0].at()
-		s := secrets{id: asks.id, clock: h.time, connectID: asks.connectID}
+		s := secrets{ID: asks.id, Clock: h.time, ConnectID: asks.connectID}
 		c := newConn(&protocol.options, r.now, s)
 		r.conn = c.dial(codec.Hello{Data: dataBytes(asks.data)})
 	}
@@ -122,8 +122,8 @@ func (r *replay) accept(l *captured, asks *connect) {
 	var v connect
 	v.parse(commands[0].body)
 	s := secrets{
-		id: v.id, session: v.outgoing&3 | v.incoming&3<<2,
-		clock: h.time - uint16(verify.at().Sub(l.at()).Milliseconds()), connectID: asks.connectID,
+		ID: v.id, Session: v.outgoing&3 | v.incoming&3<<2,
+		Clock: h.time - uint16(verify.at().Sub(l.at()).Milliseconds()), ConnectID: asks.connectID,
 	}
 	r.conn = newConn(&protocol.options, l.at(), s).accept(asks, r.summed)
 	if int(v.channels) < r.conn.channels {

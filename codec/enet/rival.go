@@ -71,8 +71,8 @@ func (in *inbox) note(c *inChannel, number uint16, payload []byte, a *assembly) 
 		c.recent[number%mostRecent] = sumOf(payload)
 		return
 	}
-	f := fragment{count: a.count, total: uint32(len(payload))}
-	for ; f.index < a.count; f.index++ {
+	f := fragment{count: a.Count, total: uint32(len(payload))}
+	for ; f.index < a.Count; f.index++ {
 		c.recent[(number+uint16(f.index))%mostRecent] = partSum(&f, a.part(f.index))
 	}
 }

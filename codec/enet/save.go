@@ -22,10 +22,10 @@ type savedConn struct {
 	Summed        bool           `cbor:"4,keyasint,omitempty"`
 	State         state          `cbor:"5,keyasint"`
 	Tentative     bool           `cbor:"6,keyasint,omitempty"`
-	Proof         savedAck       `cbor:"7,keyasint"`
+	Proof         ack            `cbor:"7,keyasint"`
 	Proving       bool           `cbor:"8,keyasint,omitempty"`
 	ProofDue      bool           `cbor:"9,keyasint,omitempty"`
-	Secrets       savedSecrets   `cbor:"10,keyasint" secret:"true"`
+	Secrets       secrets        `cbor:"10,keyasint" secret:"true"`
 	Terms         []byte         `cbor:"11,keyasint"` // the body of a Connect
 	Peer          uint16         `cbor:"12,keyasint"`
 	SessionIn     uint8          `cbor:"13,keyasint"`
@@ -45,8 +45,8 @@ type savedConn struct {
 	In            savedInbox     `cbor:"27,keyasint"`
 	Groups        savedGroups    `cbor:"28,keyasint"`
 	GroupOut      uint16         `cbor:"29,keyasint"`
-	Acks          []savedAck     `cbor:"30,keyasint,omitempty"`
-	RTT           savedRTT       `cbor:"31,keyasint"`
+	Acks          []ack          `cbor:"30,keyasint,omitempty"`
+	RTT           rtt            `cbor:"31,keyasint"`
 	Throttle      savedThrottle  `cbor:"32,keyasint"`
 	Why           codec.Reason   `cbor:"33,keyasint,omitempty"`
 	Goodbye       uint32         `cbor:"34,keyasint,omitempty"`
@@ -66,20 +66,6 @@ type savedGoodbye struct {
 	End   record.Moment `cbor:"2,keyasint,omitempty"`
 	Ping  record.Moment `cbor:"3,keyasint,omitempty"`
 	Data  uint32        `cbor:"4,keyasint,omitempty"`
-}
-
-type savedAck struct {
-	_         struct{} `cbor:",toarray"`
-	Channel   uint8
-	Seq, Time uint16
-}
-
-type savedSecrets struct {
-	_         struct{} `cbor:",toarray"`
-	ID        uint16
-	Session   uint8
-	Clock     uint16
-	ConnectID [4]byte
 }
 
 type savedHandshake struct {
@@ -106,12 +92,6 @@ type savedGroups struct {
 	Has    bool     `cbor:"7,keyasint,omitempty"` // there is another window
 }
 
-type savedRTT struct {
-	_               struct{} `cbor:",toarray"`
-	Mean, Deviation time.Duration
-	Known           bool
-}
-
 type savedThrottle struct {
 	_                                    struct{} `cbor:",toarray"`
 	Interval, Acceleration, Deceleration uint32
@@ -122,14 +102,13 @@ type savedThrottle struct {
 
 // Save implements codec.Conn.
 func (c *Conn) Save(now time.Time, b []byte) []byte {
-	s, t := &c.secrets, &c.throttle
+	t := &c.throttle
 	v := savedConn{
 		Head:   record.Head{Kind: savedKind, Version: savedVersion},
 		Server: c.server, Summed: c.summed, State: c.state, Tentative: c.tentative,
-		Proof: c.proof.save(), Proving: c.proving, ProofDue: c.proofDue,
-		Secrets: savedSecrets{ID: s.id, Session: s.session, Clock: s.clock, ConnectID: s.connectID},
-		Terms:   c.terms.append(nil),
-		Peer:    c.peer, SessionIn: c.sessionIn, SessionOut: c.sessionOut,
+		Proof: c.proof, Proving: c.proving, ProofDue: c.proofDue,
+		Secrets: c.secrets, Terms: c.terms.append(nil),
+		Peer: c.peer, SessionIn: c.sessionIn, SessionOut: c.sessionOut,
 		MTU: c.mtu, Channels: c.channels, Window: c.window, Epoch: record.MomentOf(now, c.epoch),
 		Handshake: c.handshake.save(now), Deadline: record.MomentOf(now, c.deadline),
 		Heard: record.MomentOf(now, c.heard), Answered: record.MomentOf(now, c.answered),
@@ -137,7 +116,7 @@ func (c *Conn) Save(now time.Time, b []byte) []byte {
 		Out: c.saveOutgoing(now), In: c.in.save(now, c.epoch),
 		Groups:   savedGroups{Newest: c.groupsIn.newest, Far: c.groupsIn.far, HasFar: c.groupsIn.hasFar},
 		GroupOut: c.groupOut,
-		RTT:      savedRTT{Mean: c.rtt.mean, Deviation: c.rtt.deviation, Known: c.rtt.known},
+		RTT:      c.rtt,
 		Throttle: savedThrottle{
 			Interval: t.terms.interval, Acceleration: t.terms.acceleration, Deceleration: t.terms.deceleration,
 			Value: t.value, Counter: t.counter, Began: record.MomentOf(now, t.began),
@@ -145,7 +124,7 @@ func (c *Conn) Save(now time.Time, b []byte) []byte {
 		},
 		Why: c.why, Goodbye: c.goodbye, PingDue: c.pingDue, DisconnectDue: c.disconnectDue,
 		Stats:    saved.StatsOf(&c.stats),
-		Farewell: c.farewell.save(now), Pressure: c.pressure, AcksSince: c.acks.since,
+		Farewell: c.farewell.save(now), Pressure: c.pressure, AcksSince: c.acks.since, Acks: c.acks.list[c.acks.head:],
 		Mute: c.mute, Reflected: c.reflected,
 	}
 	g := &c.groupsIn
@@ -156,17 +135,7 @@ func (c *Conn) Save(now time.Time, b []byte) []byte {
 	if g.other.seen != [len(g.seen)]uint64{} {
 		v.Groups.Before = g.other.seen[:]
 	}
-	for _, a := range c.acks.list[c.acks.head:] {
-		v.Acks = append(v.Acks, a.save())
-	}
 	return record.Append(b, &v)
-}
-
-func (a ack) save() savedAck     { return savedAck{Channel: a.channel, Seq: a.seq, Time: a.time} }
-func (v savedAck) restore() ack  { return ack{channel: v.Channel, seq: v.Seq, time: v.Time} }
-func (v *savedRTT) restore() rtt { return rtt{mean: v.Mean, deviation: v.Deviation, known: v.Known} }
-func (v *savedSecrets) restore() (s secrets) {
-	return secrets{id: v.ID, session: v.Session, clock: v.Clock, connectID: v.ConnectID}
 }
 
 func (g *goodbye) save(now time.Time) savedGoodbye {
@@ -197,10 +166,10 @@ func (p *Protocol) Restore(now time.Time, _ codec.Addresser, b []byte) (codec.Co
 	if err := v.check(); err != nil {
 		return nil, err
 	}
-	c := newConn(&p.options, v.Epoch.Time(now), v.Secrets.restore())
+	c := newConn(&p.options, v.Epoch.Time(now), v.Secrets)
 	c.server, c.summed, c.state, c.tentative = v.Server, v.Summed, v.State, v.Tentative
 	c.in.guesses = !v.Summed
-	c.proof, c.proving, c.proofDue = v.Proof.restore(), v.Proving, v.ProofDue
+	c.proof, c.proving, c.proofDue = v.Proof, v.Proving, v.ProofDue
 	c.terms.parse(v.Terms)
 	c.peer, c.sessionIn, c.sessionOut = v.Peer, v.SessionIn, v.SessionOut
 	c.mtu, c.channels, c.window = v.MTU, v.Channels, v.Window
@@ -214,11 +183,8 @@ func (p *Protocol) Restore(now time.Time, _ codec.Addresser, b []byte) (codec.Co
 	}
 	copy(c.groupsIn.seen[:], v.Groups.Seen)
 	copy(c.groupsIn.other.seen[:], v.Groups.Before)
-	for _, a := range v.Acks {
-		c.acks.list = append(c.acks.list, a.restore())
-	}
-	c.acks.since, c.pressure, c.mute, c.reflected = v.AcksSince, v.Pressure, v.Mute, v.Reflected
-	c.rtt, c.throttle = v.RTT.restore(), v.Throttle.restore(now)
+	c.acks.list, c.acks.since, c.pressure, c.mute, c.reflected = v.Acks, v.AcksSince, v.Pressure, v.Mute, v.Reflected
+	c.rtt, c.throttle = v.RTT, v.Throttle.restore(now)
 	c.why, c.goodbye, c.pingDue, c.disconnectDue = v.Why, v.Goodbye, v.PingDue, v.DisconnectDue
 	c.stats, c.farewell = v.Stats.Restore(), v.Farewell.restore(now)
 	if err := c.restoreOutgoing(now, &v.Out); err != nil {

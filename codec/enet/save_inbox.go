@@ -16,17 +16,17 @@ type savedInbox struct {
 }
 
 type savedInChannel struct {
-	Reliable   uint16            `cbor:"1,keyasint"`
-	Unreliable uint16            `cbor:"2,keyasint,omitempty"`
-	Ring       int               `cbor:"3,keyasint,omitempty"` // places
-	Early      []savedEarly      `cbor:"4,keyasint,omitempty"`
-	Waiting    []savedUnreliable `cbor:"5,keyasint,omitempty"`
-	Unfinished []savedAssembly   `cbor:"6,keyasint,omitempty"`
-	Still      record.Moment     `cbor:"7,keyasint,omitempty"`
-	Rivals     []savedEarly      `cbor:"8,keyasint,omitempty"`
-	Recent     []uint32          `cbor:"9,keyasint,omitempty"`
-	Far        uint16            `cbor:"10,keyasint,omitempty"`
-	Lane       *savedLane        `cbor:"11,keyasint,omitempty"` // nil: none is open
+	Reliable   uint16              `cbor:"1,keyasint"`
+	Unreliable uint16              `cbor:"2,keyasint,omitempty"`
+	Ring       int                 `cbor:"3,keyasint,omitempty"` // places
+	Early      []savedEarly        `cbor:"4,keyasint,omitempty"`
+	Waiting    []unreliableMessage `cbor:"5,keyasint,omitempty"`
+	Unfinished []savedAssembly     `cbor:"6,keyasint,omitempty"`
+	Still      record.Moment       `cbor:"7,keyasint,omitempty"`
+	Rivals     []savedEarly        `cbor:"8,keyasint,omitempty"`
+	Recent     []uint32            `cbor:"9,keyasint,omitempty"`
+	Far        uint16              `cbor:"10,keyasint,omitempty"`
+	Lane       *savedLane          `cbor:"11,keyasint,omitempty"` // nil: none is open
 }
 
 type savedLane struct {
@@ -43,21 +43,9 @@ type savedEarly struct {
 	Assembly *savedAssembly `cbor:"3,keyasint,omitempty"`
 }
 
-type savedUnreliable struct {
-	_                struct{} `cbor:",toarray"`
-	Reliable, Number uint16
-	Payload          []byte
-}
-
 type savedAssembly struct {
-	Payload  []byte        `cbor:"1,keyasint"`
-	Has      []uint64      `cbor:"2,keyasint"`
-	Count    uint32        `cbor:"3,keyasint"`
-	Reliable uint16        `cbor:"4,keyasint,omitempty"`
-	Start    uint16        `cbor:"5,keyasint,omitempty"`
-	IsNext   bool          `cbor:"6,keyasint,omitempty"`
-	Unit     uint32        `cbor:"7,keyasint,omitempty"`
-	Fed      record.Moment `cbor:"8,keyasint,omitempty"`
+	assembly
+	Fed record.Moment `cbor:"8,keyasint,omitempty"`
 }
 
 // save needs the connection's epoch, since the inbox knows times since then.
@@ -72,7 +60,10 @@ func (in *inbox) save(now, epoch time.Time) savedInbox {
 }
 
 func (c *inChannel) save(now, epoch time.Time) savedInChannel {
-	v := savedInChannel{Reliable: c.reliable, Unreliable: c.unreliable, Ring: len(c.early), Recent: c.recent, Far: c.far}
+	v := savedInChannel{
+		Reliable: c.reliable, Unreliable: c.unreliable, Ring: len(c.early), Recent: c.recent, Far: c.far,
+		Waiting: c.waiting,
+	}
 	if l := &c.lane; l.isOpen {
 		since := record.MomentOf(now, epoch.Add(l.since))
 		v.Lane = &savedLane{Reliable: l.reliable, Number: l.number, Since: since, Behind: l.behind}
@@ -93,9 +84,6 @@ func (c *inChannel) save(now, epoch time.Time) savedInChannel {
 		}
 		v.Rivals = append(v.Rivals, one)
 	}
-	for _, m := range c.waiting {
-		v.Waiting = append(v.Waiting, savedUnreliable{Reliable: m.reliable, Number: m.number, Payload: m.payload})
-	}
 	for _, a := range c.unfinished {
 		v.Unfinished = append(v.Unfinished, *a.save(now, epoch))
 	}
@@ -103,10 +91,7 @@ func (c *inChannel) save(now, epoch time.Time) savedInChannel {
 }
 
 func (a *assembly) save(now, epoch time.Time) *savedAssembly {
-	return &savedAssembly{
-		Payload: a.payload, Has: a.has, Count: a.count, Reliable: a.reliable, Start: a.start, IsNext: a.isNext,
-		Unit: a.unit, Fed: record.MomentOf(now, epoch.Add(a.fedAt)),
-	}
+	return &savedAssembly{*a, record.MomentOf(now, epoch.Add(a.fedAt))}
 }
 
 // restore brings a fresh inbox to a saved state.
@@ -158,8 +143,8 @@ func (in *inbox) restoreChannel(now, epoch time.Time, c *inChannel, v *savedInCh
 			return err
 		}
 	}
+	c.waiting = v.Waiting
 	for _, m := range v.Waiting {
-		c.waiting = append(c.waiting, unreliableMessage{m.Reliable, m.Number, m.Payload})
 		in.waiting++
 		in.held += len(m.Payload)
 	}
@@ -216,10 +201,8 @@ func (in *inbox) restoreEarly(now, epoch time.Time, c *inChannel, v *savedEarly)
 }
 
 func (v *savedAssembly) restore(now, epoch time.Time, largest int) (*assembly, error) {
-	a := &assembly{
-		payload: v.Payload, has: v.Has, count: v.Count, left: v.Count,
-		reliable: v.Reliable, start: v.Start, isNext: v.IsNext, unit: v.Unit,
-	}
+	a := v.assembly
+	a.left = v.Count
 	if fed := v.Fed.Time(now); !fed.IsZero() {
 		a.fedAt = fed.Sub(epoch)
 	}
@@ -236,5 +219,5 @@ func (v *savedAssembly) restore(now, epoch time.Time, largest int) (*assembly, e
 	if tail := v.Count % 64; a.left > v.Count || tail > 0 && v.Has[len(v.Has)-1]>>tail != 0 {
 		return nil, saved.Fault("number of missing fragments", a.left)
 	}
-	return a, nil
+	return &a, nil
 }

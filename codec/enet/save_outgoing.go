@@ -10,32 +10,15 @@ import (
 
 // savedOutgoing has the messages and commands that are not done. Messages are known by their place in the list.
 type savedOutgoing struct {
-	Messages   []savedMessage    `cbor:"1,keyasint,omitempty"`
-	Reliable   []int             `cbor:"2,keyasint,omitempty"` // messages that wait, or the rest of them
-	Unreliable []int             `cbor:"3,keyasint,omitempty"`
-	Order      uint64            `cbor:"4,keyasint,omitempty"`
-	Control    savedOutChannel   `cbor:"5,keyasint"`
-	Channels   []savedOutChannel `cbor:"6,keyasint,omitempty"`
-	Waiting    []savedCommand    `cbor:"7,keyasint,omitempty"` // commands that wait for their acknowledgement
-	Resend     []savedCommand    `cbor:"8,keyasint,omitempty"` // commands that wait for their next transmission
-	Next       record.Moment     `cbor:"9,keyasint,omitempty"`
-}
-
-type savedMessage struct {
-	_              struct{} `cbor:",toarray"`
-	Payload        []byte
-	Mode           codec.Mode
-	Channel        uint8
-	Receipt        codec.Receipt
-	Order          uint64
-	Start, Follows uint16
-	Count, Sent    uint32
-	Unacked        uint32
-}
-
-type savedOutChannel struct {
-	_                                  struct{} `cbor:",toarray"`
-	Reliable, Unreliable, Oldest, Sent uint16
+	Messages   []message      `cbor:"1,keyasint,omitempty"`
+	Reliable   []int          `cbor:"2,keyasint,omitempty"` // messages that wait, or the rest of them
+	Unreliable []int          `cbor:"3,keyasint,omitempty"`
+	Order      uint64         `cbor:"4,keyasint,omitempty"`
+	Control    outChannel     `cbor:"5,keyasint"`
+	Channels   []outChannel   `cbor:"6,keyasint,omitempty"`
+	Waiting    []savedCommand `cbor:"7,keyasint,omitempty"` // commands that wait for their acknowledgement
+	Resend     []savedCommand `cbor:"8,keyasint,omitempty"` // commands that wait for their next transmission
+	Next       record.Moment  `cbor:"9,keyasint,omitempty"`
 }
 
 type savedCommand struct {
@@ -54,13 +37,15 @@ type savedCommand struct {
 
 func (c *Conn) saveOutgoing(now time.Time) savedOutgoing {
 	places := make(map[*message]int)
-	v := savedOutgoing{Order: c.out.order, Control: c.control.save(), Next: record.MomentOf(now, c.flight.nextAt)}
+	v := savedOutgoing{
+		Order: c.out.order, Control: c.control, Channels: c.outChannels, Next: record.MomentOf(now, c.flight.nextAt),
+	}
 	place := func(m *message) int {
 		at, known := places[m]
 		if !known {
 			at = len(v.Messages)
 			places[m] = at
-			v.Messages = append(v.Messages, m.save())
+			v.Messages = append(v.Messages, *m)
 		}
 		return at
 	}
@@ -81,21 +66,7 @@ func (c *Conn) saveOutgoing(now time.Time) savedOutgoing {
 	for _, m := range c.out.unreliable.list[c.out.unreliable.head:] {
 		v.Unreliable = append(v.Unreliable, place(m))
 	}
-	for i := range c.outChannels {
-		v.Channels = append(v.Channels, c.outChannels[i].save())
-	}
 	return v
-}
-
-func (m *message) save() savedMessage {
-	return savedMessage{
-		Payload: m.payload, Mode: m.mode, Channel: m.channel, Receipt: m.receipt, Order: m.order,
-		Start: m.start, Follows: m.follows, Count: m.count, Sent: m.sent, Unacked: m.unacked,
-	}
-}
-
-func (c *outChannel) save() savedOutChannel {
-	return savedOutChannel{Reliable: c.reliable, Unreliable: c.unreliable, Oldest: c.oldest, Sent: c.sent}
 }
 
 func (s *sentCommand) save(now time.Time) savedCommand {
@@ -114,17 +85,17 @@ func (c *Conn) restoreOutgoing(now time.Time, v *savedOutgoing) error {
 	messages := make([]*message, len(v.Messages))
 	for i := range v.Messages {
 		var err error
-		if messages[i], err = v.Messages[i].restore(c); err != nil {
+		if messages[i], err = c.restoreMessage(&v.Messages[i]); err != nil {
 			return err
 		}
-		c.out.hold(len(messages[i].payload))
+		c.out.hold(len(messages[i].Payload))
 	}
 	c.out.count, c.out.order = len(messages), v.Order
-	err := c.control.restore(v.Control)
-	c.outChannels = make([]outChannel, len(v.Channels))
-	for i, one := range v.Channels {
+	c.control, c.outChannels = v.Control, v.Channels
+	err := c.control.check()
+	for i := range c.outChannels {
 		if err == nil {
-			err = c.outChannels[i].restore(one)
+			err = c.outChannels[i].check()
 		}
 	}
 	unacked := make([]uint32, len(messages))
@@ -154,46 +125,43 @@ func (o *outbox) restoreQueues(v *savedOutgoing, messages []*message, unacked []
 				return saved.Fault("place of a waiting message", at)
 			}
 			m := messages[at]
-			if m.count > 0 && m.sent >= m.count || queue == &o.unreliable && m.unacked > 0 {
-				return saved.Fault("number of sent fragments", m.sent)
+			if m.Count > 0 && m.Sent >= m.Count || queue == &o.unreliable && m.Unacked > 0 {
+				return saved.Fault("number of sent fragments", m.Sent)
 			}
 			if queue == &o.reliable {
-				unacked[at] += m.count - m.sent
+				unacked[at] += m.Count - m.Sent
 			}
 			queued[at] = true
 			queue.push(m)
 		}
 	}
 	for i, m := range messages {
-		if m.unacked != unacked[i] || !queued[i] && m.unacked == 0 {
-			return saved.Fault("number of unacknowledged fragments", m.unacked)
+		if m.Unacked != unacked[i] || !queued[i] && m.Unacked == 0 {
+			return saved.Fault("number of unacknowledged fragments", m.Unacked)
 		}
 	}
 	return nil
 }
 
-// restore makes a message. Its fragments are those of the connection's MTU.
-func (v *savedMessage) restore(c *Conn) (*message, error) {
-	m := &message{
-		payload: v.Payload, mode: v.Mode, channel: v.Channel, receipt: v.Receipt, order: v.Order,
-		start: v.Start, follows: v.Follows, count: v.Count, sent: v.Sent, unacked: v.Unacked,
-	}
-	n := uint32(fragments(len(m.payload), fragmentRoom(c.mtu, c.summed)))
+// restoreMessage makes a message. Its fragments are those of the connection's MTU.
+func (c *Conn) restoreMessage(v *message) (*message, error) {
+	m := *v
+	n := uint32(fragments(len(m.Payload), fragmentRoom(c.mtu, c.summed)))
 	switch {
-	case !modes.Has(m.mode) || int(m.channel) >= maxChannels:
-		return nil, saved.Fault("mode or channel of a message", m.mode)
-	case len(m.payload) > c.options.maxPayload(codec.ReliableOrdered):
-		return nil, saved.Fault("length of a message", len(m.payload))
-	case m.count != 0 && m.count != n || m.sent > m.count:
-		return nil, saved.Fault("number of fragments", m.count)
+	case !modes.Has(m.Mode) || int(m.Channel) >= maxChannels:
+		return nil, saved.Fault("mode or channel of a message", m.Mode)
+	case len(m.Payload) > c.options.maxPayload(codec.ReliableOrdered):
+		return nil, saved.Fault("length of a message", len(m.Payload))
+	case m.Count != 0 && m.Count != n || m.Sent > m.Count:
+		return nil, saved.Fault("number of fragments", m.Count)
 	}
-	return m, nil
+	return &m, nil
 }
 
-func (c *outChannel) restore(v savedOutChannel) error {
-	*c = outChannel{reliable: v.Reliable, unreliable: v.Unreliable, oldest: v.Oldest, sent: v.Sent}
-	if v.Reliable-v.Oldest+1 > maxParts || v.Sent-v.Oldest+1 > maxParts {
-		return saved.Fault("numbers of a channel", v.Reliable-v.Oldest)
+// check holds the numbers of a record to the bounds of a channel.
+func (c *outChannel) check() error {
+	if c.Reliable-c.Oldest+1 > maxParts || c.Sent-c.Oldest+1 > maxParts {
+		return saved.Fault("numbers of a channel", c.Reliable-c.Oldest)
 	}
 	return nil
 }
@@ -215,7 +183,7 @@ func (c *Conn) restoreCommand(
 		channel = &c.outChannels[v.Channel]
 	}
 	switch {
-	case v.Seq-channel.oldest > channel.sent-channel.oldest || channel.sent+1 == channel.oldest:
+	case v.Seq-channel.Oldest > channel.Sent-channel.Oldest || channel.Sent+1 == channel.Oldest:
 		return saved.Fault("number of a command", v.Seq)
 	case v.First <= 0 || v.Timeout <= 0 || v.First > time.Hour || v.Timeout > time.Hour || v.Expired < 0:
 		return saved.Fault("timeout of a command", v.Timeout)
@@ -233,9 +201,9 @@ func (c *Conn) restoreCommand(
 	if channel.holds(v.Seq) {
 		return saved.Fault("number of a command", v.Seq)
 	}
-	newest := channel.sent
+	newest := channel.Sent
 	channel.enter(s)
-	channel.sent = newest
+	channel.Sent = newest
 	c.flight.bytes += s.size
 	list.push(s)
 	return nil
@@ -254,12 +222,12 @@ func (c *outChannel) holds(seq uint16) bool {
 func (c *Conn) restorePart(s *sentCommand, m *message) error {
 	room := fragmentRoom(c.mtu, c.summed)
 	want := kindReliable
-	if m.count > 1 {
+	if m.Count > 1 {
 		want = kindFragment
 	}
-	if s.kind != want || s.index >= m.sent {
+	if s.kind != want || s.index >= m.Sent {
 		return saved.Fault("kind or part of a command", s.kind)
 	}
-	s.message, s.size = m, min(len(m.payload)-int(s.index)*room, room)
+	s.message, s.size = m, min(len(m.Payload)-int(s.index)*room, room)
 	return nil
 }

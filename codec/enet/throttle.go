@@ -47,11 +47,11 @@ func (t *throttle) sample(now time.Time, m time.Duration, r *rtt) {
 	case m > t.lastRTT+2*t.lastWidth:
 		t.value -= min(t.value, t.terms.deceleration)
 	}
-	t.lowest, t.widest = min(t.lowest, r.mean), max(t.widest, r.deviation)
+	t.lowest, t.widest = min(t.lowest, r.Mean), max(t.widest, r.Deviation)
 	if now.Sub(t.began) >= time.Duration(t.terms.interval)*time.Millisecond {
 		t.began = now
 		t.lastRTT, t.lastWidth = t.lowest, t.widest
-		t.lowest, t.widest = r.mean, r.deviation
+		t.lowest, t.widest = r.Mean, r.Deviation
 	}
 }
 

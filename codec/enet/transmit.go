@@ -44,13 +44,13 @@ func (c *Conn) appendHandshake(now time.Time, b []byte) []byte {
 	}
 	b, place := c.appendHeader(b, &h)
 	if c.server {
-		b = appendCommand(b, kindVerify, flagAck, controlChannel, c.control.reliable)
+		b = appendCommand(b, kindVerify, flagAck, controlChannel, c.control.Reliable)
 		v := c.terms
-		v.id, v.incoming, v.outgoing = c.secrets.id, c.sessionOut, c.sessionIn
+		v.id, v.incoming, v.outgoing = c.secrets.ID, c.sessionOut, c.sessionIn
 		v.mtu, v.window, v.channels, v.in, v.out = uint32(c.mtu), maxWindow, uint32(c.channels), 0, 0
 		b = v.appendVerify(b)
 	} else {
-		b = appendCommand(b, kindConnect, flagAck, controlChannel, c.control.reliable)
+		b = appendCommand(b, kindConnect, flagAck, controlChannel, c.control.Reliable)
 		b = c.terms.append(b)
 	}
 	c.handshake.wrote(now, h.time)
@@ -143,7 +143,7 @@ func (c *Conn) appendSent(b []byte, s *sentCommand) []byte {
 	b = appendCommand(b, s.kind, flagAck, s.channel, s.seq)
 	switch s.kind {
 	case kindReliable:
-		b = append(be.AppendUint16(b, uint16(s.size)), s.message.payload...)
+		b = append(be.AppendUint16(b, uint16(s.size)), s.message.Payload...)
 	case kindFragment:
 		b = c.appendFragment(b, s.message, s.index)
 	case kindDisconnect:
@@ -156,8 +156,8 @@ func (c *Conn) appendSent(b []byte, s *sentCommand) []byte {
 func (c *Conn) appendFragment(b []byte, m *message, index uint32) []byte {
 	room := fragmentRoom(c.mtu, c.summed)
 	offset := int(index) * room
-	part := m.payload[offset:min(offset+room, len(m.payload))]
-	f := fragment{start: m.start, count: m.count, index: index, total: uint32(len(m.payload)), offset: uint32(offset)}
+	part := m.Payload[offset:min(offset+room, len(m.Payload))]
+	f := fragment{start: m.Start, count: m.Count, index: index, total: uint32(len(m.Payload)), offset: uint32(offset)}
 	return append(f.append(b, len(part)), part...)
 }
 
@@ -189,11 +189,11 @@ func (c *Conn) nextReliable() *message {
 		return nil
 	}
 	room := fragmentRoom(c.mtu, c.summed)
-	part := min(len(m.payload)-int(m.sent)*room, room)
+	part := min(len(m.Payload)-int(m.Sent)*room, room)
 	if c.flight.bytes+part > c.throttle.window(c.window, c.mtu) {
 		return nil
 	}
-	if m.count == 0 && !c.outChannel(m.channel).hasRoom(fragments(len(m.payload), room)) {
+	if m.Count == 0 && !c.outChannel(m.Channel).hasRoom(fragments(len(m.Payload), room)) {
 		return nil
 	}
 	return m
@@ -207,7 +207,7 @@ func (c *Conn) outChannel(n uint8) *outChannel {
 		n = 0
 	}
 	for len(c.outChannels) <= int(n) {
-		fresh := outChannel{unreliable: c.options.follows}
+		fresh := outChannel{Unreliable: c.options.follows}
 		fresh.reset(c.options.base)
 		c.outChannels = append(c.outChannels, fresh)
 	}
@@ -220,7 +220,7 @@ func (c *Conn) appendMessages(now time.Time, b []byte, end int) []byte {
 		reliable, unreliable := c.nextReliable(), c.out.unreliable.first()
 		var ok bool
 		switch {
-		case reliable != nil && (unreliable == nil || reliable.order < unreliable.order && unreliable.sent == 0):
+		case reliable != nil && (unreliable == nil || reliable.Order < unreliable.Order && unreliable.Sent == 0):
 			b, ok = c.appendReliable(now, b, end, reliable)
 		case unreliable != nil:
 			b, ok = c.appendUnreliable(b, end, unreliable)
@@ -234,25 +234,25 @@ func (c *Conn) appendMessages(now time.Time, b []byte, end int) []byte {
 // appendReliable appends a reliable message or its next fragment. It reports false if the datagram has no room.
 func (c *Conn) appendReliable(now time.Time, b []byte, end int, m *message) ([]byte, bool) {
 	room := fragmentRoom(c.mtu, c.summed)
-	n := fragments(len(m.payload), room)
-	s := sentCommand{kind: kindReliable, message: m, index: m.sent, size: min(len(m.payload)-int(m.sent)*room, room)}
+	n := fragments(len(m.Payload), room)
+	s := sentCommand{kind: kindReliable, message: m, index: m.Sent, size: min(len(m.Payload)-int(m.Sent)*room, room)}
 	if n > 1 {
 		s.kind = kindFragment
 	}
 	if len(b)+c.sizeOf(&s) > end {
 		return b, false
 	}
-	channel := c.outChannel(m.channel)
-	if m.count == 0 {
-		m.count, m.unacked, m.start = uint32(n), uint32(n), channel.number(n)
+	channel := c.outChannel(m.Channel)
+	if m.Count == 0 {
+		m.Count, m.Unacked, m.Start = uint32(n), uint32(n), channel.number(n)
 	}
-	s.channel, s.seq = c.channelOf(m), m.start+uint16(m.sent)
+	s.channel, s.seq = c.channelOf(m), m.Start+uint16(m.Sent)
 	kept := c.flight.command()
 	*kept = s
 	channel.enter(kept)
 	b = c.appendSent(b, kept)
 	c.flight.sent(now, c.clock(now), kept, c.rtt.timeout())
-	if m.sent++; m.sent == m.count {
+	if m.Sent++; m.Sent == m.Count {
 		c.out.reliable.pop()
 	}
 	return b, true
@@ -260,25 +260,25 @@ func (c *Conn) appendReliable(now time.Time, b []byte, end int, m *message) ([]b
 
 // channelOf returns the channel on which a message travels.
 func (c *Conn) channelOf(m *message) uint8 {
-	if int(m.channel) >= c.channels {
+	if int(m.Channel) >= c.channels {
 		return 0
 	}
-	return m.channel
+	return m.Channel
 }
 
 // appendUnreliable appends an unreliable or unsequenced message, or the next fragment of one. It drops the message if
 // the throttle says so. It reports false if the datagram has no room.
 func (c *Conn) appendUnreliable(b []byte, end int, m *message) ([]byte, bool) {
 	room := fragmentRoom(c.mtu, c.summed)
-	n := fragments(len(m.payload), room)
-	size := unreliableOverhead + len(m.payload)
+	n := fragments(len(m.Payload), room)
+	size := unreliableOverhead + len(m.Payload)
 	if n > 1 {
-		size = fragmentOverhead + min(len(m.payload)-int(m.sent)*room, room)
+		size = fragmentOverhead + min(len(m.Payload)-int(m.Sent)*room, room)
 	}
 	switch {
 	case len(b)+size > end:
 		return b, false
-	case m.count > 0:
+	case m.Count > 0:
 	case c.throttle.drops():
 		c.stats.Lost++
 		c.doneUnreliable(m)
@@ -288,18 +288,18 @@ func (c *Conn) appendUnreliable(b []byte, end int, m *message) ([]byte, bool) {
 	}
 	switch {
 	case n > 1:
-		b = appendCommand(b, kindUnreliableFragment, 0, c.channelOf(m), m.follows)
-		b = c.appendFragment(b, m, m.sent)
-	case m.mode == codec.UnreliableSequenced:
-		b = appendCommand(b, kindUnreliable, 0, c.channelOf(m), m.follows)
-		b = be.AppendUint16(be.AppendUint16(b, m.start), uint16(len(m.payload)))
-		b = append(b, m.payload...)
+		b = appendCommand(b, kindUnreliableFragment, 0, c.channelOf(m), m.Follows)
+		b = c.appendFragment(b, m, m.Sent)
+	case m.Mode == codec.UnreliableSequenced:
+		b = appendCommand(b, kindUnreliable, 0, c.channelOf(m), m.Follows)
+		b = be.AppendUint16(be.AppendUint16(b, m.Start), uint16(len(m.Payload)))
+		b = append(b, m.Payload...)
 	default:
 		b = appendCommand(b, kindUnsequenced, flagUnsequenced, c.channelOf(m), 0)
-		b = be.AppendUint16(be.AppendUint16(b, m.start), uint16(len(m.payload)))
-		b = append(b, m.payload...)
+		b = be.AppendUint16(be.AppendUint16(b, m.Start), uint16(len(m.Payload)))
+		b = append(b, m.Payload...)
 	}
-	if m.sent++; m.sent == m.count {
+	if m.Sent++; m.Sent == m.Count {
 		c.doneUnreliable(m)
 	}
 	return b, true
@@ -308,20 +308,20 @@ func (c *Conn) appendUnreliable(b []byte, end int, m *message) ([]byte, bool) {
 // numberUnreliable assigns a message's number. A channel may have no number left until its next reliable message. Then
 // the message itself becomes reliable, as in the library, and the result is false.
 func (c *Conn) numberUnreliable(m *message, fragments int) bool {
-	if fragments == 1 && m.mode == codec.Unreliable {
+	if fragments == 1 && m.Mode == codec.Unreliable {
 		c.groupOut++
-		m.count, m.start = 1, c.groupOut
+		m.Count, m.Start = 1, c.groupOut
 		return true
 	}
-	channel := c.outChannel(m.channel)
-	if channel.unreliable == 1<<16-1 {
-		m.mode = codec.ReliableOrdered
+	channel := c.outChannel(m.Channel)
+	if channel.Unreliable == 1<<16-1 {
+		m.Mode = codec.ReliableOrdered
 		c.out.unreliable.pop()
 		c.out.reliable.push(m)
 		return false
 	}
-	channel.unreliable++
-	m.count, m.start, m.follows = uint32(fragments), channel.unreliable, channel.reliable
+	channel.Unreliable++
+	m.Count, m.Start, m.Follows = uint32(fragments), channel.Unreliable, channel.Reliable
 	return true
 }
 

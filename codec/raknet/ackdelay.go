@@ -15,26 +15,26 @@ const (
 
 // acknowledge records that a datagram's number must be acknowledged, and by when.
 func (r *receiver) acknowledge(now time.Duration, d *datagram) {
-	due := now >= r.acksAt
+	due := now >= r.AcksAt
 	if r.acks.count == 0 {
-		r.acksSince, due = now, false
+		r.AcksSince, due = now, false
 	}
 	r.acks.add(d.number)
 	switch {
 	case due:
 	case r.acks.count >= acksAtOnce:
-		r.acksAt = now
+		r.AcksAt = now
 	case d.more:
-		r.acksAt = r.acksSince + min(r.ackDelay, streamAckDelay)
+		r.AcksAt = r.AcksSince + min(r.ackDelay, streamAckDelay)
 	default:
-		r.acksAt = r.acksSince + r.ackDelay
+		r.AcksAt = r.AcksSince + r.ackDelay
 	}
 }
 
 // acksDue reports whether acknowledgements should leave now. They need not wait if they can travel with data. But no
 // more ACKs travel that way than would leave by themselves.
 func (r *receiver) acksDue(now time.Duration, withData bool) bool {
-	return r.acks.count > 0 && (now >= r.acksAt || withData && now >= r.acksWithDataAt)
+	return r.acks.count > 0 && (now >= r.AcksAt || withData && now >= r.AcksWithDataAt)
 }
 
 // repeatWithin is how long after an ACK its numbers may be repeated. Stock RakNet takes the first ACK of a datagram as
@@ -46,14 +46,14 @@ const repeatWithin = 40 * time.Millisecond
 // writeAcks appends an ACK to b. It repeats the new numbers of the previous ACK. Otherwise the peer would send all
 // those datagrams again after the loss of that ACK.
 func (r *receiver) writeAcks(now time.Duration, b []byte, limit int) []byte {
-	r.acksWithDataAt = now + r.ackDelay
+	r.AcksWithDataAt = now + r.ackDelay
 	r.repeat, r.recent = r.recent, r.repeat
 	r.recent.set(&r.acks)
-	if now-r.recentAt <= repeatWithin {
+	if now-r.RecentAt <= repeatWithin {
 		for _, again := range r.repeat.ranges {
 			r.acks.addUpTo(again.last, again.last.Sub(again.first)+1)
 		}
 	}
-	r.recentAt = now
+	r.RecentAt = now
 	return r.acks.write(b, ackDatagram, limit)
 }

@@ -27,7 +27,7 @@ func TestAcknowledgementsWait(t *testing.T) {
 			r.acknowledge(time.Second, &datagram{number: Seq24(n), more: continuous})
 		}
 		if r.acksDue(time.Second+test.want-1, false) || !r.acksDue(time.Second+test.want, false) {
-			t.Errorf("%s: due after %v, want %v", test.what, r.acksAt-time.Second, test.want)
+			t.Errorf("%s: due after %v, want %v", test.what, r.AcksAt-time.Second, test.want)
 		}
 	}
 }

@@ -33,7 +33,7 @@ func (f *buffers) record() *outgoing {
 
 // putRecord returns a record and its payload.
 func (f *buffers) putRecord(m *outgoing) {
-	f.put(m.payload)
+	f.put(m.Payload)
 	*m = outgoing{}
 	if len(f.records) < keptMessages {
 		f.records = append(f.records, m)

@@ -8,12 +8,13 @@ import (
 
 // inbound is a message on its way from the peer's datagram to the application.
 type inbound struct {
-	payload         []byte
-	owned           bool // payload is a recycled buffer, not part of the datagram
-	pad             uint8
-	mode            codec.Mode
-	channel         uint8
-	order, sequence Seq24
+	Payload  []byte     `cbor:"1,keyasint"`
+	Pad      uint8      `cbor:"2,keyasint,omitempty"`
+	Mode     codec.Mode `cbor:"3,keyasint"`
+	Channel  uint8      `cbor:"4,keyasint,omitempty"`
+	Order    Seq24      `cbor:"5,keyasint,omitempty"`
+	Sequence Seq24      `cbor:"6,keyasint,omitempty"`
+	owned    bool       // Payload is a recycled buffer, not part of the datagram
 }
 
 func isOrdered(m codec.Mode) bool { return m == codec.ReliableOrdered }
@@ -30,28 +31,29 @@ type channels struct {
 }
 
 type channel struct {
-	order    Seq24         // number of the next ordered message
-	sequence Seq24         // lowest sequencing number that is not stale
-	newest   Seq24         // the same after a jump that is not confirmed
-	run      uint8         // messages of the jump, and behind it; 0: none
-	runAt    time.Duration // when the latest of them came
-	jumpEnd  time.Duration // until when older ones are stale
-	late     uint8         // stale sequenced messages in a row
-	stillAt  time.Duration // when the first message began to wait, or the channel last moved on
-	waiting  waitingHeap   // messages ahead of order
+	Order    Seq24 `cbor:"1,keyasint,omitempty"` // number of the next ordered message
+	Sequence Seq24 `cbor:"2,keyasint,omitempty"` // lowest sequencing number that is not stale
+	Late     uint8 `cbor:"3,keyasint,omitempty"` // stale sequenced messages in a row
+	// StillAt is when the first message began to wait, or the channel last moved on.
+	StillAt time.Duration `cbor:"4,keyasint,omitempty"`
+	Waiting waitingHeap   `cbor:"5,keyasint,omitempty"` // messages ahead of Order
+	newest  Seq24         // as Sequence, after a jump that is not confirmed
+	run     uint8         // messages of the jump, and behind it; 0: none
+	runAt   time.Duration // when the latest of them came
+	jumpEnd time.Duration // until when older ones are stale
 }
 
 // judge says whether a message is fresh (next), early (ahead of a missing one), or stale.
 func (c *channels) judge(m *inbound) verdict {
 	var ch channel
-	if int(m.channel) < len(c.list) {
-		ch = c.list[m.channel]
+	if int(m.Channel) < len(c.list) {
+		ch = c.list[m.Channel]
 	}
-	switch ahead := m.order.Sub(ch.order); {
+	switch ahead := m.Order.Sub(ch.Order); {
 	case ahead > 0:
 		return early
-	case isSequenced(m.mode):
-		return ch.judgeSequenced(c.now, m.sequence, ahead < 0)
+	case isSequenced(m.Mode):
+		return ch.judgeSequenced(c.now, m.Sequence, ahead < 0)
 	case ahead < 0:
 		return stale
 	}
@@ -78,12 +80,12 @@ const (
 // judgeSequenced says whether a sequenced message is fresh or stale. overtaken says that an ordered message behind it
 // was passed on.
 func (ch *channel) judgeSequenced(now time.Duration, number Seq24, overtaken bool) verdict {
-	least := ch.sequence
+	least := ch.Sequence
 	if ch.run > 0 && now < ch.jumpEnd {
 		least = ch.newest
 	}
 	ahead := number.Sub(least)
-	if !overtaken && (ahead >= 0 || ahead < -mostLate || ch.continues(number)) || ch.late >= mostLateRun {
+	if !overtaken && (ahead >= 0 || ahead < -mostLate || ch.continues(number)) || ch.Late >= mostLateRun {
 		return fresh
 	}
 	return stale
@@ -98,15 +100,15 @@ func (ch *channel) continues(number Seq24) bool {
 // passSequenced records the delivery of a sequenced message. Messages of one moment do not confirm each other, since
 // one datagram may have brought them.
 func (ch *channel) passSequenced(now time.Duration, m *inbound) {
-	next := m.sequence.Add(1)
-	if ahead := m.sequence.Sub(ch.sequence); ahead >= 0 && ahead < sequenceStep {
-		ch.sequence, ch.run = next, 0
+	next := m.Sequence.Add(1)
+	if ahead := m.Sequence.Sub(ch.Sequence); ahead >= 0 && ahead < sequenceStep {
+		ch.Sequence, ch.run = next, 0
 		return
 	}
 	switch {
-	case !ch.continues(m.sequence):
+	case !ch.continues(m.Sequence):
 		ch.run, ch.jumpEnd = 1, now+jumpLife
-		if m.mode.IsReliable() {
+		if m.Mode.IsReliable() {
 			ch.jumpEnd = now + reliableJumpLife
 		}
 	case now > ch.runAt:
@@ -114,7 +116,7 @@ func (ch *channel) passSequenced(now time.Duration, m *inbound) {
 	}
 	ch.newest, ch.runAt = next, now
 	if ch.run == jumpRun {
-		ch.sequence, ch.run = next, 0
+		ch.Sequence, ch.run = next, 0
 	}
 }
 
@@ -127,28 +129,28 @@ const maxOrderAhead = 1 << 16
 func (c *channels) isFar(number uint8, order Seq24) bool {
 	next := Seq24(0)
 	if int(number) < len(c.list) {
-		next = c.list[number].order
+		next = c.list[number].Order
 	}
 	return order.Sub(next) >= maxOrderAhead
 }
 
 // overtake counts a sequenced message that was stale.
 func (c *channels) overtake(m *inbound) {
-	if ch := c.at(m.channel); !m.mode.IsReliable() && ch.late < mostLateRun {
-		ch.late++
+	if ch := c.at(m.Channel); !m.Mode.IsReliable() && ch.Late < mostLateRun {
+		ch.Late++
 	}
 }
 
 // pass records the delivery of a fresh message.
 func (c *channels) pass(m *inbound) {
-	ch := c.at(m.channel)
-	if isOrdered(m.mode) {
-		ch.order, ch.sequence, ch.run = ch.order.Add(1), 0, 0
+	ch := c.at(m.Channel)
+	if isOrdered(m.Mode) {
+		ch.Order, ch.Sequence, ch.run = ch.Order.Add(1), 0, 0
 	} else {
 		ch.passSequenced(c.now, m)
 	}
-	if m.order == ch.order {
-		ch.late = 0
+	if m.Order == ch.Order {
+		ch.Late = 0
 	}
 }
 
@@ -160,23 +162,23 @@ func (c *channels) held() int { return c.bytes + c.messages*placeCost }
 
 // hold keeps an early message, whose payload must be owned.
 func (c *channels) hold(now time.Duration, m inbound) {
-	ch := c.at(m.channel)
-	if len(ch.waiting) == 0 {
-		ch.stillAt = now
+	ch := c.at(m.Channel)
+	if len(ch.Waiting) == 0 {
+		ch.StillAt = now
 	}
-	ch.waiting.push(m)
+	ch.Waiting.push(m)
 	c.messages++
-	c.bytes += cap(m.payload)
+	c.bytes += cap(m.Payload)
 }
 
 // release removes the next held message of a channel that is no longer early. The message is fresh, and to be
 // delivered, or stale.
 func (c *channels) release(number uint8) (m inbound, v verdict, ok bool) {
 	ch := c.at(number)
-	if len(ch.waiting) == 0 {
+	if len(ch.Waiting) == 0 {
 		return inbound{}, stale, false
 	}
-	if v = c.judge(&ch.waiting[0]); v == early {
+	if v = c.judge(&ch.Waiting[0]); v == early {
 		return inbound{}, v, false
 	}
 	return c.take(ch), v, true
@@ -184,11 +186,11 @@ func (c *channels) release(number uint8) (m inbound, v verdict, ok bool) {
 
 // take removes the first waiting message of a channel.
 func (c *channels) take(ch *channel) inbound {
-	m := ch.waiting.pop()
+	m := ch.Waiting.pop()
 	c.messages--
-	c.bytes -= cap(m.payload)
-	if len(ch.waiting) == 0 && cap(ch.waiting) > keptPlaces {
-		ch.waiting = nil // a peer might fill each channel once
+	c.bytes -= cap(m.Payload)
+	if len(ch.Waiting) == 0 && cap(ch.Waiting) > keptPlaces {
+		ch.Waiting = nil // a peer might fill each channel once
 	}
 	return m
 }
@@ -196,7 +198,7 @@ func (c *channels) take(ch *channel) inbound {
 // clear gives up all waiting messages.
 func (c *channels) clear() {
 	for i := range c.list {
-		c.list[i].waiting = nil
+		c.list[i].Waiting = nil
 	}
 	c.messages, c.bytes = 0, 0
 }
@@ -206,12 +208,12 @@ func (c *channels) clear() {
 func (c *channels) skip(number uint8, since time.Duration) (alone inbound, isAlone, skipped bool) {
 	ch := &c.list[number]
 	switch {
-	case len(ch.waiting) == 0 || ch.stillAt >= since:
+	case len(ch.Waiting) == 0 || ch.StillAt >= since:
 		return inbound{}, false, false
-	case ch.waiting[0].order.Sub(ch.order) >= maxReliableAhead:
+	case ch.Waiting[0].Order.Sub(ch.Order) >= maxReliableAhead:
 		return c.take(ch), true, true
 	}
-	ch.order, ch.sequence, ch.run = ch.waiting[0].order, 0, 0
+	ch.Order, ch.Sequence, ch.run = ch.Waiting[0].Order, 0, 0
 	return inbound{}, false, true
 }
 
@@ -228,13 +230,13 @@ type waitingHeap []inbound
 
 func (h waitingHeap) less(i, j int) bool {
 	a, b := &h[i], &h[j]
-	if a.order != b.order {
-		return a.order.Before(b.order)
+	if a.Order != b.Order {
+		return a.Order.Before(b.Order)
 	}
-	if isOrdered(a.mode) || isOrdered(b.mode) {
-		return isOrdered(b.mode) && !isOrdered(a.mode)
+	if isOrdered(a.Mode) || isOrdered(b.Mode) {
+		return isOrdered(b.Mode) && !isOrdered(a.Mode)
 	}
-	return a.sequence.Before(b.sequence)
+	return a.Sequence.Before(b.Sequence)
 }
 
 func (h *waitingHeap) push(m inbound) {

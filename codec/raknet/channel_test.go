@@ -12,10 +12,10 @@ import (
 // channelScript plays arrivals on channel 3 and returns the delivered messages in order.
 func channelScript(c *channels, arrivals []inbound) (passed []string) {
 	name := func(m *inbound) string {
-		if isSequenced(m.mode) {
-			return fmt.Sprintf("s%d.%d", m.order, m.sequence)
+		if isSequenced(m.Mode) {
+			return fmt.Sprintf("s%d.%d", m.Order, m.Sequence)
 		}
-		return fmt.Sprintf("o%d", m.order)
+		return fmt.Sprintf("o%d", m.Order)
 	}
 	pass := func(m *inbound) {
 		passed = append(passed, name(m))
@@ -23,7 +23,7 @@ func channelScript(c *channels, arrivals []inbound) (passed []string) {
 	}
 	for i := range arrivals {
 		m := arrivals[i]
-		m.channel = 3
+		m.Channel = 3
 		switch c.judge(&m) {
 		case early:
 			c.hold(0, m)
@@ -39,10 +39,10 @@ func channelScript(c *channels, arrivals []inbound) (passed []string) {
 	return passed
 }
 
-func ordered(n Seq24) inbound { return inbound{mode: codec.ReliableOrdered, order: n} }
+func ordered(n Seq24) inbound { return inbound{Mode: codec.ReliableOrdered, Order: n} }
 
 func sequenced(order, sequence Seq24) inbound {
-	return inbound{mode: codec.ReliableSequenced, order: order, sequence: sequence}
+	return inbound{Mode: codec.ReliableSequenced, Order: order, Sequence: sequence}
 }
 
 func TestChannelOrder(t *testing.T) {
@@ -72,8 +72,8 @@ func TestChannelOrder(t *testing.T) {
 		},
 	} {
 		var c channels
-		c.at(3).order = test.start
-		c.at(3).sequence = test.arrivals[0].sequence
+		c.at(3).Order = test.start
+		c.at(3).Sequence = test.arrivals[0].Sequence
 		if got := channelScript(&c, test.arrivals); !slices.Equal(got, test.want) {
 			t.Errorf("%s: %v, want %v", test.what, got, test.want)
 		}
@@ -86,10 +86,10 @@ func TestChannelsCountWhatWaits(t *testing.T) {
 	arrivals := make([]inbound, 500)
 	for i, n := range rng.Perm(len(arrivals)) {
 		arrivals[i] = ordered(Seq24(seq24Mask - 100).Add(n))
-		arrivals[i].payload = make([]byte, 7)
+		arrivals[i].Payload = make([]byte, 7)
 	}
-	c.at(3).order = Seq24(seq24Mask - 100)
-	last := slices.IndexFunc(arrivals, func(m inbound) bool { return m.order == seq24Mask-100 })
+	c.at(3).Order = Seq24(seq24Mask - 100)
+	last := slices.IndexFunc(arrivals, func(m inbound) bool { return m.Order == seq24Mask-100 })
 	arrivals[last], arrivals[499] = arrivals[499], arrivals[last]
 
 	channelScript(&c, arrivals[:499])

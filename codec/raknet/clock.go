@@ -16,20 +16,21 @@ type peerClock struct {
 	best    uint8
 }
 
-// clockSample is the result of one round trip. A used one has a roundTrip above 0.
+// clockSample is the result of one round trip. A used one has a RoundTrip above 0.
 type clockSample struct {
-	roundTrip time.Duration
-	ahead     uint64 // of the peer's clock, in milliseconds; wraps if it is behind ours
+	_         struct{} `cbor:",toarray"`
+	RoundTrip time.Duration
+	Ahead     uint64 // of the peer's clock, in milliseconds; wraps if it is behind ours
 }
 
 // sample takes a round trip. It began at sent, in milliseconds of our clock. The peer answered at answered of its
 // clock. Half of the round trip counts for each direction, so the shortest one is the most exact.
 func (k *peerClock) sample(roundTrip time.Duration, sent, answered uint64) {
 	half := uint64((roundTrip/2 + time.Millisecond/2) / time.Millisecond)
-	k.samples[k.next] = clockSample{max(roundTrip, 1), answered - sent - half}
+	k.samples[k.next] = clockSample{RoundTrip: max(roundTrip, 1), Ahead: answered - sent - half}
 	k.best, k.next = k.next, (k.next+1)%clockSamples
 	for i, s := range k.samples {
-		if s.roundTrip > 0 && s.roundTrip < k.samples[k.best].roundTrip {
+		if s.RoundTrip > 0 && s.RoundTrip < k.samples[k.best].RoundTrip {
 			k.best = uint8(i)
 		}
 	}
@@ -44,7 +45,7 @@ func (k *peerClock) adjust(payload []byte) {
 		return
 	}
 	theirs := binary.BigEndian.Uint64(payload[1:])
-	binary.BigEndian.PutUint64(payload[1:], theirs-k.samples[k.best].ahead)
+	binary.BigEndian.PutUint64(payload[1:], theirs-k.samples[k.best].Ahead)
 }
 
 // sampleClock takes the first round trip from the handshake: the peer sends its own time, and echoes one of ours.

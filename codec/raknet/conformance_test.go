@@ -78,7 +78,7 @@ func conformance() codectest.Config {
 			"receiver.receiving.acks", "receiver.receiving.nacks", "receiver.receiving.recent", "receiver.receiving.repeat",
 			"receiver.receiving.holes", "receiver.splits", "wrote",
 			"sender.bits", "sender.bytes", "sender.count", "sender.openSplits", "sender.toClient", "sender.named",
-			"sender.congestion.segment", "sender.flight.unacked",
+			"sender.senderState.Congestion.segment", "sender.flight.unacked",
 			"sender.sending",
 		},
 		StatelessRefusal: codec.ServerFull,
@@ -109,13 +109,13 @@ func (p nearWrap) Dial(now time.Time, to netip.AddrPort, hello codec.Hello) code
 // startAt sets all numbers of a connection that has not used one yet.
 func (c *Conn) startAt(n Seq24) {
 	f := &c.sender.flight
-	f.base, f.due, f.next, f.reliable = n, n, n, n
-	c.sender.splitID = uint16(n)
+	f.Base, f.Due, f.next, f.Reliable = n, n, n, n
+	c.sender.SplitID = uint16(n)
 	c.receiver.datagrams.next, c.receiver.anchor.next = n, n
 	c.receiver.reliable.base, c.receiver.reliable.next = n, n
 	for range maxChannels {
-		c.sender.channels = append(c.sender.channels, sendChannel{order: n, sequence: n})
-		c.receiver.channels.list = append(c.receiver.channels.list, channel{order: n, sequence: n})
+		c.sender.Channels = append(c.sender.Channels, sendChannel{Order: n, Sequence: n})
+		c.receiver.channels.list = append(c.receiver.channels.list, channel{Order: n, Sequence: n})
 	}
 }
 

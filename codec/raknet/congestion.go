@@ -29,52 +29,57 @@ const mostTrips = 4
 // lost. The window does not grow while there is a queue, so that a large message does not delay the game's small ones.
 // As in QUIC, a first silence only leads to a probe: one lost ACK may be the reason.
 type congestion struct {
-	segment   int   // bytes of a full datagram
-	window    int   // bytes that may be in flight
-	threshold int   // window at which slow start ends
-	inFlight  int   // bytes sent that are neither acknowledged nor lost
-	limiting  bool  // the window delayed the last transmission
-	recovered Seq24 // losses of datagrams before this one belong to a round with a reaction already
-	reduced   bool  // recovered is valid
-	queue     pathQueue
-	lossShare float64   // recent share of lost datagrams
-	losses    lossCount // takes its place for a lagging peer
-	trips     uint8     // round trips of the path that an acknowledgement takes, at most mostTrips; 0 means one
-	probing   bool      // after a silence only probeRoom bytes may be sent, until there is an acknowledgement
-	probed    Seq24     // the first datagram of the probe
-	probeRoom int32
-	// before has the values before the last reduction, unless silence was its reason.
-	before struct{ window, threshold int }
+	segment int // bytes of a full datagram
+	queue   pathQueue
+
+	Window    int     `cbor:"1,keyasint,omitempty"` // bytes that may be in flight
+	Threshold int     `cbor:"2,keyasint,omitempty"` // window at which slow start ends
+	InFlight  int     `cbor:"3,keyasint,omitempty"` // bytes sent that are neither acknowledged nor lost
+	LossShare float64 `cbor:"7,keyasint,omitempty"` // recent share of lost datagrams
+	// Recovered is the first datagram whose loss does not belong to a round with a reaction. It is valid if Reduced.
+	Recovered Seq24 `cbor:"5,keyasint,omitempty"`
+	Limiting  bool  `cbor:"4,keyasint,omitempty"` // the window delayed the last transmission
+	Reduced   bool  `cbor:"6,keyasint,omitempty"`
+	lossCount       // takes its place for a lagging peer
+	// Trips is the number of round trips of the path that an acknowledgement takes, at most mostTrips; 0 means one.
+	Trips uint8 `cbor:"12,keyasint,omitempty"`
+	// Probing says that after a silence only ProbeRoom bytes may be sent, until there is an acknowledgement.
+	Probing   bool  `cbor:"13,keyasint,omitempty"`
+	Probed    Seq24 `cbor:"14,keyasint,omitempty"` // the first datagram of the probe
+	ProbeRoom int32 `cbor:"15,keyasint,omitempty"`
+	// The values before the last reduction, unless silence was its reason.
+	BeforeWindow    int `cbor:"16,keyasint,omitempty"`
+	BeforeThreshold int `cbor:"17,keyasint,omitempty"`
 }
 
 func newCongestion(segment int) congestion {
-	return congestion{segment: segment, window: firstWindow * segment, threshold: mostWindow * segment}
+	return congestion{segment: segment, Window: firstWindow * segment, Threshold: mostWindow * segment}
 }
 
 // allows reports whether another datagram may be sent now. leeway is the allowed excess over the window in bytes.
 func (c *congestion) allows(leeway int) bool {
-	if c.probing {
-		c.limiting = c.probeRoom <= 0
-		return int(c.probeRoom)+leeway > 0
+	if c.Probing {
+		c.Limiting = c.ProbeRoom <= 0
+		return int(c.ProbeRoom)+leeway > 0
 	}
-	c.limiting = c.inFlight >= c.window
-	return c.inFlight < c.window+leeway
+	c.Limiting = c.InFlight >= c.Window
+	return c.InFlight < c.Window+leeway
 }
 
 // hasRoom reports the same as allows without leeway, and changes nothing.
 func (c *congestion) hasRoom() bool {
-	if c.probing {
-		return c.probeRoom > 0
+	if c.Probing {
+		return c.ProbeRoom > 0
 	}
-	return c.inFlight < c.window
+	return c.InFlight < c.Window
 }
 
 // usable returns the window, or its minimum while a probe is out.
 func (c *congestion) usable() int {
-	if c.probing {
-		return min(c.window, leastWindow*c.segment)
+	if c.Probing {
+		return min(c.Window, leastWindow*c.segment)
 	}
-	return c.window
+	return c.Window
 }
 
 // pace returns a rate of one window per round trip, plus some, so that the window can be filled and grow.
@@ -86,41 +91,41 @@ func (c *congestion) pace(roundTrip time.Duration) pace {
 	return pace{window + window/4, roundTrip}
 }
 
-func (c *congestion) inSlowStart() bool { return c.window < c.threshold }
+func (c *congestion) inSlowStart() bool { return c.Window < c.Threshold }
 
 func (c *congestion) sent(size int) {
-	c.inFlight += size
-	if c.probing {
-		c.probeRoom -= int32(size)
+	c.InFlight += size
+	if c.Probing {
+		c.ProbeRoom -= int32(size)
 	}
 }
 
 // acknowledged removes an acknowledged datagram from the bytes in flight. The window grows only if it delayed data.
 // Otherwise the path has not been tested.
 func (c *congestion) acknowledged(n Seq24, size int) {
-	c.inFlight -= size
-	c.lossShare -= c.lossShare * lossGain
-	if c.queue.standing {
-		c.threshold = min(c.threshold, c.window)
+	c.InFlight -= size
+	c.LossShare -= c.LossShare * lossGain
+	if c.queue.Standing {
+		c.Threshold = min(c.Threshold, c.Window)
 		return
 	}
-	if !c.limiting || c.queue.doubts > 0 || c.inRecovery(n) {
+	if !c.Limiting || c.queue.Doubts > 0 || c.inRecovery(n) {
 		return
 	}
 	if c.inSlowStart() {
-		c.window += size
+		c.Window += size
 	} else {
-		c.window += max(1, c.segment*size/c.window*int(max(c.trips, 1)))
+		c.Window += max(1, c.segment*size/c.Window*int(max(c.Trips, 1)))
 	}
-	c.window = min(c.window, mostWindow*c.segment)
+	c.Window = min(c.Window, mostWindow*c.segment)
 }
 
 // answered ends a probe: the peer has acknowledged a datagram. roundTrip is the time that acknowledgements take. If a
 // lagging peer holds them back, the window still grows for each round trip of the path.
 func (c *congestion) answered(roundTrip time.Duration) {
-	c.probing, c.trips = false, 1
-	if path := c.queue.floor(); path > 0 && c.queue.lagging {
-		c.trips = uint8(min(max(roundTrip/path, 1), mostTrips))
+	c.Probing, c.Trips = false, 1
+	if path := c.queue.floor(); path > 0 && c.queue.Lagging {
+		c.Trips = uint8(min(max(roundTrip/path, 1), mostTrips))
 	}
 }
 
@@ -128,14 +133,14 @@ func (c *congestion) answered(roundTrip time.Duration) {
 // sake of a queue that was none.
 func (c *congestion) ponged(now, roundTrip time.Duration) {
 	if c.queue.ping(now, roundTrip) {
-		c.threshold = mostWindow * c.segment
+		c.Threshold = mostWindow * c.segment
 	}
 }
 
 // lost removes a lost datagram from the bytes in flight, and reacts to the loss. next is the number of the next
 // datagram.
 func (c *congestion) lost(n, next Seq24, size int, silence bool) {
-	c.inFlight -= size
+	c.InFlight -= size
 	c.endProbe(n)
 	c.blame(n, next, silence)
 }
@@ -143,41 +148,41 @@ func (c *congestion) lost(n, next Seq24, size int, silence bool) {
 // blame reacts to a loss. If congestion is the cause, it halves the window, once for all datagrams that were in flight
 // together. Silence, unlike a NACK, also resets the window to its minimum, because no answer arrived at all.
 func (c *congestion) blame(n, next Seq24, silence bool) {
-	c.lossShare += (1 - c.lossShare) * lossGain
-	c.losses.add(n)
-	if c.inRecovery(n) || !silence && !c.queue.standing && !c.isHeavy() {
+	c.LossShare += (1 - c.LossShare) * lossGain
+	c.addLoss(n)
+	if c.inRecovery(n) || !silence && !c.queue.Standing && !c.isHeavy() {
 		return
 	}
-	c.recovered, c.reduced = next, true
-	c.before.window, c.before.threshold = c.window, c.threshold
-	c.losses.restart(next)
-	c.threshold = max(c.window/2, leastWindow*c.segment)
-	c.window = c.threshold
+	c.Recovered, c.Reduced = next, true
+	c.BeforeWindow, c.BeforeThreshold = c.Window, c.Threshold
+	c.restartLosses(next)
+	c.Threshold = max(c.Window/2, leastWindow*c.segment)
+	c.Window = c.Threshold
 	if silence {
-		c.window, c.before.window = leastWindow*c.segment, 0
+		c.Window, c.BeforeWindow = leastWindow*c.segment, 0
 	}
 }
 
 // spared takes back what a request has done whose datagram was only late: the path has changed the order. If the window
 // was reduced meanwhile, it is as before.
 func (c *congestion) spared(n Seq24) {
-	c.lossShare = max(0, c.lossShare-lossGain)
-	c.losses.spare(n)
-	if c.inRecovery(n) && c.before.window > c.window {
-		c.window, c.threshold, c.reduced = c.before.window, c.before.threshold, false
+	c.LossShare = max(0, c.LossShare-lossGain)
+	c.spareLoss(n)
+	if c.inRecovery(n) && c.BeforeWindow > c.Window {
+		c.Window, c.Threshold, c.Reduced = c.BeforeWindow, c.BeforeThreshold, false
 	}
 }
 
 // isHeavy reports whether so many datagrams were lost of late that congestion must be the cause. The requests of a
 // lagging peer come before the ACK of all other datagrams of that time, so the share would be too high at that moment.
 func (c *congestion) isHeavy() bool {
-	if c.queue.lagging {
-		return c.losses.heavy
+	if c.queue.Lagging {
+		return c.Heavy
 	}
-	return c.lossShare >= heavyLoss
+	return c.LossShare >= heavyLoss
 }
 
-func (c *congestion) inRecovery(n Seq24) bool { return c.reduced && n.Before(c.recovered) }
+func (c *congestion) inRecovery(n Seq24) bool { return c.Reduced && n.Before(c.Recovered) }
 
 // overdue removes a datagram without an answer from the bytes in flight. Either the datagram or its acknowledgement was
 // lost. A NACK will tell. Until then only silence has an effect: the first one leads to a probe, and the loss of the
@@ -186,12 +191,12 @@ func (c *congestion) overdue(n, next Seq24, size int, silence bool) bool {
 	switch {
 	case c.endProbe(n) && silence:
 		c.lost(n, next, size, true)
-	case c.probing || !silence:
-		c.inFlight -= size
+	case c.Probing || !silence:
+		c.InFlight -= size
 		return false
 	default:
-		c.inFlight -= size
-		c.probing, c.probed, c.probeRoom = true, next, int32(leastWindow*c.segment)
+		c.InFlight -= size
+		c.Probing, c.Probed, c.ProbeRoom = true, next, int32(leastWindow*c.segment)
 	}
 	return true
 }
@@ -199,7 +204,7 @@ func (c *congestion) overdue(n, next Seq24, size int, silence bool) bool {
 // endProbe ends a probe, and reports that, if a datagram without an answer is of it. Nothing else may end it: when all
 // of its datagrams have an outcome, nothing is in flight.
 func (c *congestion) endProbe(n Seq24) bool {
-	ends := c.probing && !n.Before(c.probed)
-	c.probing = c.probing && !ends
+	ends := c.Probing && !n.Before(c.Probed)
+	c.Probing = c.Probing && !ends
 	return ends
 }

@@ -30,8 +30,8 @@ func (w *window) acknowledgeAll(first Seq24) {
 
 func (w *window) want(what string, segments int) {
 	w.t.Helper()
-	if w.window/testSegment != segments {
-		w.t.Fatalf("%s: window of %d bytes, want %d datagrams", what, w.window, segments)
+	if w.Window/testSegment != segments {
+		w.t.Fatalf("%s: window of %d bytes, want %d datagrams", what, w.Window, segments)
 	}
 }
 
@@ -62,19 +62,19 @@ func TestWindowGrowsOnlyIfItHoldsSomethingBack(t *testing.T) {
 
 func TestLossHalvesOnceARound(t *testing.T) {
 	w := newWindow(t)
-	w.window = 100 * testSegment
-	w.queue.standing = true
+	w.Window = 100 * testSegment
+	w.queue.Standing = true
 	first := w.fill()
 	w.lost(first, w.next, testSegment, false)
 	w.want("one lost", 50)
-	w.queue.standing = false
+	w.queue.Standing = false
 	w.lost(first.Add(1), w.next, testSegment, true)
 	w.want("another lost of the same round", 50)
 	w.acknowledgeAll(first.Add(2))
 	w.want("the rest of the round acknowledged", 50)
 	w.acknowledgeAll(w.fill())
-	if w.want("a round of congestion avoidance", 50); w.window < 50_900 {
-		t.Errorf("window of %d bytes, want nearly a datagram more", w.window)
+	if w.want("a round of congestion avoidance", 50); w.Window < 50_900 {
+		t.Errorf("window of %d bytes, want nearly a datagram more", w.Window)
 	}
 	first = w.fill()
 	w.lost(first, w.next, testSegment, true)
@@ -86,7 +86,7 @@ func TestLossHalvesOnceARound(t *testing.T) {
 // TestLossAtRandomCostsNothing: loss counts as congestion only if it is heavy, or if there is a queue.
 func TestLossAtRandomCostsNothing(t *testing.T) {
 	w := newWindow(t)
-	w.window, w.threshold = 50*testSegment, 50*testSegment
+	w.Window, w.Threshold = 50*testSegment, 50*testSegment
 	loseOneIn := func(each int) {
 		for range 10 {
 			first := w.fill()
@@ -99,20 +99,20 @@ func TestLossAtRandomCostsNothing(t *testing.T) {
 			}
 		}
 	}
-	if loseOneIn(20); w.window < 55*testSegment {
-		t.Errorf("window of %d bytes after ten rounds that lost one in 20 each, want growth", w.window)
+	if loseOneIn(20); w.Window < 55*testSegment {
+		t.Errorf("window of %d bytes after ten rounds that lost one in 20 each, want growth", w.Window)
 	}
-	if loseOneIn(4); w.window > 20*testSegment {
-		t.Errorf("window of %d bytes after ten rounds that lost one in 4 each, want it small", w.window)
+	if loseOneIn(4); w.Window > 20*testSegment {
+		t.Errorf("window of %d bytes after ten rounds that lost one in 4 each, want it small", w.Window)
 	}
 }
 
 func TestWindowDoesNotGrowWhileAQueueStands(t *testing.T) {
 	w := newWindow(t)
-	w.queue.standing = true
+	w.queue.Standing = true
 	w.acknowledgeAll(w.fill())
 	w.want("a queue stands", firstWindow)
-	w.queue.standing = false
+	w.queue.Standing = false
 	w.acknowledgeAll(w.fill())
 	w.want("slow start is over", firstWindow)
 }
@@ -121,7 +121,7 @@ func TestWindowDoesNotGrowWhileAQueueStands(t *testing.T) {
 // acknowledgement ends the probe. The loss of the probe resets the window.
 func TestSilenceLeadsToAProbe(t *testing.T) {
 	w := newWindow(t)
-	w.window = 100 * testSegment
+	w.Window = 100 * testSegment
 	silence := func(first, last Seq24) (reactions int) {
 		for n := first; n != last; n = n.Add(1) {
 			if w.overdue(n, w.next, testSegment, true) {
@@ -150,7 +150,7 @@ func TestSilenceLeadsToAProbe(t *testing.T) {
 		t.Error("no reaction to the loss of the probe")
 	}
 	w.want("a second silence", leastWindow)
-	if w.threshold != 50*testSegment {
-		t.Errorf("threshold of %d bytes, want half of the window before", w.threshold)
+	if w.Threshold != 50*testSegment {
+		t.Errorf("threshold of %d bytes, want half of the window before", w.Threshold)
 	}
 }

@@ -119,8 +119,8 @@ func (c *Conn) Advance(now time.Time) {
 	c.occupy()
 	c.recycle()
 	if c.attempt != nil {
-		c.attempt.strand.advance(at)
-		if at >= c.attempt.retryAt {
+		c.attempt.advanceStrand(at)
+		if at >= c.attempt.RetryAt {
 			c.ask(at)
 		}
 	}
@@ -164,7 +164,7 @@ func (c *Conn) Send(now time.Time, m codec.Message) error {
 	at := now.Sub(c.start)
 	c.occupy()
 	c.sender.enqueue(at, m)
-	c.keepalive.activeAt = at
+	c.keepalive.ActiveAt = at
 	return nil
 }
 
@@ -228,7 +228,7 @@ func (c *Conn) transmit(now time.Duration, b []byte) []byte {
 	if c.phase != closed {
 		c.fillControl(now)
 		var ok bool
-		if b, ok = c.sender.transmit(now, b, c.phase == connected || c.phase == closing && c.shutdown.flows); ok {
+		if b, ok = c.sender.transmit(now, b, c.phase == connected || c.phase == closing && c.shutdown.Flows); ok {
 			c.wrote = true
 			c.keepalive.asked(now, &c.sender)
 			return b
@@ -260,13 +260,13 @@ func (c *Conn) NextTimeout() time.Time {
 		next = min(next, c.reportAt)
 	}
 	if c.attempt != nil {
-		next = min(next, c.attempt.retryAt)
-		if at, ok := c.attempt.strand.next(); ok {
+		next = min(next, c.attempt.RetryAt)
+		if at, ok := c.attempt.nextStrand(); ok {
 			next = min(next, at)
 		}
 	}
 	if c.receiver.acks.count > 0 && c.pressure == codec.NoPressure && !c.isMute() {
-		next = min(next, c.receiver.acksAt)
+		next = min(next, c.receiver.AcksAt)
 	}
 	if at, ok := c.receiver.holes.askAt(); ok {
 		next = min(next, at)
@@ -283,22 +283,22 @@ func (c *Conn) address() address { return address{c.peer, c.family} }
 // Stats returns the figures so far.
 func (c *Conn) Stats() codec.Stats {
 	return codec.Stats{
-		RTT: c.roundTrip(), Sent: c.sent, Received: c.received, Resent: c.sender.resent, Lost: c.sender.lost,
-		Dropped: c.receiver.dropped, Queued: c.sender.bytes, Held: c.held(), MTU: c.sender.narrowed,
+		RTT: c.roundTrip(), Sent: c.sent, Received: c.received, Resent: c.sender.Resent, Lost: c.sender.Lost,
+		Dropped: c.receiver.Dropped, Queued: c.sender.bytes, Held: c.held(), MTU: c.sender.Narrowed,
 	}
 }
 
 // roundTrip returns the measured round trip, or the handshake's while there is none.
 func (c *Conn) roundTrip() time.Duration {
-	return cmp.Or(c.keepalive.rtt.smoothed, c.sender.rtt.smoothed, c.sender.rtt.deviation)
+	return cmp.Or(c.keepalive.RTT.Smoothed, c.sender.RTT.Smoothed, c.sender.RTT.Deviation)
 }
 
 // report turns the outcomes of messages into events.
 func (c *Conn) report() {
 	f := &c.sender.flight
 	for _, o := range f.done {
-		if o.message.receipt != 0 {
-			c.events.Answer(o.message.receipt, o.delivered)
+		if o.message.Receipt != 0 {
+			c.events.Answer(o.message.Receipt, o.delivered)
 		}
 		c.sender.finish(o.message)
 	}

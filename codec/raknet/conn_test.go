@@ -60,18 +60,18 @@ func TestReceiveRefuses(t *testing.T) {
 func TestGiantSplitEndsTheConnection(t *testing.T) {
 	l := newConnected(t, Options{})
 	c := capsule{
-		mode: codec.Reliable, reliable: l.client.sender.flight.reliable, split: true, splitCount: 1 << 31,
+		mode: codec.Reliable, reliable: l.client.sender.flight.Reliable, split: true, splitCount: 1 << 31,
 		payload: gamePayload(8),
 	}
 	part := c.append(appendDataHeader(nil, l.client.sender.flight.next, false, false))
 	_ = l.server.Receive(l.now, part)
-	l.server.receiver.giant.since -= l.p.o.Timeout - 1
+	l.server.receiver.giant.GiantSince -= l.p.o.Timeout - 1
 	_ = l.server.Receive(l.now, part)
 	l.poll()
 	if len(l.toServer) > 0 {
 		t.Fatalf("parts may be forged, and the server saw %v", codectest.Kinds(l.toServer))
 	}
-	l.server.receiver.giant.since--
+	l.server.receiver.giant.GiantSince--
 	_ = l.server.Receive(l.now, part)
 	l.poll()
 	if got := ending(t, l.toServer); got != codec.Violation {

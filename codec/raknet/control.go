@@ -27,25 +27,25 @@ func (e *earlyMessages) held() int { return e.bytes + len(e.list)*placeCost }
 
 // handle handles a message in its order: RakNet's own, or the game's.
 func (c *Conn) handle(now time.Duration, m *inbound) error {
-	if m.payload[0] < idFirstUser {
+	if m.Payload[0] < idFirstUser {
 		c.notice(m)
-		err := c.handleControl(now, m.payload, m.pad)
+		err := c.handleControl(now, m.Payload, m.Pad)
 		c.lend(m)
 		if err != nil {
-			c.receiver.dropped++
+			c.receiver.Dropped++
 		}
 		return err
 	}
 	switch {
-	case c.phase == connected, c.phase == accepted, c.phase == closing && c.shutdown.flows:
-		c.keepalive.activeAt = now
+	case c.phase == connected, c.phase == accepted, c.phase == closing && c.shutdown.Flows:
+		c.keepalive.ActiveAt = now
 		c.doubtGoodbye(now, now)
 		c.deliver(m)
 		return nil
 	case c.phase == requesting, c.phase == admitted:
 		return c.keepEarly(m)
 	}
-	c.receiver.dropped++
+	c.receiver.Dropped++
 	c.lend(m)
 	return errPhase
 }
@@ -67,7 +67,7 @@ func (c *Conn) handleControl(now time.Duration, payload []byte, pad uint8) error
 		}
 		if rtt, ok := c.keepalive.receivePong(now, &m); ok {
 			c.clock.sample(rtt, m.pingTime, m.pongTime)
-			c.sender.congestion.ponged(now, rtt)
+			c.sender.Congestion.ponged(now, rtt)
 			c.doubtGoodbye(now, now-rtt)
 		}
 		return nil
@@ -98,7 +98,7 @@ func (c *Conn) goodbyeReason() codec.Reason {
 	case requesting:
 		return codec.Rejected
 	case closing:
-		return c.shutdown.reason
+		return c.shutdown.Reason
 	}
 	return codec.Closed
 }
@@ -120,26 +120,26 @@ func (c *Conn) reportConnected(client uint16) {
 
 // keepEarly keeps a message until the handshake ends.
 func (c *Conn) keepEarly(m *inbound) error {
-	if len(c.early.list) == maxEarly || c.early.bytes+len(m.payload) > maxEarlyBytes {
-		if m.mode.IsReliable() { // it has been acknowledged, so it must not be dropped
+	if len(c.early.list) == maxEarly || c.early.bytes+len(m.Payload) > maxEarlyBytes {
+		if m.Mode.IsReliable() { // it has been acknowledged, so it must not be dropped
 			c.expel(codec.Violation)
 		}
 		c.lend(m)
 		return errEarlyRoom
 	}
 	if !m.owned {
-		m.payload, m.owned = c.memory.copy(m.payload), true
+		m.Payload, m.owned = c.memory.copy(m.Payload), true
 	}
 	c.early.list = append(c.early.list, *m)
-	c.early.bytes += cap(m.payload)
+	c.early.bytes += cap(m.Payload)
 	return nil
 }
 
 // deliver delivers a message to the application.
 func (c *Conn) deliver(m *inbound) {
-	c.clock.adjust(m.payload)
+	c.clock.adjust(m.Payload)
 	c.events.Push(codec.Event{Kind: codec.Received, Message: codec.Message{
-		Payload: m.payload, Pad: m.pad, Mode: m.mode, Channel: m.channel,
+		Payload: m.Payload, Pad: m.Pad, Mode: m.Mode, Channel: m.Channel,
 	}})
 	c.lend(m)
 }
@@ -147,7 +147,7 @@ func (c *Conn) deliver(m *inbound) {
 // lend keeps the memory of a message until the next input.
 func (c *Conn) lend(m *inbound) {
 	if m.owned {
-		c.lent = append(c.lent, m.payload)
+		c.lent = append(c.lent, m.Payload)
 	}
 }
 

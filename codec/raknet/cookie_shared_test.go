@@ -166,9 +166,9 @@ func TestDialOffloaded(t *testing.T) {
 		l.drop = func(toServer bool, _ []byte) bool { lost--; return toServer && lost >= 0 }
 		l.wait(2 * time.Second) // each attempt has a cookie of its own time
 		connect(t, l)
-		if !l.server.longList || l.server.sender.mtu != offloadedMTU || l.client.sender.mtu != offloadedMTU {
+		if !l.server.longList || l.server.sender.MTU != offloadedMTU || l.client.sender.MTU != offloadedMTU {
 			t.Errorf("%d: long list %v, MTU %d and %d; want that of version 11, and %d", mode, l.server.longList,
-				l.client.sender.mtu, l.server.sender.mtu, offloadedMTU)
+				l.client.sender.MTU, l.server.sender.MTU, offloadedMTU)
 		}
 	}
 }

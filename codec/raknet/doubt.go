@@ -61,10 +61,10 @@ func (d *doubt) order() []uint32 {
 
 // doubtOf notes a message that has arrived, if the peer may have begun it again.
 func (s *sender) doubtOf(m *outgoing) {
-	if s.toClient || !s.forgetful || m.again == (partSet{}) {
+	if s.toClient || !s.Forgetful || m.Again == (partSet{}) {
 		return
 	}
-	d := doubt{ID: m.splitID, Parts: m.parts, Again: m.again, Waits: true}
+	d := doubt{ID: m.SplitID, Parts: m.Parts, Again: m.Again, Waits: true}
 	if d.Twice = d.Again.len() == int(d.Parts); s.fits(&d) {
 		s.doubts = append(s.doubts, d)
 	}
@@ -95,7 +95,7 @@ func (s *sender) waitingDoubt() *doubt {
 func (s *sender) complete(now time.Duration, b []byte, d *doubt) []byte {
 	start := len(b)
 	s.flight.open(now)
-	b = appendDataHeader(b, s.flight.next, false, s.congestion.inSlowStart())
+	b = appendDataHeader(b, s.flight.next, false, s.Congestion.inSlowStart())
 	c := d.capsule()
 	for _, c.splitIndex = range d.order() {
 		b = c.append(b)

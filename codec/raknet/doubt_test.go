@@ -54,14 +54,14 @@ func TestNoDoubtOfOthers(t *testing.T) {
 	l.drop = func(bool, []byte) bool { return rng.IntN(3) == 0 }
 	for range 20 {
 		l.send(l.client, codec.ReliableOrdered, 4000, 0)
-		l.client.sender.congestion.queue.lagging = true
+		l.client.sender.Congestion.queue.Lagging = true
 		l.wait(100 * ms)
 		if len(l.client.sender.doubts) > 0 {
 			t.Fatal("our server counts as one that begins messages again")
 		}
 	}
-	if l.wait(20 * time.Second); count(l.toServer, codec.Received) != 20 || l.client.sender.resent == 0 {
-		t.Errorf("%d of 20 messages came, %d parts again", count(l.toServer, codec.Received), l.client.sender.resent)
+	if l.wait(20 * time.Second); count(l.toServer, codec.Received) != 20 || l.client.sender.Resent == 0 {
+		t.Errorf("%d of 20 messages came, %d parts again", count(l.toServer, codec.Received), l.client.sender.Resent)
 	}
 }
 
@@ -69,7 +69,7 @@ func TestNoDoubtOfOthers(t *testing.T) {
 // doubts and of its messages comes back, also a changed one.
 func TestSavedDoubts(t *testing.T) {
 	l := newConnected(t, Options{})
-	l.client.sender.forgetful = true
+	l.client.sender.Forgetful = true
 	rng := rand.New(rand.NewPCG(1, 1))
 	l.drop = func(bool, []byte) bool { return rng.IntN(3) == 0 }
 	doubted, resent := 0, 0
@@ -89,7 +89,7 @@ func TestSavedDoubts(t *testing.T) {
 			}
 		}
 		for _, p := range l.client.sender.flight.parts {
-			if p.message != nil && p.message.again != (partSet{}) {
+			if p.message != nil && p.message.Again != (partSet{}) {
 				resent++
 			}
 		}

@@ -20,7 +20,10 @@ type part struct {
 }
 
 // partRef names a part. It is stale once the part has settled and its slot has another ID.
-type partRef struct{ slot, id uint32 }
+type partRef struct {
+	_        struct{} `cbor:",toarray"`
+	Slot, ID uint32
+}
 
 type datagramState uint8
 
@@ -45,17 +48,21 @@ type sentDatagram struct {
 // sent again. A late acknowledgement of a datagram that counts as lost still settles its parts.
 type flight struct {
 	*flying
-	base Seq24 // the oldest datagram remembered
-	due  Seq24 // the oldest datagram that may still expire
-	next Seq24 // number of the next datagram
+	flightState
+	next    Seq24 // number of the next datagram
+	unacked int   // reliable parts that have not arrived
+}
 
-	nextPart uint32 // ID of the next part
-	reliable Seq24  // number of the next reliable part
-	unacked  int    // reliable parts that have not arrived
-	oldest   Seq24  // lowest number of those, while there are some
-	// oldestGone says that oldest has arrived and that the next lowest number is unknown.
-	oldestGone bool
-	literal    bool // the peer waits for every number
+// flightState is the part of a flight that a record has as it is.
+type flightState struct {
+	Base     Seq24  `cbor:"1,keyasint"`            // the oldest datagram remembered
+	Due      Seq24  `cbor:"2,keyasint"`            // the oldest datagram that may still expire
+	NextPart uint32 `cbor:"8,keyasint,omitempty"`  // ID of the next part
+	Reliable Seq24  `cbor:"9,keyasint,omitempty"`  // number of the next reliable part
+	Oldest   Seq24  `cbor:"10,keyasint,omitempty"` // lowest number that has not arrived, if unacked > 0
+	// OldestGone says that Oldest has arrived and that the next lowest number is unknown.
+	OldestGone bool `cbor:"11,keyasint,omitempty"`
+	Literal    bool `cbor:"12,keyasint,omitempty"` // the peer waits for every number
 }
 
 // flying is the part of a flight that is needed only while data is in flight.
@@ -78,15 +85,15 @@ type outcome struct {
 // room reports whether another datagram can be remembered. It forgets old ones to make room.
 func (f *flight) room() bool {
 	f.trim()
-	if f.literal {
-		return f.next.Sub(f.base) < literalRoom
+	if f.Literal {
+		return f.next.Sub(f.Base) < literalRoom
 	}
-	if f.next.Sub(f.base) < maxFlight {
+	if f.next.Sub(f.Base) < maxFlight {
 		return true
 	}
-	switch f.at(f.base).state {
+	switch f.at(f.Base).state {
 	case lost:
-		f.expire(f.base)
+		f.expire(f.Base)
 	case expired:
 	default:
 		return false
@@ -97,7 +104,7 @@ func (f *flight) room() bool {
 
 // open starts the record of the next datagram. The record counts once it is committed.
 func (f *flight) open(now time.Duration) *sentDatagram {
-	if f.next.Sub(f.base) == len(f.ring) {
+	if f.next.Sub(f.Base) == len(f.ring) {
 		f.grow()
 	}
 	d := f.at(f.next)
@@ -118,20 +125,20 @@ func (f *flight) track(m *outgoing, index uint32) partRef {
 	} else {
 		f.parts = append(f.parts, part{})
 	}
-	p := part{message: m, index: index, id: f.nextPart}
-	f.nextPart++
-	if m.mode.IsReliable() {
-		f.numbered(f.reliable)
-		p.reliable, f.reliable = f.reliable, f.reliable.Add(1)
+	p := part{message: m, index: index, id: f.NextPart}
+	f.NextPart++
+	if m.Mode.IsReliable() {
+		f.numbered(f.Reliable)
+		p.reliable, f.Reliable = f.Reliable, f.Reliable.Add(1)
 		f.unacked++
 	}
 	f.parts[slot] = p
-	return partRef{slot, p.id}
+	return partRef{Slot: slot, ID: p.id}
 }
 
 // get returns the part of a reference, or nil if it has settled.
 func (f *flight) get(r partRef) *part {
-	if p := &f.parts[r.slot]; p.message != nil && p.id == r.id {
+	if p := &f.parts[r.Slot]; p.message != nil && p.id == r.ID {
 		return p
 	}
 	return nil
@@ -151,7 +158,7 @@ func (f *flight) acknowledge(n Seq24) (was datagramState) {
 		}
 		m := p.message
 		f.drop(r)
-		if m.settled++; m.settled == m.parts {
+		if m.Settled++; m.Settled == m.Parts {
 			f.done = append(f.done, outcome{m, true})
 		}
 	}
@@ -163,12 +170,12 @@ func (f *flight) acknowledge(n Seq24) (was datagramState) {
 func (f *flight) lose(n Seq24) {
 	d := f.at(n)
 	d.state = lost
-	if f.literal {
+	if f.Literal {
 		f.queueRepeat(n)
 		return
 	}
 	for _, r := range d.parts {
-		if p := f.get(r); p != nil && p.message.mode.IsReliable() && !p.waiting {
+		if p := f.get(r); p != nil && p.message.Mode.IsReliable() && !p.waiting {
 			p.waiting = true
 			f.resend = append(f.resend, r)
 		}
@@ -183,7 +190,7 @@ func (f *flight) expire(n Seq24) {
 	}
 	d.state = expired
 	for _, r := range d.parts {
-		if p := f.get(r); p != nil && !p.message.mode.IsReliable() {
+		if p := f.get(r); p != nil && !p.message.Mode.IsReliable() {
 			f.done = append(f.done, outcome{p.message, false})
 			f.drop(r)
 		}
@@ -192,9 +199,9 @@ func (f *flight) expire(n Seq24) {
 
 // oldestDue returns the oldest datagram that may still expire.
 func (f *flight) oldestDue() (n Seq24, ok bool) {
-	for ; f.due != f.next; f.due = f.due.Add(1) {
-		if s := f.at(f.due).state; s == inFlight || s == lost {
-			return f.due, true
+	for ; f.Due != f.next; f.Due = f.Due.Add(1) {
+		if s := f.at(f.Due).state; s == inFlight || s == lost {
+			return f.Due, true
 		}
 	}
 	return 0, false
@@ -232,7 +239,7 @@ func (f *flight) resentOne(p *part) {
 // isIdle reports whether nothing is in flight and no outcome waits.
 func (f *flight) isIdle() bool {
 	f.trim()
-	return f.base == f.next && len(f.done) == 0
+	return f.Base == f.next && len(f.done) == 0
 }
 
 // abandon forgets everything in flight, and keeps its memory.
@@ -241,14 +248,14 @@ func (f *flight) abandon() {
 	clear(f.done)
 	f.parts, f.free, f.done, f.repeats = f.parts[:0], f.free[:0], f.done[:0], f.repeats[:0]
 	f.forgetResends()
-	f.base, f.due, f.unacked = f.next, f.next, 0
+	f.Base, f.Due, f.unacked = f.next, f.next, 0
 }
 
 // trim forgets the oldest datagrams as long as none of their parts is needed any more.
 func (f *flight) trim() {
-	for f.base != f.next {
-		d := f.at(f.base)
-		if d.state == inFlight || d.state != settled && (f.literal || f.anyLive(d)) {
+	for f.Base != f.next {
+		d := f.at(f.Base)
+		if d.state == inFlight || d.state != settled && (f.Literal || f.anyLive(d)) {
 			return
 		}
 		f.forgetOldest()
@@ -256,10 +263,10 @@ func (f *flight) trim() {
 }
 
 func (f *flight) forgetOldest() {
-	if f.due == f.base {
-		f.due = f.due.Add(1)
+	if f.Due == f.Base {
+		f.Due = f.Due.Add(1)
 	}
-	f.base = f.base.Add(1)
+	f.Base = f.Base.Add(1)
 }
 
 func (f *flight) anyLive(d *sentDatagram) bool {
@@ -272,20 +279,20 @@ func (f *flight) anyLive(d *sentDatagram) bool {
 }
 
 func (f *flight) drop(r partRef) {
-	p := &f.parts[r.slot]
-	if p.message.mode.IsReliable() {
+	p := &f.parts[r.Slot]
+	if p.message.Mode.IsReliable() {
 		f.unacked--
-		f.oldestGone = f.oldestGone || p.reliable == f.oldest
+		f.OldestGone = f.OldestGone || p.reliable == f.Oldest
 	}
 	p.message = nil
-	f.free = append(f.free, r.slot)
+	f.free = append(f.free, r.Slot)
 }
 
 func (f *flight) at(n Seq24) *sentDatagram { return &f.ring[int(n)&(len(f.ring)-1)] }
 
 func (f *flight) grow() {
 	grown := make([]sentDatagram, max(4, 2*len(f.ring)))
-	for n := f.base; n != f.next; n = n.Add(1) {
+	for n := f.Base; n != f.next; n = n.Add(1) {
 		grown[int(n)&(len(grown)-1)] = *f.at(n)
 	}
 	f.ring = grown
@@ -299,31 +306,31 @@ const maxAhead = 2000
 // numbersLeft returns how many new reliable messages fit behind the oldest one that the peer lacks.
 func (f *flight) numbersLeft() int {
 	room := maxAhead
-	if f.literal {
+	if f.Literal {
 		room = literalRoom
 	}
 	if f.unacked == 0 {
 		return room
 	}
-	if f.oldestGone {
+	if f.OldestGone {
 		f.findOldest()
 	}
-	return max(0, room-f.reliable.Sub(f.oldest))
+	return max(0, room-f.Reliable.Sub(f.Oldest))
 }
 
 // numbered records that a reliable number is about to be assigned.
 func (f *flight) numbered(n Seq24) {
 	if f.unacked == 0 {
-		f.oldest, f.oldestGone = n, false
+		f.Oldest, f.OldestGone = n, false
 	}
 }
 
 // findOldest finds the oldest unacknowledged reliable number. There must be one.
 func (f *flight) findOldest() {
-	f.oldest, f.oldestGone = f.reliable, false
+	f.Oldest, f.OldestGone = f.Reliable, false
 	for i := range f.parts {
-		if p := &f.parts[i]; p.message != nil && p.message.mode.IsReliable() && p.reliable.Before(f.oldest) {
-			f.oldest = p.reliable
+		if p := &f.parts[i]; p.message != nil && p.message.Mode.IsReliable() && p.reliable.Before(f.Oldest) {
+			f.Oldest = p.reliable
 		}
 	}
 }

@@ -30,16 +30,18 @@ const (
 
 // goodbye is one that the peer has said, and that is not believed yet.
 type goodbye struct {
-	heard         bool
-	answered      bool  // a sign of life came
-	guessed       bool  // the peer has said nothing, but may have left
-	pings         uint8 // to be sent now
-	at, patience  time.Duration
-	pingAt, endAt time.Duration
+	Heard    bool          `cbor:"1,keyasint,omitempty"`
+	Answered bool          `cbor:"6,keyasint,omitempty"` // a sign of life came
+	Pings    uint8         `cbor:"7,keyasint,omitempty"` // to be sent now
+	Guessed  bool          `cbor:"8,keyasint,omitempty"` // the peer has said nothing, but may have left
+	At       time.Duration `cbor:"2,keyasint,omitempty"`
+	Patience time.Duration `cbor:"3,keyasint,omitempty"`
+	PingAt   time.Duration `cbor:"4,keyasint,omitempty"`
+	EndAt    time.Duration `cbor:"5,keyasint,omitempty"`
 }
 
 // next is when stepGoodbye has something to do.
-func (g *goodbye) next() (at time.Duration, ok bool) { return min(g.pingAt, g.endAt), g.heard }
+func (g *goodbye) next() (at time.Duration, ok bool) { return min(g.PingAt, g.EndAt), g.Heard }
 
 // nextTick returns the next tick from a time on. All connections have the same ticks.
 func (c *Conn) nextTick(at time.Duration) time.Duration {
@@ -52,10 +54,10 @@ func (c *Conn) hearGoodbye(now time.Duration) {
 		c.finish(c.goodbyeReason())
 		return
 	}
-	if !c.goodbye.heard {
-		patience := goodbyePatience + 2*c.keepalive.rtt.smoothed
-		c.receiver.acksAt = now // a peer that leaves waits for it
-		c.goodbye = goodbye{heard: true, at: now, patience: patience}
+	if !c.goodbye.Heard {
+		patience := goodbyePatience + 2*c.keepalive.RTT.Smoothed
+		c.receiver.AcksAt = now // a peer that leaves waits for it
+		c.goodbye = goodbye{Heard: true, At: now, Patience: patience}
 		c.awaitSign(now)
 	}
 }
@@ -63,22 +65,22 @@ func (c *Conn) hearGoodbye(now time.Duration) {
 // awaitSign begins to wait for a sign of life.
 func (c *Conn) awaitSign(now time.Duration) {
 	g := &c.goodbye
-	g.pingAt, g.endAt = c.nextTick(now+goodbyePing), c.nextTick(now+g.patience)
+	g.PingAt, g.EndAt = c.nextTick(now+goodbyePing), c.nextTick(now+g.Patience)
 }
 
 // stepGoodbye pings a peer that seems to have left, or believes its goodbye.
 func (c *Conn) stepGoodbye(now time.Duration) {
 	g := &c.goodbye
 	switch {
-	case !g.heard || c.phase != connected:
-	case now-min(g.pingAt, g.endAt) > codec.MostLate:
+	case !g.Heard || c.phase != connected:
+	case now-min(g.PingAt, g.EndAt) > codec.MostLate:
 		c.awaitSign(now)
-	case now >= g.endAt:
+	case now >= g.EndAt:
 		c.finish(codec.Closed)
-	case now >= g.pingAt:
-		g.pings = goodbyePair
-		if g.pingAt = c.nextTick(now + goodbyeAgain); g.pingAt > g.endAt-goodbyeAnswer {
-			g.pingAt = g.endAt // it does not ping then, unless endAt has moved
+	case now >= g.PingAt:
+		g.Pings = goodbyePair
+		if g.PingAt = c.nextTick(now + goodbyeAgain); g.PingAt > g.EndAt-goodbyeAnswer {
+			g.PingAt = g.EndAt // it does not ping then, unless endAt has moved
 		}
 	}
 }
@@ -86,7 +88,7 @@ func (c *Conn) stepGoodbye(now time.Duration) {
 // awaitsSign reports whether nothing but pings may be in flight, to a peer that has said goodbye. Nothing is repeated
 // then.
 func (c *Conn) awaitsSign() bool {
-	return c.goodbye.heard && !c.goodbye.answered && c.phase == connected && c.sender.count == 0 &&
+	return c.goodbye.Heard && !c.goodbye.Answered && c.phase == connected && c.sender.count == 0 &&
 		!c.quirks.literal
 }
 
@@ -94,25 +96,11 @@ func (c *Conn) awaitsSign() bool {
 // that left at a time. A sign from well after the goodbye shows that the peer was there.
 func (c *Conn) doubtGoodbye(now, at time.Duration) {
 	g := &c.goodbye
-	if !g.heard || at < g.at+goodbyePing {
+	if !g.Heard || at < g.At+goodbyePing {
 		return
 	}
-	g.answered, g.endAt = true, c.nextTick(now+g.patience)
-	g.heard = now < g.at+goodbyeDoubt
-}
-
-func (g *goodbye) save() savedGoodbye {
-	return savedGoodbye{
-		Heard: g.heard, Answered: g.answered, Guessed: g.guessed, Pings: g.pings,
-		At: g.at, Patience: g.patience, PingAt: g.pingAt, EndAt: g.endAt,
-	}
-}
-
-func (v *savedGoodbye) restore() goodbye {
-	return goodbye{
-		heard: v.Heard, answered: v.Answered, guessed: v.Guessed, pings: min(v.Pings, goodbyePair),
-		at: v.At, patience: v.Patience, pingAt: v.PingAt, endAt: v.EndAt,
-	}
+	g.Answered, g.EndAt = true, c.nextTick(now+g.Patience)
+	g.Heard = now < g.At+goodbyeDoubt
 }
 
 // Doubt implements codec.Leaver.
@@ -120,11 +108,11 @@ func (c *Conn) Doubt(now time.Time) bool {
 	if c.phase != connected {
 		return false
 	}
-	if !c.goodbye.heard {
+	if !c.goodbye.Heard {
 		c.hearGoodbye(now.Sub(c.start))
-		c.goodbye.guessed = true
+		c.goodbye.Guessed = true
 	}
-	return !c.goodbye.answered
+	return !c.goodbye.Answered
 }
 
 // isBareGoodbye reports whether a datagram is a goodbye outside the reliability layer. rust-raknet 0.12 sends nothing
@@ -137,7 +125,7 @@ var _ codec.Leaver = (*Conn)(nil)
 
 // Believe implements codec.Leaver.
 func (c *Conn) Believe(time.Time) bool {
-	if !c.goodbye.heard || c.goodbye.guessed || c.phase != connected {
+	if !c.goodbye.Heard || c.goodbye.Guessed || c.phase != connected {
 		return false
 	}
 	c.occupy()

@@ -35,7 +35,7 @@ func TestForgedGoodbyeUnderLoss(t *testing.T) {
 			switch {
 			case has(l.toServer, codec.Disconnected):
 				believed++
-			case l.server.goodbye.heard, !l.server.sender.settled():
+			case l.server.goodbye.Heard, !l.server.sender.settled():
 				t.Fatal("the doubt does not end, or pings are not repeated")
 			}
 		}

@@ -33,23 +33,26 @@ const (
 
 // attempt is a client's state until its connection is granted.
 type attempt struct {
-	password     []byte
-	pad          uint8 // pad of the password
-	version      uint8
-	from         codec.Addresser // as in codec.Hello
-	refused      []uint8         // versions that the server refused
-	tries        int             // first requests sent
-	probe        int             // MTU of the last of them
-	reply        openConnectionReply1
-	replied      bool
-	requests     int           // second requests sent since the reply
-	askedAt      time.Duration // when the last first request was sent
-	sentAt       time.Duration // when the last request was sent
-	tooSoon      bool          // the server has accepted another client from our address a moment ago
-	keyedReplies int           // replies of a server with a key whose second requests got no answer
-	retryAt      time.Duration
-	due          request // the next request to send
-	strand       strand
+	from    codec.Addresser // as in codec.Hello
+	reply   openConnectionReply1
+	askedAt time.Duration // when the last first request was sent
+	due     request       // the next request to send
+
+	Password []byte        `cbor:"1,keyasint,omitempty" secret:"true"`
+	Pad      uint8         `cbor:"2,keyasint,omitempty"` // of the password
+	Version  uint8         `cbor:"3,keyasint"`
+	Refused  []uint8       `cbor:"4,keyasint,omitempty"` // versions that the server refused
+	Tries    int           `cbor:"5,keyasint,omitempty"` // first requests sent
+	Probe    int           `cbor:"6,keyasint,omitempty"` // MTU of the last of them
+	Replied  bool          `cbor:"11,keyasint,omitempty"`
+	Requests int           `cbor:"12,keyasint,omitempty"` // second requests sent since the reply
+	SentAt   time.Duration `cbor:"13,keyasint,omitempty"` // when the last request was sent
+	// TooSoon says that the server has accepted another client from our address a moment ago.
+	TooSoon bool `cbor:"14,keyasint,omitempty"`
+	// KeyedReplies counts the replies of a server with a key whose second requests got no answer.
+	KeyedReplies int           `cbor:"15,keyasint,omitempty"`
+	RetryAt      time.Duration `cbor:"16,keyasint,omitempty"`
+	strand
 }
 
 // request is one of the two requests for a connection.
@@ -63,7 +66,7 @@ const (
 
 // setPassword copies the password of a Hello.
 func (a *attempt) setPassword(hello codec.Hello) {
-	a.password, a.pad = append(a.password[:0], hello.Data...), hello.Pad
+	a.Password, a.Pad = append(a.Password[:0], hello.Data...), hello.Pad
 }
 
 // dial makes the client's side of a connection, which sends its first request at once.
@@ -77,7 +80,7 @@ func dial(p *Protocol, now time.Time, to netip.AddrPort, hello codec.Hello) *Con
 		version = hello.Version
 	}
 	c.attemptRoom = attempt{
-		password: c.attemptRoom.password, from: hello.From, version: p.servers.ask(to, version),
+		Password: c.attemptRoom.Password, from: hello.From, Version: p.servers.ask(to, version),
 	}
 	c.attemptRoom.setPassword(hello)
 	c.attempt = &c.attemptRoom
@@ -89,34 +92,34 @@ func dial(p *Protocol, now time.Time, to netip.AddrPort, hello codec.Hello) *Con
 func (c *Conn) ask(now time.Duration) {
 	a := c.attempt
 	switch {
-	case a.tooSoon && now >= tooSoonPatience:
+	case a.TooSoon && now >= tooSoonPatience:
 		c.end(codec.Event{Reason: codec.TooSoon, Identity: c.server})
 		return
 	case c.p.o.Cookies.offloaded():
-		a.reply, a.replied = c.p.ownReply(c.start.Add(now), a), true
-		a.tries++
+		a.reply, a.Replied = c.p.ownReply(c.start.Add(now), a), true
+		a.Tries++
 		c.request2(now)
-	case a.replied && a.requests < requestsPerReply && !a.isStale(now):
+	case a.Replied && a.Requests < requestsPerReply && !a.isStale(now):
 		c.request2(now)
-	case a.replied && a.reply.encrypts && a.keyedReplies == maxKeyedReplies-1:
+	case a.Replied && a.reply.encrypts && a.KeyedReplies == maxKeyedReplies-1:
 		c.lackKey()
 		return
 	default:
-		if a.replied {
-			a.keyedReplies++
+		if a.Replied {
+			a.KeyedReplies++
 		}
-		a.replied = false
+		a.Replied = false
 		c.request1(now)
 	}
-	again := max(a.tries-1, 0) % triesPerProbe
-	a.retryAt = now + min(firstRetry+time.Duration(again)*firstRetry/2, lastRetry)
+	again := max(a.Tries-1, 0) % triesPerProbe
+	a.RetryAt = now + min(firstRetry+time.Duration(again)*firstRetry/2, lastRetry)
 }
 
 func (c *Conn) request1(now time.Duration) {
 	a := c.attempt
-	a.probe = probes[min(a.tries/triesPerProbe, len(probes)-1)]
-	a.tries++
-	a.due, a.sentAt, a.askedAt = firstRequest, now, now
+	a.Probe = probes[min(a.Tries/triesPerProbe, len(probes)-1)]
+	a.Tries++
+	a.due, a.SentAt, a.askedAt = firstRequest, now, now
 }
 
 // isStale reports whether the server may no longer take the cookie that it gave.
@@ -126,9 +129,9 @@ func (a *attempt) isStale(now time.Duration) bool {
 
 func (c *Conn) request2(now time.Duration) {
 	a := c.attempt
-	a.requests++
-	a.due, a.sentAt = secondRequest, now
-	a.strand.expect(now)
+	a.Requests++
+	a.due, a.SentAt = secondRequest, now
+	a.expectGrant(now)
 }
 
 // transmitRequest appends the due request to b, if there is one.
@@ -138,7 +141,7 @@ func (c *Conn) transmitRequest(b []byte) []byte {
 	a.due = noRequest
 	switch due {
 	case firstRequest:
-		m := openConnectionRequest1{version: a.version, length: min(a.probe, c.p.o.MaxMTU) - udpOverhead}
+		m := openConnectionRequest1{version: a.Version, length: min(a.Probe, c.p.o.MaxMTU) - udpOverhead}
 		return m.append(b)
 	case secondRequest:
 		m := openConnectionRequest2{
@@ -161,9 +164,9 @@ func (p *Protocol) ownReply(now time.Time, a *attempt) openConnectionReply1 {
 		if a.from != nil {
 			from = a.from.Addr()
 		}
-		reply.cookie = p.shared.give(now, from, a.version)
+		reply.cookie = p.shared.give(now, from, a.Version)
 	} else {
-		reply.cookie = uint32(minuteOf(now)&0xf)<<4 | uint32(a.version-1)&0xf
+		reply.cookie = uint32(minuteOf(now)&0xf)<<4 | uint32(a.Version-1)&0xf
 	}
 	return reply
 }
@@ -183,13 +186,13 @@ func (c *Conn) receiveReply(now time.Duration, id byte, b []byte) error {
 		if err := m.parse(b); err != nil {
 			return err
 		}
-		if a.replied && a.requests > 0 {
+		if a.Replied && a.Requests > 0 {
 			return nil // it answers an earlier request, and the second is under way
 		}
 		a.reply = m
-		c.sender.rtt.expect(now - a.sentAt)
-		a.replied, a.requests = !a.isStale(now), 0
-		a.tries = (a.tries - 1) / triesPerProbe * triesPerProbe // the path is as wide as the probe
+		c.sender.RTT.expect(now - a.SentAt)
+		a.Replied, a.Requests = !a.isStale(now), 0
+		a.Tries = (a.Tries - 1) / triesPerProbe * triesPerProbe // the path is as wide as the probe
 		c.ask(now)
 		return nil
 	case idOpenConnectionReply2:
@@ -197,10 +200,10 @@ func (c *Conn) receiveReply(now time.Duration, id byte, b []byte) error {
 		if err := m.parse(b); err != nil {
 			return err
 		}
-		if !a.replied {
+		if !a.Replied {
 			return errPhase
 		}
-		c.sender.rtt.expect(now - a.sentAt)
+		c.sender.RTT.expect(now - a.SentAt)
 		c.granted(now, &m)
 		return nil
 	}
@@ -214,12 +217,12 @@ func (c *Conn) refused(now time.Duration, reason codec.Reason, b []byte) error {
 		return err
 	}
 	c.server = m.guid
-	if reason == codec.AlreadyConnected && c.attempt.strand.known() {
+	if reason == codec.AlreadyConnected && c.attempt.isKnown() {
 		return nil
 	}
 	if reason == codec.TooSoon {
-		c.attempt.tooSoon, c.attempt.requests, c.attempt.retryAt = true, 0, now+tooSoonRetry
-		c.attempt.strand.answered()
+		c.attempt.TooSoon, c.attempt.Requests, c.attempt.RetryAt = true, 0, now+tooSoonRetry
+		c.attempt.heardServer()
 		return nil
 	}
 	c.end(codec.Event{Reason: reason, Identity: c.server})
@@ -234,15 +237,15 @@ func (c *Conn) changeVersion(now time.Duration, b []byte) error {
 	}
 	a := c.attempt
 	switch {
-	case m.version == a.version && len(a.refused) > 0:
+	case m.version == a.Version && len(a.Refused) > 0:
 		return errPhase // it answers a request from before the change
-	case m.version == a.version, slices.Contains(a.refused, m.version), !slices.Contains(c.p.o.Versions, m.version):
+	case m.version == a.Version, slices.Contains(a.Refused, m.version), !slices.Contains(c.p.o.Versions, m.version):
 		c.end(codec.Event{Reason: codec.Incompatible, Identity: m.guid, Version: m.version})
 		return nil
 	}
 	c.p.servers.learn(c.peer, m.version)
-	a.refused = append(a.refused, a.version)
-	a.version, a.replied = m.version, false
+	a.Refused = append(a.Refused, a.Version)
+	a.Version, a.Replied = m.version, false
 	c.ask(now)
 	return nil
 }
@@ -253,7 +256,7 @@ func (c *Conn) granted(now time.Duration, reply *openConnectionReply2) {
 		c.lackKey()
 		return
 	}
-	c.longList = c.attempt.version >= firstLongList
+	c.longList = c.attempt.Version >= firstLongList
 	c.setMTU(min(c.p.clampMTU(reply.mtu), c.p.clampMTU(c.attempt.reply.mtu)))
 	c.server, c.family = reply.guid, reply.client.family
 	c.attempt, c.offline = nil, nil
@@ -267,12 +270,12 @@ func (c *Conn) granted(now time.Duration, reply *openConnectionReply2) {
 // requestConnection sends the first message of the reliability layer, unless the server could block us for its
 // password.
 func (c *Conn) requestConnection(now time.Duration) {
-	if len(c.attemptRoom.password) > maxPassword {
+	if len(c.attemptRoom.Password) > maxPassword {
 		c.finish(codec.InvalidPassword)
 		return
 	}
-	m := connectionRequest{guid: c.guid, time: c.milliseconds(now), password: c.attemptRoom.password}
-	c.sender.enqueueControl(now, codec.Reliable, m.append(c.scratch()), c.attemptRoom.pad)
+	m := connectionRequest{guid: c.guid, time: c.milliseconds(now), password: c.attemptRoom.Password}
+	c.sender.enqueueControl(now, codec.Reliable, m.append(c.scratch()), c.attemptRoom.Pad)
 	c.phase = requesting
 	c.expectAnswer(now)
 }

@@ -33,7 +33,7 @@ func accept(p *Protocol, now time.Time, from netip.AddrPort, request openConnect
 // grant answers the second request: the connection is granted.
 func (c *Conn) grant(now time.Duration) {
 	c.upSince = now
-	c.offline = c.p.appendPlainGrant(c.blank(), c.server, c.address(), uint16(c.sender.mtu))
+	c.offline = c.p.appendPlainGrant(c.blank(), c.server, c.address(), uint16(c.sender.MTU))
 }
 
 // blank returns room for the next offline message.
@@ -93,7 +93,7 @@ func (c *Conn) answerRequest2(now time.Time, b []byte) error {
 		return errPhase
 	case proven && c.phase != connected:
 		c.finish(c.goodbyeReason())
-	case c.goodbye.heard: // a refusal would end the attempt; its place may be free when it repeats this
+	case c.goodbye.Heard: // a refusal would end the attempt; its place may be free when it repeats this
 		return errPhase
 	default:
 		c.offline = c.p.appendRefusal(c.blank(), idAlreadyConnected, serverIdentity{guid: c.server})
@@ -125,7 +125,7 @@ func (c *Conn) handleServer(now time.Duration, payload []byte, pad uint8) error 
 		if c.phase != halfOpen {
 			return errPhase
 		}
-		c.sender.rtt.expect(now - c.upSince)
+		c.sender.RTT.expect(now - c.upSince)
 		if len(m.password) > maxPassword {
 			c.enqueueRefusal(now, codec.InvalidPassword)
 			c.startShutdown(now, codec.InvalidPassword)

@@ -59,7 +59,7 @@ func TestDialStepsDownToThePathsMTU(t *testing.T) {
 		l := newLink(t, Options{})
 		l.drop = func(_ bool, datagram []byte) bool { return len(datagram)+udpOverhead > test.path }
 		l.wait(5 * time.Second)
-		if l.server == nil || l.server.sender.mtu != test.mtu || l.client.sender.mtu != test.mtu {
+		if l.server == nil || l.server.sender.MTU != test.mtu || l.client.sender.MTU != test.mtu {
 			t.Errorf("path of %d bytes: no connection, or not of MTU %d", test.path, test.mtu)
 		}
 	}

@@ -16,11 +16,12 @@ const (
 // their messages again under other numbers. All messages of a hole have arrived once no reliable number before
 // reliableEnd is missing.
 type hole struct {
-	first, last Seq24
-	reliableEnd Seq24
-	closed      bool // reliableEnd comes from a datagram behind the hole
-	asked       uint8
-	askAt       time.Duration
+	_           struct{} `cbor:",toarray"`
+	First, Last Seq24
+	ReliableEnd Seq24
+	Closed      bool // ReliableEnd comes from a datagram behind the hole
+	Asked       uint8
+	AskAt       time.Duration
 }
 
 // holes are requested again while a message of theirs is missing. The request or its answer may have been lost, and
@@ -37,18 +38,18 @@ func (r *receiver) expect(now time.Duration) { r.openHole(now, r.datagrams.next,
 // openHole records the count numbers up to and including last as missing. They are requested again after a while.
 func (r *receiver) openHole(now time.Duration, last Seq24, count int) {
 	if len(r.holes.list) == maxHoles {
-		r.holes.list = slices.DeleteFunc(r.holes.list, func(o hole) bool { return o.closed && !r.lacks(&o) })
+		r.holes.list = slices.DeleteFunc(r.holes.list, func(o hole) bool { return o.Closed && !r.lacks(&o) })
 	}
-	r.holes.open(last, count, r.reliable.next, now+r.patience)
+	r.holes.open(last, count, r.reliable.next, now+r.Patience)
 }
 
 // lacks reports whether a reliable message is missing that a closed hole may have contained.
-func (r *receiver) lacks(o *hole) bool { return r.reliable.base.Before(o.reliableEnd) }
+func (r *receiver) lacks(o *hole) bool { return r.reliable.base.Before(o.ReliableEnd) }
 
 // open adds a hole. The list stays sorted, and no two holes have a number in common. A number can be missing again
 // after the window has moved back, or when the same step of the handshake is expected twice.
 func (h *holes) open(last Seq24, count int, expected Seq24, askAt time.Duration) {
-	o := hole{first: last.Add(1 - count), last: last, reliableEnd: expected, askAt: askAt}
+	o := hole{First: last.Add(1 - count), Last: last, ReliableEnd: expected, AskAt: askAt}
 	if !h.makeWay(&o) || len(h.list) == maxHoles {
 		return
 	}
@@ -56,7 +57,7 @@ func (h *holes) open(last Seq24, count int, expected Seq24, askAt time.Duration)
 		h.at = askAt
 	}
 	i := len(h.list)
-	for i > 0 && last.Before(h.list[i-1].first) {
+	for i > 0 && last.Before(h.list[i-1].First) {
 		i--
 	}
 	h.insert(i, o)
@@ -69,14 +70,14 @@ func (h *holes) makeWay(o *hole) bool {
 	has := false
 	for _, old := range h.list {
 		switch {
-		case old.last.Before(o.first) && o.last.Sub(old.first) < seq24Half/2,
-			o.last.Before(old.first) && old.last.Sub(o.first) < seq24Half/2: // elsewhere
-		case old.first.Before(o.first) && o.last.Before(old.last):
+		case old.Last.Before(o.First) && o.Last.Sub(old.First) < seq24Half/2,
+			o.Last.Before(old.First) && old.Last.Sub(o.First) < seq24Half/2: // elsewhere
+		case old.First.Before(o.First) && o.Last.Before(old.Last):
 			has = true
-		case old.first.Before(o.first) && !old.last.Before(o.first):
-			old.last = o.first.Add(-1)
-		case o.last.Before(old.last) && !o.last.Before(old.first):
-			old.first = o.last.Add(1)
+		case old.First.Before(o.First) && !old.Last.Before(o.First):
+			old.Last = o.First.Add(-1)
+		case o.Last.Before(old.Last) && !o.Last.Before(old.First):
+			old.First = o.Last.Add(1)
 		default:
 			continue
 		}
@@ -100,8 +101,8 @@ func (h *holes) close(expected Seq24) {
 }
 
 func (h *hole) close(expected Seq24) {
-	if !h.closed && h.reliableEnd != expected {
-		h.reliableEnd, h.closed = expected, true
+	if !h.Closed && h.ReliableEnd != expected {
+		h.ReliableEnd, h.Closed = expected, true
 	}
 }
 
@@ -110,16 +111,16 @@ func (h *holes) fill(n Seq24) bool {
 	for i := len(h.list) - 1; i >= 0; i-- {
 		o := &h.list[i]
 		switch {
-		case n.Before(o.first):
+		case n.Before(o.First):
 			continue
-		case o.last.Before(n):
+		case o.Last.Before(n):
 			return false
-		case o.first == o.last:
+		case o.First == o.Last:
 			h.list = append(h.list[:i], h.list[i+1:]...)
-		case n == o.first:
-			o.first = n.Add(1)
-		case n == o.last:
-			o.last = n.Add(-1)
+		case n == o.First:
+			o.First = n.Add(1)
+		case n == o.Last:
+			o.Last = n.Add(-1)
 		default:
 			h.split(i, n)
 		}
@@ -131,8 +132,8 @@ func (h *holes) fill(n Seq24) bool {
 // split makes two holes of one at a number in its middle. The newer one is forgotten if there is no room.
 func (h *holes) split(i int, n Seq24) {
 	behind := h.list[i]
-	behind.first = n.Add(1)
-	h.list[i].last = n.Add(-1)
+	behind.First = n.Add(1)
+	h.list[i].Last = n.Add(-1)
 	if len(h.list) == maxHoles {
 		return
 	}
@@ -157,19 +158,19 @@ func (r *receiver) askAgain(now, patience time.Duration, stubborn bool) {
 	kept := h.list[:0]
 	h.at = now + longestAsk
 	for _, o := range h.list {
-		if now >= o.askAt {
+		if now >= o.AskAt {
 			o.close(r.reliable.next)
-			missing := stubborn || !o.closed || r.lacks(&o)
-			if !missing || o.asked == mostAsks {
+			missing := stubborn || !o.Closed || r.lacks(&o)
+			if !missing || o.Asked == mostAsks {
 				continue
 			}
-			if stubborn || o.closed {
-				r.nacks.addUpTo(o.last, min(o.last.Sub(o.first)+1, maxMissing))
+			if stubborn || o.Closed {
+				r.nacks.addUpTo(o.Last, min(o.Last.Sub(o.First)+1, maxMissing))
 			}
-			o.asked++
-			o.askAt = now + min(patience<<o.asked, longestAsk)
+			o.Asked++
+			o.AskAt = now + min(patience<<o.Asked, longestAsk)
 		}
-		kept, h.at = append(kept, o), min(h.at, o.askAt)
+		kept, h.at = append(kept, o), min(h.at, o.AskAt)
 	}
 	h.list = kept
 }

@@ -39,7 +39,7 @@ func (f *feeder) wantAsked(what string, want ...Seq24) {
 // newPatientFeeder returns a feeder whose receiver has one datagram of one reliable message.
 func newPatientFeeder(t *testing.T) *feeder {
 	f := newFeeder(t)
-	f.r.patience = patience
+	f.r.Patience = patience
 	f.feed(orderedCapsule(0, 0, 8))
 	return f
 }
@@ -177,8 +177,8 @@ func TestHolesAreSplitAndFilled(t *testing.T) {
 		t.Fatalf("%d holes: %v", len(h.list), h.list)
 	}
 	for i, o := range h.list {
-		if o.first != want[i][0] || o.last != want[i][1] {
-			t.Errorf("hole %d from %d to %d, want %v", i, o.first, o.last, want[i])
+		if o.First != want[i][0] || o.Last != want[i][1] {
+			t.Errorf("hole %d from %d to %d, want %v", i, o.First, o.Last, want[i])
 		}
 	}
 	last := Seq24(1000)
@@ -199,7 +199,7 @@ func TestAskingAgainDoesNotAllocate(t *testing.T) {
 	at := time.Duration(0)
 	wire := make([]byte, 0, 1500)
 	if n := allocs.PerRun(100, func() {
-		f.r.holes.list[0].asked = 0
+		f.r.holes.list[0].Asked = 0
 		at += longestAsk
 		f.r.askAgain(at, patience, true)
 		f.r.nacks.write(wire, nackDatagram, cap(wire))
@@ -230,10 +230,7 @@ func TestHolesStaySortedAndDisjoint(t *testing.T) {
 				h.open(next.Add(count-1), count, 0, ms)
 				next = next.Add(count)
 			}
-			v := savedReceiver{HolesAt: h.at}
-			for _, o := range h.list {
-				v.Holes = append(v.Holes, savedHole{First: o.first, Last: o.last})
-			}
+			v := savedReceiver{HolesAt: h.at, Holes: h.list}
 			if err := new(holes).restore(&v); err != nil {
 				t.Fatalf("seed %d, step %d: %v", seed, step, err)
 			}

@@ -26,49 +26,50 @@ const (
 // keepalive notices a dead peer, keeps a live peer from giving us up, and answers its pings
 // (docs/protocols/raknet/recovery.md#recovery-and-congestion).
 type keepalive struct {
-	heardAt    time.Duration // any datagram
-	activeAt   time.Duration // a message of the game, in either direction
-	pingedAt   time.Duration
-	pingDue    bool
-	pingMode   codec.Mode    // mode of the due ping
-	pong       bool          // a ping of the peer wants its pong, at pongAt
-	ponged     bool          // our last ping got its answer
-	askedAt    time.Duration // when the first reliable data left after heardAt
-	untimed    bool          // quirks.untimed
-	reflected  bool          // as Reflect has said: a silent peer must be noticed soon
-	unanswered uint8         // unanswered pings in a row
-	pongTime   uint64        // time of that ping
-	pongClock  uint64        // our own time for the pong; 0: an older release has saved the ping
-	pongAt     time.Duration
-	far        time.Duration // round trip to the far peer, which the pong waits for
-	sentTime   uint64        // time in our last ping
-	sentAt     time.Duration
-	rtt        rtt // round trips of pings, which the peer answers sooner than it acknowledges
+	HeardAt    time.Duration `cbor:"1,keyasint,omitempty"` // any datagram
+	ActiveAt   time.Duration `cbor:"2,keyasint,omitempty"` // a message of the game, in either direction
+	PingedAt   time.Duration `cbor:"3,keyasint,omitempty"`
+	PingDue    bool          `cbor:"4,keyasint,omitempty"`
+	PingMode   codec.Mode    `cbor:"5,keyasint,omitempty"`  // mode of the due ping
+	Pong       bool          `cbor:"6,keyasint,omitempty"`  // a ping of the peer wants its pong, at PongAt
+	Ponged     bool          `cbor:"7,keyasint,omitempty"`  // our last ping got its answer
+	Untimed    bool          `cbor:"8,keyasint,omitempty"`  // quirks.untimed
+	Unanswered uint8         `cbor:"9,keyasint,omitempty"`  // unanswered pings in a row
+	PongTime   uint64        `cbor:"10,keyasint,omitempty"` // time of that ping
+	SentTime   uint64        `cbor:"11,keyasint,omitempty"` // time in our last ping
+	SentAt     time.Duration `cbor:"12,keyasint,omitempty"`
+	RTT        rtt           `cbor:"13,keyasint,omitempty"` // of pings, which the peer answers sooner than it acknowledges
+	// PongClock is our own time for the pong; 0: an older release has saved the ping.
+	PongClock uint64        `cbor:"14,keyasint,omitempty"`
+	PongAt    time.Duration `cbor:"15,keyasint,omitempty"`
+	Far       time.Duration `cbor:"16,keyasint,omitempty"` // round trip to the far peer, which the pong waits for
+	AskedAt   time.Duration `cbor:"17,keyasint,omitempty"` // when the first reliable data left after HeardAt
+	Reflected bool          `cbor:"18,keyasint,omitempty"` // as Reflect has said: a silent peer must be noticed soon
 }
 
 // start begins with a connection. The first ping travels with the game's first messages, and for an untimed peer it
 // shows losses at once.
 func (k *keepalive) start(now time.Duration) {
-	k.heardAt, k.pingedAt = now, now-activePing
-	if k.untimed {
+	k.HeardAt, k.PingedAt = now, now-activePing
+	if k.Untimed {
 		k.ask(now, codec.Unreliable)
 	}
-	if k.activeAt == 0 {
-		k.activeAt = k.pingedAt
+	if k.ActiveAt == 0 {
+		k.ActiveAt = k.PingedAt
 	}
 }
 
 // next returns when stepKeepalive has work.
 func (k *keepalive) next(s *sender, timeout time.Duration) time.Duration {
-	next := k.heardAt + timeout
+	next := k.HeardAt + timeout
 	if at, ok := k.reliablePingAt(s, timeout); ok {
 		next = min(next, at)
 	}
 	if at, ok := k.ownPingAt(); ok {
 		next = min(next, at)
 	}
-	if k.pong {
-		next = min(next, k.pongAt)
+	if k.Pong {
+		next = min(next, k.PongAt)
 	}
 	return next
 }
@@ -76,32 +77,32 @@ func (k *keepalive) next(s *sender, timeout time.Duration) time.Duration {
 // reliablePingAt returns when to break the silence with a ping that a live peer must acknowledge. While other reliable
 // data is under way, that serves the same purpose.
 func (k *keepalive) reliablePingAt(s *sender, timeout time.Duration) (time.Duration, bool) {
-	if k.reflected {
+	if k.Reflected {
 		timeout /= 2
 	}
-	return max(s.reliableAt, k.pingedAt) + timeout/2, s.settled()
+	return max(s.ReliableAt, k.PingedAt) + timeout/2, s.settled()
 }
 
 // asked notes a datagram that has left.
 func (k *keepalive) asked(now time.Duration, s *sender) {
-	if k.askedAt <= k.heardAt && !s.settled() {
-		k.askedAt = now
+	if k.AskedAt <= k.HeardAt && !s.settled() {
+		k.AskedAt = now
 	}
 }
 
 // activePingAt returns when to measure the round trip again, or to repeat a ping that shows losses.
 func (k *keepalive) activePingAt() (time.Duration, bool) {
-	if k.untimed {
-		patience := max(untimedPing, k.rtt.timeout()) << min(k.unanswered, 3)
-		return k.pingedAt + patience, k.activeAt > k.pingedAt || !k.ponged && k.unanswered < mostUnanswered
+	if k.Untimed {
+		patience := max(untimedPing, k.RTT.timeout()) << min(k.Unanswered, 3)
+		return k.PingedAt + patience, k.ActiveAt > k.PingedAt || !k.Ponged && k.Unanswered < mostUnanswered
 	}
-	return k.pingedAt + activePing, k.activeAt > k.pingedAt
+	return k.PingedAt + activePing, k.ActiveAt > k.PingedAt
 }
 
 // ownPingAt returns when that ping travels by itself.
 func (k *keepalive) ownPingAt() (time.Duration, bool) {
 	at, ok := k.activePingAt()
-	if !k.untimed {
+	if !k.Untimed {
 		at += pingPatience
 	}
 	return at, ok
@@ -110,9 +111,9 @@ func (k *keepalive) ownPingAt() (time.Duration, bool) {
 // stepKeepalive sends a ping, or gives up a silent peer.
 func (c *Conn) stepKeepalive(now time.Duration) {
 	k := &c.keepalive
-	if now >= k.heardAt+c.p.o.Timeout {
+	if now >= k.HeardAt+c.p.o.Timeout {
 		reason := codec.TimedOut
-		if c.goodbye.heard { // so it has left
+		if c.goodbye.Heard { // so it has left
 			reason = codec.Closed
 		}
 		c.finish(reason)
@@ -128,16 +129,16 @@ func (c *Conn) stepKeepalive(now time.Duration) {
 
 // ask requests a ping.
 func (k *keepalive) ask(now time.Duration, mode codec.Mode) {
-	k.pingedAt = now
-	k.pingDue, k.pingMode = true, mode
+	k.PingedAt = now
+	k.PingDue, k.PingMode = true, mode
 }
 
 // fillControl queues the due pings and pongs. Both wait for Transmit, so there is at most one of each.
 func (c *Conn) fillControl(now time.Duration) {
 	k := &c.keepalive
-	if k.pong && now >= k.pongAt {
-		k.pong = false
-		m := connectedPong{pingTime: k.pongTime, pongTime: cmp.Or(k.pongClock, c.milliseconds(now))}
+	if k.Pong && now >= k.PongAt {
+		k.Pong = false
+		m := connectedPong{pingTime: k.PongTime, pongTime: cmp.Or(k.PongClock, c.milliseconds(now))}
 		var b [connectedPongSize]byte
 		c.sender.enqueueControl(now, codec.Unreliable, m.append(b[:0]), 0)
 	}
@@ -147,19 +148,19 @@ func (c *Conn) fillControl(now time.Duration) {
 	if c.wantsProbe(now) {
 		k.ask(now, codec.Unreliable)
 	}
-	if g := &c.goodbye; g.pings > 0 && !k.pingDue {
-		g.pings--
+	if g := &c.goodbye; g.Pings > 0 && !k.PingDue {
+		g.Pings--
 		k.ask(now, codec.Reliable)
 	}
-	if k.pingDue {
-		k.pingDue = false
+	if k.PingDue {
+		k.PingDue = false
 		m := connectedPing{time: c.milliseconds(now)}
-		if !k.ponged && k.unanswered < mostUnanswered {
-			k.unanswered++
+		if !k.Ponged && k.Unanswered < mostUnanswered {
+			k.Unanswered++
 		}
-		k.sentAt, k.sentTime, k.ponged = now, m.time, false
+		k.SentAt, k.SentTime, k.Ponged = now, m.time, false
 		var b [connectedPingSize]byte
-		c.sender.enqueueControl(now, k.pingMode, m.append(b[:0]), 0)
+		c.sender.enqueueControl(now, k.PingMode, m.append(b[:0]), 0)
 	}
 }
 
@@ -168,8 +169,8 @@ func (c *Conn) fillControl(now time.Duration) {
 // for the window.
 func (c *Conn) wantsProbe(now time.Duration) bool {
 	s := &c.sender
-	return (s.congestion.queue.lagging || s.congestion.queue.late) && s.congestion.limiting && c.phase == connected &&
-		now >= c.keepalive.pingedAt+max(leastPing, s.rtt.smoothed) && s.congestion.hasRoom() && s.hasWork(true)
+	return (s.Congestion.queue.Lagging || s.Congestion.queue.Late) && s.Congestion.Limiting && c.phase == connected &&
+		now >= c.keepalive.PingedAt+max(leastPing, s.RTT.Smoothed) && s.Congestion.hasRoom() && s.hasWork(true)
 }
 
 // receivePing notes when to answer a ping. The peer shows its game the time that the pong takes. So that is the time to
@@ -177,11 +178,11 @@ func (c *Conn) wantsProbe(now time.Duration) bool {
 // of the middle, from which the peer computes the difference of the clocks.
 func (c *Conn) receivePing(now time.Duration, m *connectedPing) {
 	k := &c.keepalive
-	if k.pong && k.far > 0 || c.isMute() {
+	if k.Pong && k.Far > 0 || c.isMute() {
 		return
 	}
-	k.pong, k.pongTime, k.pongAt = true, m.time, now+k.far
-	k.pongClock = c.milliseconds(now + k.far/2)
+	k.Pong, k.PongTime, k.PongAt = true, m.time, now+k.Far
+	k.PongClock = c.milliseconds(now + k.Far/2)
 }
 
 var _ codec.Relayer = (*Conn)(nil)
@@ -191,7 +192,7 @@ func (c *Conn) FarRTT(d time.Duration) (changed bool) {
 	if d < leastFar {
 		d = 0 // not worth a wake-up
 	}
-	c.keepalive.far = min(d, mostFar)
+	c.keepalive.Far = min(d, mostFar)
 	return false // a pong that waits already keeps its time
 }
 
@@ -200,19 +201,19 @@ func (c *Conn) ServerRTT() time.Duration { return c.roundTrip() }
 
 // receivePong takes the answer to our last ping as a sample of the round trip.
 func (k *keepalive) receivePong(now time.Duration, m *connectedPong) (rtt time.Duration, ok bool) {
-	if k.ponged || m.pingTime != k.sentTime {
+	if k.Ponged || m.pingTime != k.SentTime {
 		return 0, false
 	}
-	k.ponged, k.unanswered = true, 0
-	k.rtt.sample(now - k.sentAt)
-	return now - k.sentAt, true
+	k.Ponged, k.Unanswered = true, 0
+	k.RTT.sample(now - k.SentAt)
+	return now - k.SentAt, true
 }
 
 // releaseIfIdle frees memory if the game has been silent for a while, or has ended, and nothing is under way.
 func (c *Conn) releaseIfIdle(now time.Duration) {
 	switch {
 	case c.phase == closed:
-	case c.phase != connected || !c.goodbye.heard && now < c.keepalive.activeAt+c.p.o.Timeout/2:
+	case c.phase != connected || !c.goodbye.Heard && now < c.keepalive.ActiveAt+c.p.o.Timeout/2:
 		return
 	}
 	if c.events.Len() == 0 && c.receiver.isIdle() && c.sender.isIdle() {

@@ -20,7 +20,7 @@ func TestIdleConnectionLives(t *testing.T) {
 	if got := l.carried - before; got < 24 || got > 2*12*4 {
 		t.Errorf("%d datagrams in a minute of silence", got)
 	}
-	if l.client.sender.rtt.smoothed == 0 || l.server.sender.rtt.smoothed == 0 {
+	if l.client.sender.RTT.Smoothed == 0 || l.server.sender.RTT.Smoothed == 0 {
 		t.Error("no round trip measured")
 	}
 }
@@ -28,7 +28,7 @@ func TestIdleConnectionLives(t *testing.T) {
 func TestSilentPeerIsGivenUp(t *testing.T) {
 	l := newConnected(t, Options{Timeout: 4 * time.Second})
 	l.wait(10 * time.Second)
-	heard := l.server.start.Add(l.server.keepalive.heardAt)
+	heard := l.server.start.Add(l.server.keepalive.HeardAt)
 	l.drop = func(toServer bool, _ []byte) bool { return toServer }
 	for !has(l.toServer, codec.Disconnected) {
 		l.wait(ms)
@@ -55,7 +55,7 @@ func TestRoundTripIsMeasured(t *testing.T) {
 	if got := l.server.Stats().RTT; got < 38*ms || got > 42*ms {
 		t.Errorf("round trip of %v, want nearly 40 ms", got)
 	}
-	if got := l.server.sender.rtt.timeout(); got < 40*ms+30*ms+timeoutSlack {
+	if got := l.server.sender.RTT.timeout(); got < 40*ms+30*ms+timeoutSlack {
 		t.Errorf("timeout of %v, want the time that acknowledgements wait in it", got)
 	}
 }
@@ -83,13 +83,13 @@ func TestUntimedPeerIsPingedSooner(t *testing.T) {
 	l := newConnected(t, Options{Timeout: time.Minute})
 	l.wait(time.Second)
 	k := &l.server.keepalive
-	l.server.quirks.untimed, k.untimed = true, true
+	l.server.quirks.untimed, k.Untimed = true, true
 	var pings []time.Duration
 	count := func(d time.Duration) {
 		for range d / (10 * ms) {
-			before := k.pingedAt
-			if l.wait(10 * ms); k.pingedAt != before {
-				pings = append(pings, k.pingedAt-before)
+			before := k.PingedAt
+			if l.wait(10 * ms); k.PingedAt != before {
+				pings = append(pings, k.PingedAt-before)
 			}
 		}
 	}
@@ -97,15 +97,15 @@ func TestUntimedPeerIsPingedSooner(t *testing.T) {
 		l.send(l.client, codec.Unreliable, 20, 0)
 		count(untimedPing)
 	}
-	if len(pings) < 3 || k.unanswered > 0 {
-		t.Errorf("%d pings in a second of talk, %d not answered", len(pings), k.unanswered)
+	if len(pings) < 3 || k.Unanswered > 0 {
+		t.Errorf("%d pings in a second of talk, %d not answered", len(pings), k.Unanswered)
 	}
 	l.drop = func(toServer bool, _ []byte) bool { return toServer }
 	l.send(l.server, codec.Unreliable, 20, 0)
 	pings = nil
 	count(20 * time.Second)
-	if len(pings) != 1+mostUnanswered || k.unanswered != mostUnanswered {
-		t.Errorf("pings after %v, %d not answered, want %d more than the first", pings, k.unanswered, mostUnanswered)
+	if len(pings) != 1+mostUnanswered || k.Unanswered != mostUnanswered {
+		t.Errorf("pings after %v, %d not answered, want %d more than the first", pings, k.Unanswered, mostUnanswered)
 	}
 }
 
@@ -123,12 +123,12 @@ func TestPongWaitsForTheFarPeer(t *testing.T) {
 	if got := l.client.Stats().RTT; got < 98*ms || got > 104*ms {
 		t.Errorf("round trip of %v, want 100 ms", got)
 	}
-	if got := l.client.sender.rtt.smoothed; got > 60*ms {
+	if got := l.client.sender.RTT.Smoothed; got > 60*ms {
 		t.Errorf("round trip of data of %v, want no wait in it", got)
 	}
 	for _, s := range l.client.clock.samples {
-		if int64(s.ahead) < -1 || int64(s.ahead) > 1 {
-			t.Errorf("clock ahead by %d ms after a round trip of %v, want 0", int64(s.ahead), s.roundTrip)
+		if int64(s.Ahead) < -1 || int64(s.Ahead) > 1 {
+			t.Errorf("clock ahead by %d ms after a round trip of %v, want 0", int64(s.Ahead), s.RoundTrip)
 		}
 	}
 	ping, pongs := connectedPing{time: 1}, 0

@@ -16,14 +16,14 @@ func TestReliableNumbersStayNear(t *testing.T) {
 	for _, literal := range []bool{false, true} {
 		var f flight
 		f.flying = new(flying)
-		f.literal = literal
+		f.Literal = literal
 		room := maxAhead
 		if literal {
 			room = literalRoom
 		}
 		var refs []partRef
 		for f.numbersLeft() > 0 {
-			refs = append(refs, f.track(&outgoing{mode: codec.ReliableOrdered, parts: 1}, 0))
+			refs = append(refs, f.track(&outgoing{Mode: codec.ReliableOrdered, Parts: 1}, 0))
 		}
 		if len(refs) != room {
 			t.Fatalf("literal %v: %d numbers assigned, want %d", literal, len(refs), room)

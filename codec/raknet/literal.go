@@ -13,21 +13,21 @@ const mostUnnoticed = 16
 // becomeLiteral is called when the peer is recognized as literal, early in the connection. Forgotten numbers are sent
 // again, empty, because their fate is unknown.
 func (f *flight) becomeLiteral() {
-	f.literal = true
-	for n := f.base; n != f.next; n = n.Add(1) {
+	f.Literal = true
+	for n := f.Base; n != f.next; n = n.Add(1) {
 		if s := f.at(n).state; s == lost || s == expired {
 			f.queueRepeat(n)
 		}
 	}
-	for f.base != 0 && f.next.Sub(f.base) < mostUnnoticed {
-		if f.next.Sub(f.base) == len(f.ring) {
+	for f.Base != 0 && f.next.Sub(f.Base) < mostUnnoticed {
+		if f.next.Sub(f.Base) == len(f.ring) {
 			f.grow()
 		}
-		f.base = f.base.Add(-1)
-		*f.at(f.base) = sentDatagram{state: lost}
-		f.queueRepeat(f.base)
+		f.Base = f.Base.Add(-1)
+		*f.at(f.Base) = sentDatagram{state: lost}
+		f.queueRepeat(f.Base)
 	}
-	f.due = f.base
+	f.Due = f.Base
 }
 
 func (f *flight) queueRepeat(n Seq24) { f.repeats = append(f.repeats, n) }
@@ -37,7 +37,7 @@ func (f *flight) dropRepeat() { f.repeats = append(f.repeats[:0], f.repeats[1:].
 // nextRepeat returns the first datagram to be sent again under its number.
 func (f *flight) nextRepeat() (n Seq24, ok bool) {
 	for len(f.repeats) > 0 {
-		if n = f.repeats[0]; !n.Before(f.base) && f.at(n).state != settled {
+		if n = f.repeats[0]; !n.Before(f.Base) && f.at(n).state != settled {
 			return n, true
 		}
 		f.dropRepeat()
@@ -50,23 +50,23 @@ func (f *flight) repeated(n Seq24, now time.Duration, size int) {
 	d := f.at(n)
 	d.at, d.size, d.state, d.again = now, int32(size), inFlight, true
 	f.dropRepeat()
-	if n.Before(f.due) {
-		f.due = n
+	if n.Before(f.Due) {
+		f.Due = n
 	}
 }
 
 // repeat appends a datagram again with the parts that are still needed.
 func (s *sender) repeat(now time.Duration, b []byte, n Seq24) []byte {
 	p := packer{s: s, now: now, start: len(b), datagram: s.flight.at(n)}
-	p.b = appendDataHeader(b, n, false, s.congestion.inSlowStart())
+	p.b = appendDataHeader(b, n, false, s.Congestion.inSlowStart())
 	for _, ref := range p.datagram.parts {
 		again := s.flight.get(ref)
 		if again == nil || !p.pack(again.message, again.index, again.reliable) {
 			continue
 		}
 		again.resent = true
-		s.resent++
-		s.reliableAt = now
+		s.Resent++
+		s.ReliableAt = now
 	}
 	s.flight.repeated(n, now, len(p.b)-p.start)
 	return p.b

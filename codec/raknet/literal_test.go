@@ -11,7 +11,7 @@ import (
 func newLiteralSender(t *testing.T) *sender {
 	t.Helper()
 	s := newSender(0)
-	s.congestion.window = 1 << 30
+	s.Congestion.Window = 1 << 30
 	s.flight.becomeLiteral()
 	return s
 }
@@ -47,17 +47,17 @@ func TestLiteralPeerGetsTheSameNumberAgain(t *testing.T) {
 	if n != 1 || len(list) != 1 || list[0].reliable != 1 {
 		t.Errorf("datagram %d with %v, want 1 again", n, list)
 	}
-	rtt := s.rtt.smoothed
+	rtt := s.RTT.Smoothed
 	_ = s.acknowledge(21*ms, one(1))
-	if s.rtt.smoothed != rtt {
+	if s.RTT.Smoothed != rtt {
 		t.Error("an acknowledgement of one of two transmissions is taken for a measure")
 	}
 	_ = s.acknowledge(21*ms, one(2))
 	if got := s.transmitAll(t, 30*ms); len(got) > 0 {
 		t.Errorf("sent %d datagrams more", len(got))
 	}
-	if s.flight.trim(); s.flight.base != s.flight.next {
-		t.Errorf("%d to %d are still in flight", s.flight.base, s.flight.next)
+	if s.flight.trim(); s.flight.Base != s.flight.next {
+		t.Errorf("%d to %d are still in flight", s.flight.Base, s.flight.next)
 	}
 }
 
@@ -89,12 +89,12 @@ func TestLiteralPeerIsNotOverrun(t *testing.T) {
 				_ = s.acknowledge(ms, named(ackRange{1, n - 1}))
 			}
 		}
-		if s.flight.next > literalRoom || s.flight.reliable > literalRoom {
+		if s.flight.next > literalRoom || s.flight.Reliable > literalRoom {
 			t.Errorf("%d bytes: %d datagrams and %d messages, though the first is missing",
-				size, s.flight.next, s.flight.reliable)
+				size, s.flight.next, s.flight.Reliable)
 		}
-		if s.flight.next < literalRoom && s.flight.reliable < literalRoom {
-			t.Errorf("%d bytes: %d datagrams and %d messages leave room", size, s.flight.next, s.flight.reliable)
+		if s.flight.next < literalRoom && s.flight.Reliable < literalRoom {
+			t.Errorf("%d bytes: %d datagrams and %d messages leave room", size, s.flight.next, s.flight.Reliable)
 		}
 		_ = s.acknowledge(ms, one(0))
 		if got := s.transmitAll(t, ms); len(got) == 0 {
@@ -124,7 +124,7 @@ func TestLiteralPeerIsNoticedLate(t *testing.T) {
 		t.Errorf("sent again: %v, want 0 among them", seen)
 	}
 	_ = s.acknowledge(2*firstTimeout+ms, named(ackRange{0, 1}))
-	if s.flight.trim(); s.flight.base != s.flight.next {
-		t.Errorf("%d to %d are still in flight", s.flight.base, s.flight.next)
+	if s.flight.trim(); s.flight.Base != s.flight.next {
+		t.Errorf("%d to %d are still in flight", s.flight.Base, s.flight.next)
 	}
 }

@@ -14,39 +14,39 @@ const certainty = 459
 // many datagrams and may be lost, so that a datagram without an answer need not be lost. Loss is heavy above 15 %, as
 // heavyLoss says.
 type lossCount struct {
-	from   Seq24 // the first datagram that counts
-	newest Seq24 // the newest datagram that the peer has named
-	lost   int32
-	heavy  bool // too many are lost
+	LossesFrom Seq24 `cbor:"8,keyasint,omitempty"` // the first datagram that counts
+	Newest     Seq24 `cbor:"9,keyasint,omitempty"` // the newest datagram that the peer has named
+	Losses     int32 `cbor:"10,keyasint,omitempty"`
+	Heavy      bool  `cbor:"11,keyasint,omitempty"` // too many are lost
 }
 
-// restart counts from datagram n on.
-func (l *lossCount) restart(n Seq24) { *l = lossCount{from: n, newest: n} }
+// restartLosses counts from datagram n on.
+func (l *lossCount) restartLosses(n Seq24) { *l = lossCount{LossesFrom: n, Newest: n} }
 
-// add counts a lost datagram.
-func (l *lossCount) add(n Seq24) {
-	if !n.Before(l.from) {
-		l.lost++
+// addLoss counts a lost datagram.
+func (l *lossCount) addLoss(n Seq24) {
+	if !n.Before(l.LossesFrom) {
+		l.Losses++
 	}
 }
 
-// spare takes back a datagram that was only late.
-func (l *lossCount) spare(n Seq24) {
-	if !n.Before(l.from) && l.lost > 0 {
-		l.lost--
+// spareLoss takes back a datagram that was only late.
+func (l *lossCount) spareLoss(n Seq24) {
+	if !n.Before(l.LossesFrom) && l.Losses > 0 {
+		l.Losses--
 	}
 }
 
-// judge decides after an ACK or NACK whose newest datagram is n. With many datagrams it forgets the older half.
-func (l *lossCount) judge(n Seq24) {
-	if l.newest.Before(n) {
-		l.newest = n
+// judgeLosses decides after an ACK or NACK whose newest datagram is n. With many datagrams it forgets the older half.
+func (l *lossCount) judgeLosses(n Seq24) {
+	if l.Newest.Before(n) {
+		l.Newest = n
 	}
-	total := l.newest.Sub(l.from) + 1
-	excess := 20*int(l.lost) - 3*total // over 15 %, in twentieths of a datagram
-	l.heavy = total >= leastCounted && excess > 0 && (total >= mostCounted || excess*excess > certainty*total)
+	total := l.Newest.Sub(l.LossesFrom) + 1
+	excess := 20*int(l.Losses) - 3*total // over 15 %, in twentieths of a datagram
+	l.Heavy = total >= leastCounted && excess > 0 && (total >= mostCounted || excess*excess > certainty*total)
 	if total >= 2*mostCounted {
-		l.from = l.from.Add(total / 2)
-		l.lost /= 2
+		l.LossesFrom = l.LossesFrom.Add(total / 2)
+		l.Losses /= 2
 	}
 }

@@ -14,35 +14,35 @@ func TestLossCount(t *testing.T) {
 		rng := rand.New(rand.NewPCG(1, 1))
 		var l lossCount
 		n := Seq24(seq24Mask - 700)
-		l.restart(n)
+		l.restartLosses(n)
 		heavy := false
 		for range 200 {
 			for range 50 {
 				if rng.Float64() < test.loss {
-					l.add(n)
+					l.addLoss(n)
 				}
 				n = n.Add(1)
 			}
-			l.judge(n.Add(-1)) // a request
-			heavy = heavy || l.heavy
+			l.judgeLosses(n.Add(-1)) // a request
+			heavy = heavy || l.Heavy
 		}
-		if total := n.Sub(l.from); heavy != test.heavy || total > 2*mostCounted+50 {
+		if total := n.Sub(l.LossesFrom); heavy != test.heavy || total > 2*mostCounted+50 {
 			t.Errorf("loss %v: heavy = %v, %d datagrams counted; want %v", test.loss, heavy, total, test.heavy)
 		}
 	}
 	var l lossCount
 	for n := range Seq24(leastCounted - 1) {
-		l.add(n)
-		l.judge(n)
+		l.addLoss(n)
+		l.judgeLosses(n)
 	}
-	if l.heavy {
+	if l.Heavy {
 		t.Errorf("heavy after %d datagrams", leastCounted-1)
 	}
-	l.add(leastCounted)
-	if l.judge(leastCounted); !l.heavy {
+	l.addLoss(leastCounted)
+	if l.judgeLosses(leastCounted); !l.Heavy {
 		t.Error("not heavy though all are lost")
 	}
-	if l.restart(9); l.heavy || l.lost != 0 {
+	if l.restartLosses(9); l.Heavy || l.Losses != 0 {
 		t.Error("heavy after a restart")
 	}
 }

@@ -19,11 +19,12 @@ const narrowPing = 100 * time.Millisecond
 // narrowing notices that large datagrams do not arrive while smaller ones do. The acknowledgement of a large one begins
 // the count again. So requests of a forger cannot narrow a path.
 type narrowing struct {
-	fails  uint8 // large datagrams with repeated parts that were lost, up to narrowFails
-	turns  uint8
-	lost   bool          // a large datagram was lost since the last turn
-	lostAt time.Duration // when the newest of those was sent
-	until  time.Duration // when the small datagram of the last turn was sent
+	Turns uint8 `cbor:"1,keyasint,omitempty"`
+	Lost  bool  `cbor:"2,keyasint,omitempty"` // a large datagram was lost since the last turn
+	// Fails counts large datagrams with repeated parts that were lost, up to narrowFails.
+	Fails  uint8         `cbor:"5,keyasint,omitempty"`
+	LostAt time.Duration `cbor:"3,keyasint,omitempty"` // when the newest of those was sent
+	Until  time.Duration `cbor:"4,keyasint,omitempty"` // when the small datagram of the last turn was sent
 }
 
 // narrower returns the next smaller MTU that clients try, or 0.
@@ -44,24 +45,24 @@ func (s *sender) isLarge(d *sentDatagram) bool {
 
 // passed notes that a datagram arrived.
 func (s *sender) passed(d *sentDatagram) {
-	switch n := &s.narrowing; {
+	switch n := &s.Narrowing; {
 	case *n == narrowing{}:
 	case s.isLarge(d):
 		*n = narrowing{}
-	case n.lost && d.at > n.lostAt:
-		n.turns, n.lost, n.until = n.turns+1, false, d.at
+	case n.Lost && d.at > n.LostAt:
+		n.Turns, n.Lost, n.Until = n.Turns+1, false, d.at
 	}
 }
 
 // failed notes that datagram n was lost.
 func (s *sender) failed(number Seq24) {
 	s.answerDoubt(number, false)
-	d, n := s.flight.at(number), &s.narrowing
-	if !s.toClient || s.flight.literal || d.at < n.until || !s.isLarge(d) || !s.flight.resentLately(number) {
+	d, n := s.flight.at(number), &s.Narrowing
+	if !s.toClient || s.flight.Literal || d.at < n.Until || !s.isLarge(d) || !s.flight.resentLately(number) {
 		return
 	}
-	if n.fails = min(n.fails+1, narrowFails); n.fails == narrowFails {
-		n.lost, n.lostAt = true, max(n.lostAt, d.at)
+	if n.Fails = min(n.Fails+1, narrowFails); n.Fails == narrowFails {
+		n.Lost, n.LostAt = true, max(n.LostAt, d.at)
 	}
 }
 
@@ -69,16 +70,16 @@ func (s *sender) failed(number Seq24) {
 // parts. Pings take the numbers of the old parts, because a peer waits for each number.
 func (c *Conn) narrow(now time.Duration) {
 	s, k := &c.sender, &c.keepalive
-	if s.narrowing.lost && c.phase == connected && now >= k.pingedAt+max(narrowPing, 2*s.rtt.smoothed) {
+	if s.Narrowing.Lost && c.phase == connected && now >= k.PingedAt+max(narrowPing, 2*s.RTT.Smoothed) {
 		k.ask(now, codec.Unreliable)
 	}
-	if s.narrowing.turns < narrowAfter {
+	if s.Narrowing.Turns < narrowAfter {
 		return
 	}
-	s.narrowed, s.narrowing = s.narrower(), narrowing{}
-	s.congestion.segment = s.datagramSize()
+	s.Narrowed, s.Narrowing = s.narrower(), narrowing{}
+	s.Congestion.segment = s.datagramSize()
 	for _, q := range [...]*queue{&s.small, &s.bulk} {
-		if m := q.peek(); m != nil && m.sent == 0 && m.parts > 0 {
+		if m := q.peek(); m != nil && m.Sent == 0 && m.Parts > 0 {
 			s.beginAgain(m)
 		}
 	}
@@ -87,12 +88,12 @@ func (c *Conn) narrow(now time.Duration) {
 	for i := range s.flight.parts {
 		p := &s.flight.parts[i]
 		m := p.message
-		if m == nil || !m.mode.IsReliable() || m.parts == 1 && len(m.payload) <= s.partSize() {
+		if m == nil || !m.Mode.IsReliable() || m.Parts == 1 && len(m.Payload) <= s.partSize() {
 			continue
 		}
 		s.beginAgain(m)
 		filler := s.outgoing(now, codec.Message{Payload: ping.append(b[:0]), Mode: codec.Reliable})
-		filler.control, filler.parts, filler.sent = true, 1, 1
+		filler.Control, filler.Parts, filler.Sent = true, 1, 1
 		p.message, p.index = filler, 0
 	}
 }
@@ -100,25 +101,25 @@ func (c *Conn) narrow(now time.Duration) {
 // beginAgain lets a message wait again whose parts are in flight. It keeps its place in its channel. The ID of its old
 // parts stays in use, because the peer may have kept some of them.
 func (s *sender) beginAgain(m *outgoing) {
-	if m.parts == 0 {
+	if m.Parts == 0 {
 		return // at another of its parts
 	}
-	if m.parts > 1 {
+	if m.Parts > 1 {
 		s.openSplits--
 	}
-	if m.sent == m.parts {
+	if m.Sent == m.Parts {
 		s.bulk.push(m)
 	}
-	m.parts, m.sent, m.settled, m.numbered, m.again = 0, 0, 0, true, partSet{}
+	m.Parts, m.Sent, m.Settled, m.Numbered, m.Again = 0, 0, 0, true, partSet{}
 }
 
 // nextSplitID returns an ID for a split message to a client. No other one under way has the same low byte.
 func (s *sender) nextSplitID() (id uint16, ok bool) {
 	for i := range uint16(openSplitIDs) {
-		id = s.splitID + i
+		id = s.SplitID + i
 		if s.openIDs[id%openSplitIDs/64]&(1<<(id%64)) == 0 {
 			return id, true
 		}
 	}
-	return s.splitID, false
+	return s.SplitID, false
 }

@@ -120,7 +120,7 @@ func TestClientsFollowEachOther(t *testing.T) {
 		}
 		l.server, l.toServer = conn.(*Conn), nil
 		l.client = l.p.Dial(l.now, linkServer, codec.Hello{Identity: guid}).(*Conn)
-		l.client.attempt.reply, l.client.attempt.replied = openConnectionReply1{mtu: 1492}, true
+		l.client.attempt.reply, l.client.attempt.Replied = openConnectionReply1{mtu: 1492}, true
 		connect(t, l)
 		_ = l.server.Receive(l.now, request)
 		if l.poll(); has(l.toServer, codec.Disconnected) {

@@ -13,9 +13,9 @@ const (
 // (docs/protocols/raknet/recovery.md#recovery-and-congestion). It counts the bytes sent ahead of the rate as a debt.
 // Time pays it off.
 type pacer struct {
-	debt   int64         // bytes
-	at     time.Duration // time of debt
-	wakeAt time.Duration // when the delayed datagram may leave; 0 if none was delayed
+	Debt    int64         `cbor:"11,keyasint,omitempty"` // bytes
+	PacerAt time.Duration `cbor:"12,keyasint,omitempty"` // time of Debt
+	WakeAt  time.Duration `cbor:"13,keyasint,omitempty"` // when the delayed datagram may leave; 0 if none was delayed
 }
 
 // pace is a number of bytes per time.
@@ -29,26 +29,26 @@ func (p pace) during(t time.Duration) int64 { return p.bytes * int64(t) / int64(
 // allows reports whether another datagram of at most segment bytes may be sent now. leeway is the allowed excess over
 // the burst.
 func (p *pacer) allows(now time.Duration, rate pace, segment, leeway int) bool {
-	p.wakeAt = 0
+	p.WakeAt = 0
 	if rate.in == 0 {
 		return true
 	}
 	p.pay(now, rate)
 	burst := max(int64(burstDatagrams*segment), rate.during(burstTime))
-	if p.debt < burst+int64(leeway) {
+	if p.Debt < burst+int64(leeway) {
 		return true
 	}
-	excess := p.debt + int64(segment) - burst
-	p.wakeAt = now + max(time.Duration(excess*int64(rate.in)/rate.bytes), time.Millisecond)
+	excess := p.Debt + int64(segment) - burst
+	p.WakeAt = now + max(time.Duration(excess*int64(rate.in)/rate.bytes), time.Millisecond)
 	return false
 }
 
-func (p *pacer) sent(size int) { p.debt += int64(size) }
+func (p *pacer) sent(size int) { p.Debt += int64(size) }
 
 // pay reduces the debt by the bytes earned since the last call. A fraction of a byte, and its time, stays unpaid.
 func (p *pacer) pay(now time.Duration, rate pace) {
-	earned := rate.during(min(now-p.at, time.Second))
-	if earned > 0 || p.debt == 0 {
-		p.debt, p.at = max(0, p.debt-earned), now
+	earned := rate.during(min(now-p.PacerAt, time.Second))
+	if earned > 0 || p.Debt == 0 {
+		p.Debt, p.PacerAt = max(0, p.Debt-earned), now
 	}
 }

@@ -40,10 +40,10 @@ func TestPacerSpreadsTheWindow(t *testing.T) {
 			t.Fatalf("%s: %d datagrams, want %d", step.what, got, step.want)
 		}
 	}
-	if p.wakeAt != now+ms {
-		t.Errorf("wakes after %v, want 1 ms", p.wakeAt-now)
+	if p.WakeAt != now+ms {
+		t.Errorf("wakes after %v, want 1 ms", p.WakeAt-now)
 	}
-	now = p.wakeAt
+	now = p.WakeAt
 	if got := burst(0); got != 1 {
 		t.Errorf("%d datagrams when it wakes, want 1", got)
 	}
@@ -104,7 +104,7 @@ func TestMegabyteOverTwoMegabits(t *testing.T) {
 // before it, and stay behind. The others overtake it.
 func TestSmallMessagesOvertakeBulk(t *testing.T) {
 	s := newSender(0)
-	s.congestion.window = 1 << 20
+	s.Congestion.Window = 1 << 20
 	s.enqueueOne(0, codec.ReliableOrdered, bulkSize, 0) // on channel 2
 	s.enqueueOne(0, codec.ReliableOrdered, 10, 0)
 	s.enqueueOne(0, codec.UnreliableSequenced, 11, 0)
@@ -138,7 +138,7 @@ func TestSmallMessagesOvertakeBulk(t *testing.T) {
 // TestBulkAndSmallTakeTurns keeps both kinds waiting: each starts every other datagram.
 func TestBulkAndSmallTakeTurns(t *testing.T) {
 	s := newSender(0)
-	s.congestion.window = 1 << 20
+	s.Congestion.Window = 1 << 20
 	s.enqueueOne(0, codec.ReliableOrdered, 10*516, 0)
 	for range 10 {
 		s.enqueueOne(0, codec.Unreliable, 500, 0)
@@ -154,7 +154,7 @@ func TestBulkAndSmallTakeTurns(t *testing.T) {
 // sent.
 func TestUrgentMessagesGoBeyondTheWindow(t *testing.T) {
 	s := newSender(0)
-	s.congestion.inFlight = s.congestion.window
+	s.Congestion.InFlight = s.Congestion.Window
 	s.enqueueOne(0, codec.Reliable, bulkSize, 0)
 	for range 20 {
 		s.enqueueOne(0, codec.Unreliable, 500, 0)

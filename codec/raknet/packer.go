@@ -20,9 +20,9 @@ func (p *packer) packResends() {
 		}
 		p.datagram.parts = append(p.datagram.parts, ref)
 		f.resentOne(again)
-		again.message.again.add(again.index)
-		p.s.resent++
-		p.s.reliableAt = p.now
+		again.message.Again.add(again.index)
+		p.s.Resent++
+		p.s.ReliableAt = p.now
 	}
 }
 
@@ -35,10 +35,10 @@ func (p *packer) packMessages(bulk bool) {
 		return
 	}
 	first, second := &s.small, &s.bulk
-	if s.bulkTurn && s.bulk.size > 0 {
+	if s.BulkTurn && s.bulk.size > 0 {
 		first, second = second, first
 	}
-	s.bulkTurn = first == &s.small
+	s.BulkTurn = first == &s.small
 	p.packQueue(first)
 	p.packQueue(second)
 }
@@ -50,7 +50,7 @@ func (p *packer) packQueue(q *queue) {
 			p.s.flight.done = append(p.s.flight.done, outcome{m, false})
 			continue
 		}
-		if m.parts == 0 {
+		if m.Parts == 0 {
 			if p.isSplit(m) && !p.s.maySplit() || q == &p.s.bulk && p.s.isBehindSmall(m) {
 				return
 			}
@@ -59,10 +59,10 @@ func (p *packer) packQueue(q *queue) {
 		if !p.packNext(m) {
 			return
 		}
-		if m.sent == m.parts {
+		if m.Sent == m.Parts {
 			p.s.leave(q, m)
 		}
-		if !m.mode.IsReliable() && m.receipt == 0 {
+		if !m.Mode.IsReliable() && m.Receipt == 0 {
 			p.s.finish(m)
 		}
 	}
@@ -70,22 +70,22 @@ func (p *packer) packQueue(q *queue) {
 
 // packNext packs the next part of a message in its first transmission.
 func (p *packer) packNext(m *outgoing) bool {
-	if m.mode.IsReliable() {
+	if m.Mode.IsReliable() {
 		if p.numbers == 0 {
 			return false
 		}
 		p.numbers--
 	}
-	if !p.pack(m, m.sent, p.s.flight.reliable) {
+	if !p.pack(m, m.Sent, p.s.flight.Reliable) {
 		return false
 	}
-	if m.mode.IsReliable() || m.receipt != 0 {
-		p.datagram.parts = append(p.datagram.parts, p.s.flight.track(m, m.sent))
+	if m.Mode.IsReliable() || m.Receipt != 0 {
+		p.datagram.parts = append(p.datagram.parts, p.s.flight.track(m, m.Sent))
 	}
-	if m.mode.IsReliable() {
-		p.s.reliableAt = p.now
+	if m.Mode.IsReliable() {
+		p.s.ReliableAt = p.now
 	}
-	m.sent++
+	m.Sent++
 	return true
 }
 
@@ -93,15 +93,15 @@ func (p *packer) packNext(m *outgoing) bool {
 // the first always fits.
 func (p *packer) pack(m *outgoing, index uint32, reliable Seq24) bool {
 	c := capsule{
-		mode: m.mode, channel: m.channel, reliable: reliable, sequence: m.sequence, order: m.order, payload: m.payload,
+		mode: m.Mode, channel: m.Channel, reliable: reliable, sequence: m.Sequence, order: m.Order, payload: m.Payload,
 	}
-	if m.parts > 1 {
+	if m.Parts > 1 {
 		from := int(index) * p.s.partSize()
-		c.payload = m.payload[from:min(from+p.s.partSize(), len(m.payload))]
-		c.split, c.splitCount, c.splitID, c.splitIndex = true, m.parts, m.splitID, index
+		c.payload = m.Payload[from:min(from+p.s.partSize(), len(m.Payload))]
+		c.split, c.splitCount, c.splitID, c.splitIndex = true, m.Parts, m.SplitID, index
 	}
-	if index == m.parts-1 {
-		c.pad = m.pad
+	if index == m.Parts-1 {
+		c.pad = m.Pad
 	}
 	if len(p.b)-p.start+c.size() > p.s.datagramSize() {
 		return false
@@ -113,7 +113,7 @@ func (p *packer) pack(m *outgoing, index uint32, reliable Seq24) bool {
 // overdue reports whether an unreliable message waited too long to be useful. A message that must be split will travel
 // reliably, and is therefore kept.
 func (p *packer) overdue(m *outgoing) bool {
-	return !m.mode.IsReliable() && !p.isSplit(m) && p.now-m.queuedAt > queueLife
+	return !m.Mode.IsReliable() && !p.isSplit(m) && p.now-m.QueuedAt > queueLife
 }
 
-func (p *packer) isSplit(m *outgoing) bool { return len(m.payload) > p.s.partSize() }
+func (p *packer) isSplit(m *outgoing) bool { return len(m.Payload) > p.s.partSize() }

@@ -17,23 +17,25 @@ const ackLag = 30 * time.Millisecond
 // exceeds that of the last ten seconds. But some peers hold their ACKs back: go-raknet for 100 ms. To those the sender
 // sends pings, which they answer at once. There is a queue if the ping is late, too.
 type pathQueue struct {
-	least, before time.Duration // least round trip of this span of time and of the previous one; 0 if none
-	since         time.Duration // when this span began
-	round         time.Duration // least round trip of this round; 0 if none yet
-	roundEnd      Seq24         // the acknowledgement of this datagram ends the round
-	standing      bool          // as of the last whole round
-	lagging       bool          // the peer holds its ACKs back
-	late          bool          // the last whole round was so late that the peer may be lagging
-	doubts        uint8         // late rounds in a row of a lagging peer without an answer to a ping
-	pinged        time.Duration // when the last answered ping was sent
-	pingTrip      time.Duration // its round trip; 0 if none yet
+	Least    time.Duration `cbor:"1,keyasint,omitempty"` // least round trip of this span of time; 0 if none
+	Before   time.Duration `cbor:"2,keyasint,omitempty"` // the same of the previous span
+	Since    time.Duration `cbor:"3,keyasint,omitempty"` // when this span began
+	Round    time.Duration `cbor:"4,keyasint,omitempty"` // least round trip of this round; 0 if none yet
+	RoundEnd Seq24         `cbor:"5,keyasint,omitempty"` // the acknowledgement of this datagram ends the round
+	Standing bool          `cbor:"6,keyasint,omitempty"` // as of the last whole round
+	Lagging  bool          `cbor:"7,keyasint,omitempty"` // the peer holds its ACKs back
+	// Doubts counts late rounds in a row of a lagging peer without an answer to a ping.
+	Doubts   uint8         `cbor:"8,keyasint,omitempty"`
+	Late     bool          `cbor:"11,keyasint,omitempty"` // the last whole round was so late that the peer may be lagging
+	Pinged   time.Duration `cbor:"9,keyasint,omitempty"`  // when the last answered ping was sent
+	PingTrip time.Duration `cbor:"10,keyasint,omitempty"` // its round trip; 0 if none yet
 }
 
 // mostDoubts is the number of late rounds after which a queue is believed without a ping. Some pings are lost.
 const mostDoubts = 3
 
 // floor returns the least round trip of the path; 0: unknown.
-func (q *pathQueue) floor() time.Duration { return leastOf(q.least, q.before) }
+func (q *pathQueue) floor() time.Duration { return leastOf(q.Least, q.Before) }
 
 // isLate reports whether a round trip exceeds the least one by more than a share and some slack.
 func (q *pathQueue) isLate(roundTrip, slack time.Duration) bool {
@@ -44,12 +46,12 @@ func (q *pathQueue) isLate(roundTrip, slack time.Duration) bool {
 // ping takes the round trip of a ping that was just answered. It reports whether the ping shows for the first time that
 // the peer is lagging. What seemed to be a queue was none then.
 func (q *pathQueue) ping(now, roundTrip time.Duration) (shown bool) {
-	q.pinged, q.pingTrip = now-roundTrip, max(roundTrip, 1)
-	q.least = leastOf(q.least, q.pingTrip)
-	if q.lagging || !q.late || q.isLate(q.pingTrip, queueSlack) {
+	q.Pinged, q.PingTrip = now-roundTrip, max(roundTrip, 1)
+	q.Least = leastOf(q.Least, q.PingTrip)
+	if q.Lagging || !q.Late || q.isLate(q.PingTrip, queueSlack) {
 		return false
 	}
-	q.lagging, q.standing = true, false
+	q.Lagging, q.Standing = true, false
 	return true
 }
 
@@ -57,35 +59,35 @@ func (q *pathQueue) ping(now, roundTrip time.Duration) (shown bool) {
 // window does not limit the traffic, a queue is not ours. A longer round trip may then come from a peer's delay of its
 // ACKs.
 func (q *pathQueue) sample(now, roundTrip time.Duration, n, next Seq24, limited bool) {
-	if now-q.since >= leastRoundTripLife {
-		q.before, q.least, q.since = q.least, 0, now
+	if now-q.Since >= leastRoundTripLife {
+		q.Before, q.Least, q.Since = q.Least, 0, now
 	}
-	q.least = leastOf(q.least, roundTrip)
+	q.Least = leastOf(q.Least, roundTrip)
 	if !limited {
-		q.lagging = q.lagging || q.isLate(roundTrip, ackLag)
-		q.round, q.roundEnd, q.doubts, q.late, q.standing = 0, next, 0, false, false
+		q.Lagging = q.Lagging || q.isLate(roundTrip, ackLag)
+		q.Round, q.RoundEnd, q.Doubts, q.Late, q.Standing = 0, next, 0, false, false
 		return
 	}
-	q.round = leastOf(q.round, roundTrip)
-	if n.Before(q.roundEnd) {
+	q.Round = leastOf(q.Round, roundTrip)
+	if n.Before(q.RoundEnd) {
 		return
 	}
 	q.conclude(now)
-	q.round, q.roundEnd = 0, next
+	q.Round, q.RoundEnd = 0, next
 }
 
 // conclude decides at the end of a round.
 func (q *pathQueue) conclude(now time.Duration) {
-	q.late = q.isLate(q.round, ackLag)
-	recent := q.pingTrip != 0 && now-q.pinged <= 2*q.round
-	switch late := q.isLate(q.round, queueSlack); {
-	case !late || !q.lagging:
-		q.standing, q.doubts = late, 0
+	q.Late = q.isLate(q.Round, ackLag)
+	recent := q.PingTrip != 0 && now-q.Pinged <= 2*q.Round
+	switch late := q.isLate(q.Round, queueSlack); {
+	case !late || !q.Lagging:
+		q.Standing, q.Doubts = late, 0
 	case recent:
-		q.standing, q.doubts = q.isLate(q.pingTrip, queueSlack), 0
+		q.Standing, q.Doubts = q.isLate(q.PingTrip, queueSlack), 0
 	default:
-		q.doubts = min(q.doubts+1, mostDoubts)
-		q.standing = q.doubts == mostDoubts
+		q.Doubts = min(q.Doubts+1, mostDoubts)
+		q.Standing = q.Doubts == mostDoubts
 	}
 }
 

@@ -21,7 +21,7 @@ func TestPathQueue(t *testing.T) {
 			now += ms
 			q.sample(now, d, n, next, true)
 		}
-		return q.standing
+		return q.Standing
 	}
 	for i, step := range []struct {
 		least, most time.Duration
@@ -59,7 +59,7 @@ func TestPathQueueIsNotOursUnlessWeFillIt(t *testing.T) {
 			n = n.Add(1)
 			q.sample(time.Duration(n)*ms, roundTrip, n.Add(-1), n, limited)
 		}
-		return q.standing
+		return q.Standing
 	}
 	if late(false) {
 		t.Error("a queue stands, though nothing was held back")
@@ -81,10 +81,10 @@ func TestPathQueueOfALaggingPeer(t *testing.T) {
 		now += roundTrip
 		next = next.Add(10)
 		q.sample(now, roundTrip, next.Add(-1), next, true)
-		return q.standing
+		return q.Standing
 	}
 	q.ping(50*ms, 50*ms)
-	if q.sample(100*ms, 100*ms, next, next, false); !q.lagging {
+	if q.sample(100*ms, 100*ms, next, next, false); !q.Lagging {
 		t.Fatal("an ACK 50 ms later than a pong: the peer does not count as lagging")
 	}
 	now = 100 * ms
@@ -105,12 +105,12 @@ func TestPathQueueOfALaggingPeer(t *testing.T) {
 			q.ping(now, step.ping)
 		}
 		if got := round(step.acks); got != step.want {
-			t.Fatalf("step %d: a queue stands = %v, want %v (%d doubts)", i, got, step.want, q.doubts)
+			t.Fatalf("step %d: a queue stands = %v, want %v (%d doubts)", i, got, step.want, q.Doubts)
 		}
 	}
 	var prompt pathQueue
 	prompt.ping(50*ms, 50*ms)
-	if prompt.sample(75*ms, 75*ms, 0, 0, false); prompt.lagging {
+	if prompt.sample(75*ms, 75*ms, 0, 0, false); prompt.Lagging {
 		t.Error("an ACK 25 ms later than a pong: the peer counts as lagging")
 	}
 }
@@ -126,13 +126,13 @@ func TestLaggingPeerIsFoundOut(t *testing.T) {
 		q.sample(now, 150*ms, next.Add(-1), next, true)
 	}
 	c.acknowledged(0, testSegment)
-	if q.lagging || !q.late || !q.standing || c.inSlowStart() {
+	if q.Lagging || !q.Late || !q.Standing || c.inSlowStart() {
 		t.Fatalf("late rounds: %+v, want a queue and the end of slow start", q)
 	}
-	if c.ponged(now, 150*ms); q.lagging || !q.standing {
+	if c.ponged(now, 150*ms); q.Lagging || !q.Standing {
 		t.Error("a late ping shows a lagging peer, want a queue")
 	}
-	if c.ponged(now, 50*ms); !q.lagging || q.standing || !c.inSlowStart() {
+	if c.ponged(now, 50*ms); !q.Lagging || q.Standing || !c.inSlowStart() {
 		t.Errorf("a fast ping: %+v, want a lagging peer, no queue, and slow start", q)
 	}
 }

@@ -18,8 +18,8 @@ const leastSilence = time.Second
 // IsSilent implements codec.Reflector. A player's silence is not shown: its server would keep its GUID for longer.
 func (c *Conn) IsSilent(now time.Time) bool {
 	k := &c.keepalive
-	return c.dialed && c.phase == connected && k.askedAt > k.heardAt && !c.sender.settled() &&
-		now.Sub(c.start)-k.askedAt >= leastSilence+2*c.roundTrip()
+	return c.dialed && c.phase == connected && k.AskedAt > k.HeardAt && !c.sender.settled() &&
+		now.Sub(c.start)-k.AskedAt >= leastSilence+2*c.roundTrip()
 }
 
 // Reflects implements codec.Reflector. Only C++ RakNet has version 6.
@@ -28,12 +28,12 @@ func (c *Conn) Reflects() bool { return !c.dialed && !c.longList }
 // Reflect implements codec.Reflector.
 func (c *Conn) Reflect(isSilent, isReflected bool) (released bool) {
 	released = c.mute && !isSilent
-	c.mute, c.keepalive.reflected = isSilent, isReflected
+	c.mute, c.keepalive.Reflected = isSilent, isReflected
 	if c.isMute() {
-		c.keepalive.pong = false
+		c.keepalive.Pong = false
 	}
 	return released
 }
 
 // isMute reports whether the peer gets nothing until its server is heard again.
-func (c *Conn) isMute() bool { return c.mute && c.phase == connected && !c.goodbye.heard }
+func (c *Conn) isMute() bool { return c.mute && c.phase == connected && !c.goodbye.Heard }

@@ -63,7 +63,7 @@ func TestSilenceIsShown(t *testing.T) {
 	}
 	ping := connectedPing{time: 1}
 	l.client.sender.enqueueControl(l.now.Sub(linkStart), codec.Unreliable, ping.append(nil), 0)
-	l.server.keepalive.far = 100 * ms
+	l.server.keepalive.Far = 100 * ms
 	l.exchange() // a pong waits
 	l.server.Reflect(true, true)
 	sent = 0

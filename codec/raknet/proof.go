@@ -46,7 +46,7 @@ func (c *Conn) hasBegunAnew(now time.Time, cookie uint32, o origin) bool {
 	case mode == CookiesNone || c.phase < asked:
 		return false
 	case mode.offloaded():
-		return c.goodbye.heard || minuteOf(now)-cookieAge(now, cookie) > minuteOf(c.start.Add(c.upSince))
+		return c.goodbye.Heard || minuteOf(now)-cookieAge(now, cookie) > minuteOf(c.start.Add(c.upSince))
 	}
 	return o.round == nextRound(c.round)
 }

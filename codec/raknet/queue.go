@@ -8,24 +8,25 @@ import (
 
 // outgoing is a message on its way to the peer: queued, then in flight as one part or several.
 type outgoing struct {
-	payload  []byte // a recycled buffer
-	pad      uint8
-	mode     codec.Mode
-	channel  uint8
-	receipt  codec.Receipt
-	queuedAt time.Duration
-	control  bool // RakNet's own, not the game's
-	inLine   bool // counted by its channel while it waits
-	numbered bool // it has its number in its channel, and begins again
+	Payload  []byte        `cbor:"1,keyasint"` // a recycled buffer
+	Pad      uint8         `cbor:"2,keyasint,omitempty"`
+	Mode     codec.Mode    `cbor:"3,keyasint"`
+	Channel  uint8         `cbor:"4,keyasint,omitempty"`
+	Receipt  codec.Receipt `cbor:"5,keyasint,omitempty"`
+	QueuedAt time.Duration `cbor:"6,keyasint,omitempty"`
+	Control  bool          `cbor:"7,keyasint,omitempty"` // RakNet's own, not the game's
+	InLine   bool          `cbor:"8,keyasint,omitempty"` // counted by its channel while it waits
 
 	// Set when its first part is sent.
-	order, sequence Seq24
-	splitID         uint16
-	parts           uint32 // 1 for a message that is not split
-	sent            uint32 // parts sent at least once
-	settled         uint32 // parts that arrived
+	Order    Seq24  `cbor:"9,keyasint,omitempty"`
+	Sequence Seq24  `cbor:"10,keyasint,omitempty"`
+	SplitID  uint16 `cbor:"11,keyasint,omitempty"`
+	Parts    uint32 `cbor:"12,keyasint,omitempty"` // 1 for a message that is not split
+	Sent     uint32 `cbor:"13,keyasint,omitempty"` // parts sent at least once
+	Settled  uint32 `cbor:"14,keyasint,omitempty"` // parts that arrived
+	Numbered bool   `cbor:"15,keyasint,omitempty"` // it has its number in its channel, and begins again
 
-	again partSet // parts that were sent again
+	Again partSet `cbor:"16,keyasint,omitzero"` // parts that were sent again
 }
 
 // queue is a first-in, first-out ring of messages whose size is a power of two.

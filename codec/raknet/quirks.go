@@ -19,29 +19,29 @@ type quirks struct {
 
 // notice learns from one of RakNet's own messages.
 func (c *Conn) notice(m *inbound) {
-	switch m.payload[0] {
+	switch m.Payload[0] {
 	case idConnectionRequest, idConnectionRequestAccepted, idNewIncomingConnection:
-		if m.mode == codec.Unreliable && !c.quirks.literal {
+		if m.Mode == codec.Unreliable && !c.quirks.literal {
 			c.quirks = quirks{untimed: true, literal: true}
 			c.sender.flight.becomeLiteral()
 		}
 	case idConnectedPong:
-		c.quirks.untimed = c.quirks.untimed || m.mode.IsReliable()
+		c.quirks.untimed = c.quirks.untimed || m.Mode.IsReliable()
 	case idConnectedPing: // only go-raknet's are ordered
-		c.sender.forgetful = c.sender.forgetful || m.mode == codec.ReliableOrdered
+		c.sender.Forgetful = c.sender.Forgetful || m.Mode == codec.ReliableOrdered
 		return
 	default:
 		return
 	}
-	c.keepalive.untimed = c.quirks.untimed
+	c.keepalive.Untimed = c.quirks.untimed
 }
 
 // patience returns how long the answer to a request to send again may take.
-func (c *Conn) patience() time.Duration { return c.sender.rtt.smoothed + c.sender.rtt.timeout() }
+func (c *Conn) patience() time.Duration { return c.sender.RTT.Smoothed + c.sender.RTT.timeout() }
 
 // expectAnswer requests the next step of the handshake if it does not arrive.
 func (c *Conn) expectAnswer(now time.Duration) {
-	c.receiver.patience = c.patience()
+	c.receiver.Patience = c.patience()
 	c.receiver.expect(now)
 }
 

@@ -29,7 +29,7 @@ func (c *Conn) receive(now time.Time, datagram []byte) error {
 		return nil
 	}
 	if len(datagram) <= 2 {
-		c.receiver.dropped++
+		c.receiver.Dropped++
 		return errTiny
 	}
 	if id, ok := offlineID(datagram); ok {
@@ -40,7 +40,7 @@ func (c *Conn) receive(now time.Time, datagram []byte) error {
 		if c.attempt != nil && datagram[0]&bitValid != 0 {
 			c.hearsOnline(at)
 		}
-		c.receiver.dropped++
+		c.receiver.Dropped++
 		return errPhase
 	}
 	err := c.receiveOnline(at, datagram)
@@ -52,7 +52,7 @@ func (c *Conn) receive(now time.Time, datagram []byte) error {
 func (c *Conn) receiveOnline(now time.Duration, b []byte) error {
 	var d datagram
 	if err := d.parse(b); err != nil {
-		c.receiver.dropped++
+		c.receiver.Dropped++
 		return err
 	}
 	c.received++
@@ -63,16 +63,16 @@ func (c *Conn) receiveOnline(now time.Duration, b []byte) error {
 		return c.hear(now, c.sender.reject(now, d.body))
 	}
 	if c.pressure == codec.Refuse {
-		c.receiver.dropped++
+		c.receiver.Dropped++
 		if c.receiver.datagrams.judge(d.number) != refused {
-			c.keepalive.heardAt = now
+			c.keepalive.HeardAt = now
 		}
 		return errPressure
 	}
-	c.receiver.patience = c.patience()
+	c.receiver.Patience = c.patience()
 	err := c.receiver.take(now, &d)
 	if err != errDatagramWindow && err != errDatagramSeen {
-		c.keepalive.heardAt = now
+		c.keepalive.HeardAt = now
 	}
 	if handleErr := c.handleReady(now); err == nil {
 		err = handleErr
@@ -115,7 +115,7 @@ func (c *Conn) expireUnfinished(now time.Duration) {
 func (c *Conn) held() int {
 	held := c.receiver.held() + c.early.held()
 	if c.attempt != nil {
-		held += len(c.attempt.password)
+		held += len(c.attempt.Password)
 	}
 	return held
 }
@@ -124,11 +124,11 @@ func (c *Conn) held() int {
 // forged.
 func (c *Conn) hear(now time.Duration, err error) error {
 	if c.sender.named {
-		c.keepalive.heardAt = now
-		c.doubtGoodbye(now, c.sender.ackedSent)
+		c.keepalive.HeardAt = now
+		c.doubtGoodbye(now, c.sender.AckedSent)
 	}
 	if err != nil || !c.sender.named {
-		c.receiver.dropped++
+		c.receiver.Dropped++
 	}
 	return err
 }
@@ -147,23 +147,23 @@ func (c *Conn) isStuck(now time.Duration) bool {
 	if c.phase != connected {
 		return true
 	}
-	if r.giant.base != r.reliable.base || !r.giant.seen {
-		r.giant = giant{base: r.reliable.base, since: now, seen: true}
+	if r.giant.GiantBase != r.reliable.base || !r.giant.GiantSeen {
+		r.giant = giant{GiantBase: r.reliable.base, GiantSince: now, GiantSeen: true}
 	}
 	patience := c.p.o.Timeout
-	if c.dialed && r.giant.sightings == giantSightings {
+	if c.dialed && r.giant.GiantSightings == giantSightings {
 		patience = min(patience, giantPatience+2*c.roundTrip())
 	}
-	return now-r.giant.since >= patience
+	return now-r.giant.GiantSince >= patience
 }
 
 // giant is a message that is too large: the oldest reliable number that was missing when one of its parts came, since
 // when it is missing, and how often the part of that number came.
 type giant struct {
-	base      Seq24
-	since     time.Duration
-	seen      bool
-	sightings uint8
+	GiantBase      Seq24         `cbor:"14,keyasint,omitempty"`
+	GiantSince     time.Duration `cbor:"15,keyasint,omitempty"`
+	GiantSeen      bool          `cbor:"16,keyasint,omitempty"`
+	GiantSightings uint8         `cbor:"28,keyasint,omitempty"`
 }
 
 // receiveOffline handles an offline message, which is outside of the reliability layer.
@@ -178,7 +178,7 @@ func (c *Conn) receiveOffline(now time.Time, id byte, b []byte) error {
 		err = errPhase
 	}
 	if err != nil {
-		c.receiver.dropped++
+		c.receiver.Dropped++
 		return err
 	}
 	c.received++
@@ -199,7 +199,7 @@ func (c *Conn) Throttle(now time.Time, p codec.Pressure) {
 	if c.pressure != p {
 		c.pressure = p
 		c.occupy()
-		c.receiver.acksAt = min(c.receiver.acksAt, now.Sub(c.start)) // delayed acknowledgements are due
+		c.receiver.AcksAt = min(c.receiver.AcksAt, now.Sub(c.start)) // delayed acknowledgements are due
 	}
 }
 

@@ -22,10 +22,10 @@ var (
 // reliable messages again (docs/protocols/raknet/recovery.md#recovery-and-congestion).
 type receiver struct {
 	*receiving
+	receiverState
 	datagrams  datagramWindow
 	strays     strays
 	anchor     anchor
-	heardAt    time.Duration // when a datagram of the window came
 	reliable   reliableWindow
 	channels   channels
 	heldBudget int // bytes that may wait in channels
@@ -35,9 +35,14 @@ type receiver struct {
 	scope      int // how far ahead reliable messages may be, if only those count; else everything
 	loose      loose
 	fresh      uint64 // messages taken
-	dropped    uint64 // as in codec.Stats
 	ackDelay   time.Duration
-	patience   time.Duration // how long the answer to a NACK may take
+}
+
+// receiverState is the part of a receiver that a record has as it is.
+type receiverState struct {
+	HeardAt  time.Duration `cbor:"6,keyasint,omitempty"`  // when a datagram of the window came
+	Dropped  uint64        `cbor:"17,keyasint,omitempty"` // as in codec.Stats
+	Patience time.Duration `cbor:"18,keyasint,omitempty"` // how long the answer to a NACK may take
 }
 
 // everything is the scope of a datagram whose number is in order.
@@ -52,10 +57,15 @@ type receiving struct {
 	nacks  ackQueue // due at once
 	holes  holes
 
-	acksSince      time.Duration // when the first of acks arrived, and
-	acksAt         time.Duration // when they are due; valid while there are some
-	acksWithDataAt time.Duration // from when on they may travel with data
-	recentAt       time.Duration
+	ackTimes
+}
+
+// ackTimes are the times of acknowledgements, as a record has them.
+type ackTimes struct {
+	AcksSince      time.Duration `cbor:"24,keyasint,omitempty"` // when the first of acks arrived, and
+	AcksAt         time.Duration `cbor:"25,keyasint,omitempty"` // when they are due; valid while there are some
+	AcksWithDataAt time.Duration `cbor:"26,keyasint,omitempty"` // from when on they may travel with data
+	RecentAt       time.Duration `cbor:"27,keyasint,omitempty"`
 }
 
 // isIdle reports whether no acknowledgement waits.
@@ -85,13 +95,13 @@ func (r *receiver) takeNumbered(now time.Duration, d *datagram) error {
 	if judged == fresh {
 		r.note(now, d.number)
 	}
-	r.heardAt = now
+	r.HeardAt = now
 	r.acknowledge(now, d)
 	r.scope = everything
 	refusal, err := r.takeCapsules(now, d.body)
 	r.holes.close(r.reliable.next)
 	if refusal != nil {
-		r.dropped++
+		r.Dropped++
 		if judged == fresh {
 			r.datagrams.forget(d.number)
 		}
@@ -105,7 +115,7 @@ func (r *receiver) takeNumbered(now time.Duration, d *datagram) error {
 // takeStray takes a datagram whose number is far from the others'.
 func (r *receiver) takeStray(now time.Duration, d *datagram) error {
 	due := r.reliable.next
-	if r.strays.add(now, r.heardAt, d.number) {
+	if r.strays.add(now, r.HeardAt, d.number) {
 		r.datagrams.move(d.number)
 		r.anchor.move(now, d.number)
 		return r.takeMoved(now, d)
@@ -116,7 +126,7 @@ func (r *receiver) takeStray(now time.Duration, d *datagram) error {
 		if r.reliable.next != due && r.reliable.base == r.reliable.next { // only the peer knows the number that is due
 			r.datagrams.move(d.number)
 			r.anchor.move(now, d.number)
-			r.heardAt = now
+			r.HeardAt = now
 		}
 	}
 	return err
@@ -124,12 +134,12 @@ func (r *receiver) takeStray(now time.Duration, d *datagram) error {
 
 // takeMoved takes the datagram to which the window has moved.
 func (r *receiver) takeMoved(now time.Duration, d *datagram) error {
-	r.heardAt = now
+	r.HeardAt = now
 	r.acknowledge(now, d)
 	r.scope = everything
 	refusal, err := r.takeCapsules(now, d.body)
 	if refusal != nil {
-		r.dropped++
+		r.Dropped++
 		r.acks.remove(d.number)
 		return refusal
 	}
@@ -145,11 +155,11 @@ func (r *receiver) takeAgain(now time.Duration, d *datagram, none error, ahead i
 	r.scope = everything
 	switch {
 	case refusal != nil:
-		r.dropped++
+		r.Dropped++
 		r.acks.remove(d.number)
 		return refusal
 	case r.fresh == before:
-		r.dropped++
+		r.Dropped++
 		return none
 	}
 	return err
@@ -179,7 +189,7 @@ func (r *receiver) takeCapsules(now time.Duration, b []byte) (refusal, err error
 		}
 	}
 	if err != nil {
-		r.dropped++
+		r.Dropped++
 	}
 	return refusal, err
 }
@@ -190,7 +200,7 @@ func (r *receiver) takeCapsule(now time.Duration, c *capsule) (refusal, err erro
 		c.print = r.reliable.prints.Of(c.payload, uint64(c.order)<<40|uint64(c.splitIndex)<<16|uint64(c.splitID))
 		switch r.reliable.judge(c.reliable, c.print) {
 		case stale:
-			r.dropped++
+			r.Dropped++
 			return nil, nil
 		case refused:
 			return errReliableWindow, nil
@@ -206,7 +216,7 @@ func (r *receiver) takeCapsule(now time.Duration, c *capsule) (refusal, err erro
 		return errOrderWindow, nil
 	}
 	m := inbound{
-		payload: c.payload, pad: c.pad, mode: c.mode, channel: c.channel, order: c.order, sequence: c.sequence,
+		Payload: c.payload, Pad: c.pad, Mode: c.mode, Channel: c.channel, Order: c.order, Sequence: c.sequence,
 	}
 	if c.split {
 		return r.takePart(now, c, m)
@@ -248,12 +258,12 @@ func (r *receiver) takePart(now time.Duration, c *capsule, m inbound) (refusal, 
 	case err != nil:
 		return nil, err
 	case v == stale:
-		r.dropped++
+		r.Dropped++
 		r.arrived(c)
 		return nil, nil
 	case v == refused && r.splits.neverFits(c):
 		if r.isDue(c) {
-			r.giant.sightings = min(r.giant.sightings+1, giantSightings)
+			r.giant.GiantSightings = min(r.giant.GiantSightings+1, giantSightings)
 		}
 		return errSplitTooLarge, nil
 	case v == refused:
@@ -268,11 +278,11 @@ func (r *receiver) takePart(now time.Duration, c *capsule, m inbound) (refusal, 
 	if a == nil {
 		return nil, nil
 	}
-	r.acksAt = now // a peer may hold its next message back until all parts of this one are acknowledged
-	m.payload, m.pad, m.owned = r.splits.join(a, false), a.pad, true
+	r.AcksAt = now // a peer may hold its next message back until all parts of this one are acknowledged
+	m.Payload, m.Pad, m.owned = r.splits.join(a, false), a.pad, true
 	r.place(now, m, r.judgeOrder(&m))
 	if a.newer != nil {
-		m.payload = r.splits.join(a, true)
+		m.Payload = r.splits.join(a, true)
 		r.place(now, m, r.judgeOrder(&m))
 	}
 	r.splits.forget(a)
@@ -284,7 +294,7 @@ func (r *receiver) place(now time.Duration, m inbound, v verdict) {
 	switch v {
 	case early:
 		if !m.owned {
-			m.payload, m.owned = r.memory.copy(m.payload), true
+			m.Payload, m.owned = r.memory.copy(m.Payload), true
 		}
 		r.channels.hold(now, m)
 		return
@@ -293,13 +303,13 @@ func (r *receiver) place(now time.Duration, m inbound, v verdict) {
 		return
 	}
 	r.ready = append(r.ready, m)
-	if !hasChannel(m.mode) {
+	if !hasChannel(m.Mode) {
 		return
 	}
 	r.channels.pass(&m)
-	ch := &r.channels.list[m.channel]
-	if ch.stillAt = now; len(ch.waiting) > 0 {
-		r.releaseHeld(m.channel)
+	ch := &r.channels.list[m.Channel]
+	if ch.StillAt = now; len(ch.Waiting) > 0 {
+		r.releaseHeld(m.Channel)
 	}
 }
 
@@ -318,24 +328,24 @@ func (r *receiver) releaseHeld(channel uint8) {
 // placeLate drops a sequenced message that another has overtaken. An ordered message is passed on: its reliable number
 // is new, so a forged message has taken its place.
 func (r *receiver) placeLate(m inbound) {
-	if isOrdered(m.mode) {
+	if isOrdered(m.Mode) {
 		r.ready = append(r.ready, m)
 		return
 	}
 	r.channels.overtake(&m)
-	r.dropped++
+	r.Dropped++
 	r.recycle(m)
 }
 
 // recycle frees the memory of a message that is no longer needed.
 func (r *receiver) recycle(m inbound) {
 	if m.owned {
-		r.memory.put(m.payload)
+		r.memory.put(m.Payload)
 	}
 }
 
 func (r *receiver) judgeOrder(m *inbound) verdict {
-	if !hasChannel(m.mode) {
+	if !hasChannel(m.Mode) {
 		return fresh
 	}
 	return r.channels.judge(m)
@@ -357,7 +367,7 @@ func (r *receiver) held() int { return r.splits.held + r.channels.held() }
 // expire gives up messages that nothing has completed since the given time: a part that is missing for so long will not
 // come. A live peer repeats it until the connection is lost. Messages behind a missing one are passed on.
 func (r *receiver) expire(since time.Duration) {
-	r.dropped += uint64(r.splits.expire(since))
+	r.Dropped += uint64(r.splits.expire(since))
 	r.skipMissing(since)
 }
 
@@ -365,7 +375,7 @@ func (r *receiver) expire(since time.Duration) {
 func (r *receiver) skipMissing(since time.Duration) {
 	for number := range r.channels.list {
 		for m, alone, ok := r.channels.skip(uint8(number), since); ok; m, alone, ok = r.channels.skip(uint8(number), since) {
-			r.dropped++
+			r.Dropped++
 			if alone {
 				r.placeLate(m)
 				continue
@@ -380,6 +390,6 @@ func (r *receiver) release() {
 	r.recent.clear()
 	r.repeat.clear()
 	r.holes.list = r.holes.list[:0]
-	r.acksWithDataAt = 0
+	r.AcksWithDataAt = 0
 	r.reliable.release()
 }

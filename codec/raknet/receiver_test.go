@@ -132,8 +132,8 @@ func TestReceiverDropsUnreliableMessagesOverTheBound(t *testing.T) {
 	f := newFeeder(t)
 	f.r.heldBudget = 0
 	c := capsule{mode: codec.UnreliableSequenced, order: 5, payload: gamePayload(8)}
-	if n, err := f.feed(c); n != 0 || err != nil || !f.acknowledged() || f.r.dropped != 1 {
-		t.Errorf("%d messages, %v, acknowledged %v, %d dropped", n, err, f.acknowledged(), f.r.dropped)
+	if n, err := f.feed(c); n != 0 || err != nil || !f.acknowledged() || f.r.Dropped != 1 {
+		t.Errorf("%d messages, %v, acknowledged %v, %d dropped", n, err, f.acknowledged(), f.r.Dropped)
 	}
 }
 
@@ -219,7 +219,7 @@ func TestReceiverGoesOnWhenJammed(t *testing.T) {
 			t.Errorf("no room for the due message for %v: %d messages, %v, want %d, %v", step.at, n, err, step.passed, step.err)
 		}
 	}
-	if order := f.r.channels.list[0].order; order != 0 {
+	if order := f.r.channels.list[0].Order; order != 0 {
 		t.Errorf("a message that nothing led up to moved its channel to %d", order)
 	}
 }

@@ -7,23 +7,23 @@ import "time"
 
 // acknowledge handles the body of an ACK. It ignores numbers that are not in flight.
 func (s *sender) acknowledge(now time.Duration, body []byte) error {
-	oldest, newest := time.Duration(-1), s.flight.base
+	oldest, newest := time.Duration(-1), s.flight.Base
 	err := s.eachNamed(body, func(n Seq24) {
 		d := s.flight.at(n)
 		was := s.flight.acknowledge(n)
 		if was == settled {
 			return
 		}
-		s.congestion.answered(s.rtt.smoothed)
+		s.Congestion.answered(s.RTT.Smoothed)
 		s.passed(d)
 		s.answerDoubt(n, true)
 		switch was {
 		case inFlight:
-			s.congestion.acknowledged(n, int(d.size))
+			s.Congestion.acknowledged(n, int(d.size))
 		case lost:
-			s.congestion.spared(n)
+			s.Congestion.spared(n)
 		}
-		s.ackedAt, s.ackedSent = now, max(s.ackedSent, d.at)
+		s.AckedAt, s.AckedSent = now, max(s.AckedSent, d.at)
 		if d.again {
 			return // the transmission that it acknowledges is unknown
 		}
@@ -35,13 +35,13 @@ func (s *sender) acknowledge(now time.Duration, body []byte) error {
 			newest = n
 		}
 	})
-	s.congestion.losses.judge(newest)
+	s.Congestion.judgeLosses(newest)
 	if oldest >= 0 {
-		if s.rtt.smoothed == 0 && s.rtt.deviation != 0 { // the round trip of the offline handshake
-			s.congestion.queue.lagging = now-oldest > s.rtt.deviation+s.rtt.deviation/8+ackLag
+		if s.RTT.Smoothed == 0 && s.RTT.Deviation != 0 { // the round trip of the offline handshake
+			s.Congestion.queue.Lagging = now-oldest > s.RTT.Deviation+s.RTT.Deviation/8+ackLag
 		}
-		s.rtt.sample(now - oldest)
-		s.congestion.queue.sample(now, now-s.flight.at(newest).at, newest, s.flight.next, s.congestion.limiting)
+		s.RTT.sample(now - oldest)
+		s.Congestion.queue.sample(now, now-s.flight.at(newest).at, newest, s.flight.next, s.Congestion.Limiting)
 	}
 	return err
 }
@@ -50,47 +50,47 @@ func (s *sender) acknowledge(now time.Duration, body []byte) error {
 // waits for a further round trip, so that a peer cannot multiply our traffic. A datagram that was overdue is now known
 // as lost.
 func (s *sender) reject(now time.Duration, body []byte) error {
-	patience := s.rtt.smoothed
+	patience := s.RTT.Smoothed
 	if patience == 0 {
-		patience = s.rtt.timeout()
+		patience = s.RTT.timeout()
 	}
-	newest := s.flight.base
+	newest := s.flight.Base
 	err := s.eachNamed(body, func(n Seq24) {
 		d := s.flight.at(n)
 		if newest.Before(n) {
 			newest = n
 		}
 		if d.state != settled {
-			s.requests = true
-			s.ackedSent = max(s.ackedSent, d.at)
+			s.Requests = true
+			s.AckedSent = max(s.AckedSent, d.at)
 		}
 		if d.unsure && d.state == expired {
 			d.unsure = false
-			s.congestion.blame(n, s.flight.next, false)
+			s.Congestion.blame(n, s.flight.next, false)
 		}
 		if d.state != inFlight || s.flight.resentLately(n) && now-d.at < patience {
 			return
 		}
 		s.flight.lose(n)
-		s.ackedAt = now
-		s.congestion.lost(n, s.flight.next, int(d.size), false)
-		s.lost++
+		s.AckedAt = now
+		s.Congestion.lost(n, s.flight.next, int(d.size), false)
+		s.Lost++
 		s.failed(n)
 	})
-	s.congestion.losses.judge(newest)
+	s.Congestion.judgeLosses(newest)
 	return err
 }
 
 // advance counts datagrams with an overdue acknowledgement as lost, unless patient is true.
 func (s *sender) advance(now time.Duration, patient bool) {
-	if now >= s.pacer.wakeAt {
-		s.pacer.wakeAt = 0
+	if now >= s.pacer.WakeAt {
+		s.pacer.WakeAt = 0
 	}
 	if patient {
 		return
 	}
-	timeout := s.rtt.timeout()
-	silent, backoff := now-s.ackedAt >= timeout, false
+	timeout := s.RTT.timeout()
+	silent, backoff := now-s.AckedAt >= timeout, false
 	for n, ok := s.flight.oldestDue(); ok; n, ok = s.flight.oldestDue() {
 		d := s.flight.at(n)
 		if now-d.at < timeout {
@@ -102,7 +102,7 @@ func (s *sender) advance(now time.Duration, patient bool) {
 		s.flight.expire(n)
 	}
 	if backoff {
-		s.rtt.expire()
+		s.RTT.expire()
 	}
 }
 
@@ -110,24 +110,24 @@ func (s *sender) advance(now time.Duration, patient bool) {
 // once, and each once, so one lost ACK looks like the loss of all. But a peer requests what it misses. overdue reports
 // whether the next timeout is longer.
 func (s *sender) overdue(n Seq24, d *sentDatagram, silent bool) bool {
-	s.lost++
+	s.Lost++
 	s.failed(n)
-	if d.unsure = s.congestion.queue.lagging && (s.requests || s.unrequested < mostUnrequested); d.unsure {
-		s.unrequested = min(s.unrequested+1, mostUnrequested)
-		return s.congestion.overdue(n, s.flight.next, int(d.size), silent)
+	if d.unsure = s.Congestion.queue.Lagging && (s.Requests || s.Unasked < mostUnrequested); d.unsure {
+		s.Unasked = min(s.Unasked+1, mostUnrequested)
+		return s.Congestion.overdue(n, s.flight.next, int(d.size), silent)
 	}
-	s.congestion.lost(n, s.flight.next, int(d.size), silent)
+	s.Congestion.lost(n, s.flight.next, int(d.size), silent)
 	return silent
 }
 
 // nextTimeout returns when advance has work, or when delayed data may leave.
 func (s *sender) nextTimeout(patient bool) (at time.Duration, ok bool) {
-	at, ok = s.pacer.wakeAt, s.pacer.wakeAt != 0
+	at, ok = s.pacer.WakeAt, s.pacer.WakeAt != 0
 	n, due := s.flight.oldestDue()
 	if !due || patient {
 		return at, ok
 	}
-	expiry := s.flight.at(n).at + s.rtt.timeout()
+	expiry := s.flight.at(n).at + s.RTT.timeout()
 	if ok {
 		return min(at, expiry), true
 	}
@@ -160,14 +160,14 @@ func (s *sender) eachNamed(body []byte, visit func(Seq24)) error {
 // overlap returns the common numbers of a range that does not wrap and the remembered numbers, which may wrap. The
 // result is two ranges; an empty range ends before it starts.
 func (f *flight) overlap(r ackRange) [2]ackRange {
-	if f.base == f.next {
+	if f.Base == f.next {
 		return [2]ackRange{emptyRange, emptyRange}
 	}
 	newest := f.next.Add(-1)
-	if f.base <= newest {
-		return [2]ackRange{common(r, ackRange{f.base, newest}), emptyRange}
+	if f.Base <= newest {
+		return [2]ackRange{common(r, ackRange{f.Base, newest}), emptyRange}
 	}
-	return [2]ackRange{common(r, ackRange{f.base, seq24Mask}), common(r, ackRange{0, newest})}
+	return [2]ackRange{common(r, ackRange{f.Base, seq24Mask}), common(r, ackRange{0, newest})}
 }
 
 var emptyRange = ackRange{first: 1, last: 0}

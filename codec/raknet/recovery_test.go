@@ -34,8 +34,8 @@ func TestAcknowledgedOnce(t *testing.T) {
 			t.Errorf("%s: %v, want %v", step.what, got, step.want)
 		}
 	}
-	if s.rtt.smoothed != 50*ms {
-		t.Errorf("round trip of %v, want 50 ms", s.rtt.smoothed)
+	if s.RTT.Smoothed != 50*ms {
+		t.Errorf("round trip of %v, want 50 ms", s.RTT.Smoothed)
 	}
 }
 
@@ -66,8 +66,8 @@ func TestSilenceSendsAgain(t *testing.T) {
 	if next, _ := s.nextTimeout(false); next != at+longestBackoff {
 		t.Errorf("next timeout %v, want backed off to %v", next, at+longestBackoff)
 	}
-	if s.resent != 1 || s.lost != 1 {
-		t.Errorf("%d sent again, %d lost, want 1 and 1", s.resent, s.lost)
+	if s.Resent != 1 || s.Lost != 1 {
+		t.Errorf("%d sent again, %d lost, want 1 and 1", s.Resent, s.Lost)
 	}
 }
 
@@ -91,8 +91,8 @@ func TestLateAcknowledgement(t *testing.T) {
 		if resent {
 			_ = s.acknowledge(time.Second, one(1))
 		}
-		if s.congestion.inFlight != 0 || !s.settled() || len(s.outcomes()) > 0 {
-			t.Errorf("resent %v: %d bytes in flight at the end", resent, s.congestion.inFlight)
+		if s.Congestion.InFlight != 0 || !s.settled() || len(s.outcomes()) > 0 {
+			t.Errorf("resent %v: %d bytes in flight at the end", resent, s.Congestion.InFlight)
 		}
 	}
 }
@@ -100,8 +100,8 @@ func TestLateAcknowledgement(t *testing.T) {
 // TestNACKFlood asks for everything all the time. Each message is sent once more at once, and then once a round trip.
 func TestNACKFlood(t *testing.T) {
 	s := newSender(0)
-	s.rtt.sample(100 * ms)
-	s.rtt.deviation = 250 * ms // so that only NACKs matter here
+	s.RTT.sample(100 * ms)
+	s.RTT.Deviation = 250 * ms // so that only NACKs matter here
 	s.enqueueOne(0, codec.Reliable, 8, 0)
 	sent := 0
 	for now := time.Duration(0); now < time.Second; now += ms {
@@ -140,7 +140,7 @@ func TestRangeExplosion(t *testing.T) {
 		func(s *sender, body []byte) error { return s.reject(ms, body) },
 	} {
 		s := newSender(seq24Mask - 100)
-		s.congestion.window = 1 << 20
+		s.Congestion.Window = 1 << 20
 		for range maxFlight {
 			s.enqueueOne(0, codec.Reliable, 500, 0)
 		}
@@ -161,7 +161,7 @@ func TestRangeExplosion(t *testing.T) {
 // TestFlightIsBounded sends without acknowledgements until no more datagrams are remembered.
 func TestFlightIsBounded(t *testing.T) {
 	s := newSender(seq24Mask - 100)
-	s.congestion.window = 1 << 30
+	s.Congestion.Window = 1 << 30
 	for range 2 * maxFlight {
 		s.enqueueOne(0, codec.Reliable, 500, 0)
 	}
@@ -169,12 +169,12 @@ func TestFlightIsBounded(t *testing.T) {
 		t.Errorf("%d datagrams in flight, %d remembered, want %d", got, len(s.flight.ring), maxFlight)
 	}
 	s.advance(time.Second, false) // all are lost, so they make room for new ones
-	s.congestion.window, s.congestion.probing = 1<<30, false
+	s.Congestion.Window, s.Congestion.Probing = 1<<30, false
 	if got := len(s.transmitAll(t, time.Second)); got != maxFlight || len(s.flight.ring) != maxFlight {
 		t.Errorf("%d datagrams sent again, %d remembered, want %d", got, len(s.flight.ring), maxFlight)
 	}
-	if s.resent != maxFlight {
-		t.Errorf("%d messages sent again, want the %d that were lost", s.resent, maxFlight)
+	if s.Resent != maxFlight {
+		t.Errorf("%d messages sent again, want the %d that were lost", s.Resent, maxFlight)
 	}
 }
 
@@ -183,28 +183,28 @@ func TestFlightIsBounded(t *testing.T) {
 func TestOverdueIsNotLost(t *testing.T) {
 	const sent = 60
 	s := newSender(0)
-	s.congestion.window, s.congestion.threshold = 100*s.datagramSize(), 100*s.datagramSize()
-	s.congestion.queue.lagging = true
+	s.Congestion.Window, s.Congestion.Threshold = 100*s.datagramSize(), 100*s.datagramSize()
+	s.Congestion.queue.Lagging = true
 	for range sent {
 		s.enqueueOne(0, codec.Reliable, 500, 0)
 	}
 	s.transmitAll(t, 0)
-	window := s.congestion.window
+	window := s.Congestion.Window
 	_ = s.acknowledge(100*ms, one(sent-1)) // the ACK of all others was lost
 	s.advance(time.Second, false)
-	if s.lost != sent-1 || s.congestion.window != window || s.congestion.losses.lost != 0 {
-		t.Fatalf("%d overdue, %d lost, window of %d, want %d, none, and %d", s.lost, s.congestion.losses.lost,
-			s.congestion.window, sent-1, window)
+	if s.Lost != sent-1 || s.Congestion.Window != window || s.Congestion.Losses != 0 {
+		t.Fatalf("%d overdue, %d lost, window of %d, want %d, none, and %d", s.Lost, s.Congestion.Losses,
+			s.Congestion.Window, sent-1, window)
 	}
 	_ = s.reject(time.Second, named(ackRange{0, sent - 2}))
 	_ = s.reject(time.Second, named(ackRange{0, sent - 2}))
-	if got := s.congestion.losses.lost; got != sent-1 {
+	if got := s.Congestion.Losses; got != sent-1 {
 		t.Errorf("%d lost after a request, want %d", got, sent-1)
 	}
 	s.transmitAll(t, time.Second)
 	_ = s.reject(2*time.Second, one(s.flight.next.Add(-1)))
-	if s.congestion.window > window/2 {
-		t.Errorf("window of %d after a heavy loss, want at most half of %d", s.congestion.window, window)
+	if s.Congestion.Window > window/2 {
+		t.Errorf("window of %d after a heavy loss, want at most half of %d", s.Congestion.Window, window)
 	}
 }
 
@@ -212,8 +212,8 @@ func TestOverdueIsNotLost(t *testing.T) {
 func TestPeerThatRequestsNothing(t *testing.T) {
 	s := newSender(0)
 	const window = 1 << 20
-	s.congestion.window = window
-	s.congestion.queue.lagging = true
+	s.Congestion.Window = window
+	s.Congestion.queue.Lagging = true
 	for range 2 * mostUnrequested {
 		s.enqueueOne(0, codec.Reliable, 500, 0)
 	}
@@ -221,8 +221,8 @@ func TestPeerThatRequestsNothing(t *testing.T) {
 	_ = s.acknowledge(100*ms, one(2*mostUnrequested-1))
 	s.advance(250*ms, false)
 	s.advance(time.Second, false)
-	if s.unrequested != mostUnrequested || s.congestion.window > window/2 {
-		t.Errorf("%d overdue datagrams excused, window of %d, want %d and at most %d", s.unrequested, s.congestion.window,
+	if s.Unasked != mostUnrequested || s.Congestion.Window > window/2 {
+		t.Errorf("%d overdue datagrams excused, window of %d, want %d and at most %d", s.Unasked, s.Congestion.Window,
 			mostUnrequested, window/2)
 	}
 }
@@ -237,7 +237,7 @@ func TestProbeEnds(t *testing.T) {
 	} {
 		for n, ends := range map[Seq24]bool{4: false, 5: true} {
 			c := newCongestion(1000)
-			c.inFlight, c.probing, c.probed, c.probeRoom = 2000, true, 5, -1
+			c.InFlight, c.Probing, c.Probed, c.ProbeRoom = 2000, true, 5, -1
 			if outcome(&c, n); c.allows(0) != ends {
 				t.Errorf("%s, datagram %d: may send %v, want %v", name, n, !ends, ends)
 			}
@@ -251,7 +251,7 @@ func TestSenderNeverStandsStill(t *testing.T) {
 	for seed := range uint64(400) {
 		rng := rand.New(rand.NewPCG(seed, 35))
 		s := newSender(0)
-		s.congestion.queue.lagging = seed%2 == 0
+		s.Congestion.queue.Lagging = seed%2 == 0
 		asks, quiet := rng.IntN(3), 1+rng.IntN(30)
 		for now := 10 * ms; now < 40*time.Second; now += 10 * ms {
 			if s.small.size+s.bulk.size < 20 {
@@ -259,8 +259,8 @@ func TestSenderNeverStandsStill(t *testing.T) {
 			}
 			s.advance(now, false)
 			s.transmitAll(t, now)
-			if span := s.flight.next.Sub(s.flight.base); span > 0 && rng.IntN(quiet) == 0 {
-				n := s.flight.base.Add(rng.IntN(span))
+			if span := s.flight.next.Sub(s.flight.Base); span > 0 && rng.IntN(quiet) == 0 {
+				n := s.flight.Base.Add(rng.IntN(span))
 				if rng.IntN(8) < asks {
 					_ = s.reject(now, one(n))
 				} else {
@@ -269,7 +269,7 @@ func TestSenderNeverStandsStill(t *testing.T) {
 			}
 			s.outcomes()
 			if _, ok := s.nextTimeout(false); !ok && s.hasWork(true) && !s.mayTransmit(now, 0) {
-				t.Fatalf("seed %d: stands still at %v: %+v", seed, now, s.congestion)
+				t.Fatalf("seed %d: stands still at %v: %+v", seed, now, s.Congestion)
 			}
 		}
 	}

@@ -16,10 +16,12 @@ const grantPatience = 2 * time.Second
 
 // strand records a client's wait for its grant.
 type strand struct {
-	at      time.Duration // from when on the client is stranded; 0: it has not asked for the grant yet
-	why     codec.Stranding
-	redials uint8
-	back    bool // the server knows the client by its first address, which it uses again
+	// StrandAt is from when on the client is stranded. If 0, it has not asked for the grant yet.
+	StrandAt  time.Duration   `cbor:"17,keyasint,omitempty"`
+	StrandWhy codec.Stranding `cbor:"18,keyasint,omitempty"`
+	Redials   uint8           `cbor:"19,keyasint,omitempty"`
+	// Back says that the server knows the client by its first address, which it uses again.
+	Back bool `cbor:"20,keyasint,omitempty"`
 }
 
 var _ codec.Redialer = (*Conn)(nil)
@@ -29,7 +31,7 @@ func (c *Conn) Stranded() codec.Stranding {
 	if c.attempt == nil {
 		return codec.NotStranded
 	}
-	return c.attempt.strand.why
+	return c.attempt.StrandWhy
 }
 
 // Redial implements codec.Redialer.
@@ -38,47 +40,47 @@ func (c *Conn) Redial(now time.Time, from codec.Addresser) {
 	if a == nil {
 		return
 	}
-	a.strand = strand{redials: a.strand.redials + 1, back: a.strand.why == codec.KnownByEarlier}
-	a.from, a.replied, a.requests = from, false, 0
+	a.strand = strand{Redials: a.Redials + 1, Back: a.StrandWhy == codec.KnownByEarlier}
+	a.from, a.Replied, a.Requests = from, false, 0
 	c.ask(now.Sub(c.start))
 }
 
-// expect records that the server has been asked for its grant.
-func (s *strand) expect(now time.Duration) {
-	if s.at == 0 && !s.back {
-		s.at = now + grantPatience
+// expectGrant records that the server has been asked for its grant.
+func (s *strand) expectGrant(now time.Duration) {
+	if s.StrandAt == 0 && !s.Back {
+		s.StrandAt = now + grantPatience
 	}
 }
 
-// answered records that the server has answered, and is asked again.
-func (s *strand) answered() { s.at = 0 }
+// heardServer records that the server has answered, and is asked again.
+func (s *strand) heardServer() { s.StrandAt = 0 }
 
 // hearsOnline handles a datagram of the reliability layer. Only a server with a connection sends such a datagram. Its
 // reply may be late, and the datagram may be forged. Therefore the datagram only shortens the wait.
 func (c *Conn) hearsOnline(now time.Duration) {
-	if s := &c.attempt.strand; s.at != 0 && s.why == codec.NotStranded {
-		s.at = min(s.at, now+c.sender.rtt.timeout())
+	if s := &c.attempt.strand; s.StrandAt != 0 && s.StrandWhy == codec.NotStranded {
+		s.StrandAt = min(s.StrandAt, now+c.sender.RTT.timeout())
 	}
 }
 
-// advance checks whether the wait is over.
-func (s *strand) advance(now time.Duration) {
-	if s.at != 0 && now >= s.at && s.why == codec.NotStranded {
-		s.why = codec.Unanswered
+// advanceStrand checks whether the wait is over.
+func (s *strand) advanceStrand(now time.Duration) {
+	if s.StrandAt != 0 && now >= s.StrandAt && s.StrandWhy == codec.NotStranded {
+		s.StrandWhy = codec.Unanswered
 	}
 }
 
-// next returns when advance has work.
-func (s *strand) next() (at time.Duration, ok bool) {
-	return s.at, s.at != 0 && s.why == codec.NotStranded
+// nextStrand returns when advanceStrand has work.
+func (s *strand) nextStrand() (at time.Duration, ok bool) {
+	return s.StrandAt, s.StrandAt != 0 && s.StrandWhy == codec.NotStranded
 }
 
-// known handles the refusal of a client that is connected already. It reports whether that is the client itself, under
-// its earlier address.
-func (s *strand) known() bool {
-	if s.redials == 0 || s.back {
+// isKnown handles the refusal of a client that is connected already. It reports whether that is the client itself,
+// under its earlier address.
+func (s *strand) isKnown() bool {
+	if s.Redials == 0 || s.Back {
 		return false
 	}
-	s.why = codec.KnownByEarlier
+	s.StrandWhy = codec.KnownByEarlier
 	return true
 }

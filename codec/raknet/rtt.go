@@ -18,27 +18,28 @@ const (
 // rtt estimates the round trip, and from it the time after which a datagram counts as lost. Each transmission has its
 // own number, so every acknowledgement is a valid sample.
 type rtt struct {
-	smoothed  time.Duration // 0 until there is a sample
-	deviation time.Duration // before the first sample: the round trip of the offline handshake, if measured
-	backoff   uint8         // doublings of the timeout since the last acknowledgement
+	Smoothed time.Duration `cbor:"1,keyasint,omitempty"` // 0 until there is a sample
+	// Deviation is, before the first sample, the round trip of the offline handshake, if measured.
+	Deviation time.Duration `cbor:"2,keyasint,omitempty"`
+	Backoff   uint8         `cbor:"3,keyasint,omitempty"` // doublings of the timeout since the last acknowledgement
 }
 
 // sample takes one measured round trip, with the gains of RFC 6298.
 func (r *rtt) sample(d time.Duration) {
-	r.backoff = 0
-	if r.smoothed == 0 {
-		r.smoothed, r.deviation = max(d, 1), d/2
+	r.Backoff = 0
+	if r.Smoothed == 0 {
+		r.Smoothed, r.Deviation = max(d, 1), d/2
 		return
 	}
-	r.deviation += ((d - r.smoothed).Abs() - r.deviation) / 4
-	r.smoothed = max(r.smoothed+(d-r.smoothed)/8, 1)
+	r.Deviation += ((d - r.Smoothed).Abs() - r.Deviation) / 4
+	r.Smoothed = max(r.Smoothed+(d-r.Smoothed)/8, 1)
 }
 
 // expect takes the time from the last request of the offline handshake to its answer. It replaces a sample until there
 // is one. If the answer belongs to an earlier request, the time is too short. That costs a copy of the next datagram.
 func (r *rtt) expect(d time.Duration) {
-	if r.smoothed == 0 && (r.deviation == 0 || d < r.deviation) {
-		r.deviation = max(d, 1)
+	if r.Smoothed == 0 && (r.Deviation == 0 || d < r.Deviation) {
+		r.Deviation = max(d, 1)
 	}
 }
 
@@ -46,19 +47,19 @@ func (r *rtt) expect(d time.Duration) {
 // has no backoff (docs/protocols/raknet/recovery.md#recovery-and-congestion).
 func (r *rtt) timeout() time.Duration {
 	t := firstTimeout
-	switch handshake := r.deviation; {
-	case r.smoothed != 0:
-		t = r.smoothed + 4*r.deviation + timeoutSlack
+	switch handshake := r.Deviation; {
+	case r.Smoothed != 0:
+		t = r.Smoothed + 4*r.Deviation + timeoutSlack
 	case handshake != 0:
 		// This is the value after a first sample. Beyond firstTimeout the sample may include the wait for a lost datagram.
 		t = min(3*handshake+handshakeSlack, max(firstTimeout, handshake+handshakeSlack))
 	}
-	return min(max(t, min(t<<r.backoff, longestBackoff)), longestTimeout)
+	return min(max(t, min(t<<r.Backoff, longestBackoff)), longestTimeout)
 }
 
 // expire doubles the timeout after a timeout without any acknowledgement.
 func (r *rtt) expire() {
 	if r.timeout() < longestBackoff {
-		r.backoff++
+		r.Backoff++
 	}
 }

@@ -14,7 +14,7 @@ const savedVersion = 1
 var _ = record.Register[savedConn](savedVersion, Stock.Name, Bedrock.Name)
 
 // savedConn is a Conn as a record. Its kind is the protocol's name. The options are not part of it. All durations are
-// times since the start.
+// times since the start. Parts of a Conn whose fields have numbers are in the record as they are.
 type savedConn struct {
 	record.Head
 	Peer      []byte         `cbor:"3,keyasint"` // as of netip.AddrPort.MarshalBinary
@@ -33,124 +33,51 @@ type savedConn struct {
 	AskedAt   uint64         `cbor:"16,keyasint,omitempty"`
 	UpSince   time.Duration  `cbor:"17,keyasint,omitempty"`
 	PongDue   time.Duration  `cbor:"18,keyasint,omitempty"`
-	Shutdown  savedShutdown  `cbor:"19,keyasint,omitempty"`
-	Goodbye   savedGoodbye   `cbor:"20,keyasint,omitempty"`
+	Shutdown  shutdown       `cbor:"19,keyasint,omitempty"`
+	Goodbye   goodbye        `cbor:"20,keyasint,omitempty"`
 	Sender    savedSender    `cbor:"21,keyasint"`
 	Receiver  savedReceiver  `cbor:"22,keyasint"`
 	ReportAt  time.Duration  `cbor:"23,keyasint,omitempty"`
-	Keepalive savedKeepalive `cbor:"24,keyasint"`
+	Keepalive keepalive      `cbor:"24,keyasint"`
 	Clock     savedClock     `cbor:"25,keyasint,omitempty"`
 	Untimed   bool           `cbor:"26,keyasint,omitempty"`
 	Literal   bool           `cbor:"27,keyasint,omitempty"`
 	Sent      uint64         `cbor:"28,keyasint,omitempty"`
 	Received  uint64         `cbor:"29,keyasint,omitempty"`
-	Early     []savedInbound `cbor:"30,keyasint,omitempty"`
+	Early     []inbound      `cbor:"30,keyasint,omitempty"`
 	Idle      bool           `cbor:"31,keyasint,omitempty"` // it has no workspace
 	Version   uint8          `cbor:"32,keyasint,omitempty"`
 	Mute      bool           `cbor:"33,keyasint,omitempty"`
 }
 
 type savedAttempt struct {
-	Password     []byte        `cbor:"1,keyasint,omitempty" secret:"true"`
-	Pad          uint8         `cbor:"2,keyasint,omitempty"`
-	Version      uint8         `cbor:"3,keyasint"`
-	Refused      []byte        `cbor:"4,keyasint,omitempty"`
-	Tries        int           `cbor:"5,keyasint,omitempty"`
-	Probe        int           `cbor:"6,keyasint,omitempty"`
-	ServerGUID   uint64        `cbor:"7,keyasint,omitempty" secret:"true"`
-	Cookie       *uint32       `cbor:"8,keyasint,omitempty" secret:"true"`
-	Encrypts     bool          `cbor:"9,keyasint,omitempty"`
-	MTU          uint16        `cbor:"10,keyasint,omitempty"`
-	Replied      bool          `cbor:"11,keyasint,omitempty"`
-	Requests     int           `cbor:"12,keyasint,omitempty"`
-	SentAt       time.Duration `cbor:"13,keyasint,omitempty"`
-	TooSoon      bool          `cbor:"14,keyasint,omitempty"`
-	KeyedReplies int           `cbor:"15,keyasint,omitempty"`
-	RetryAt      time.Duration `cbor:"16,keyasint,omitempty"`
-
-	StrandAt  time.Duration   `cbor:"17,keyasint,omitempty"`
-	StrandWhy codec.Stranding `cbor:"18,keyasint,omitempty"`
-	Redials   uint8           `cbor:"19,keyasint,omitempty"`
-	Back      bool            `cbor:"20,keyasint,omitempty"`
-}
-
-type savedShutdown struct {
-	Reason  codec.Reason  `cbor:"1,keyasint,omitempty"`
-	ByeAt   time.Duration `cbor:"2,keyasint,omitempty"`
-	EndAt   time.Duration `cbor:"3,keyasint,omitempty"`
-	ByeSent bool          `cbor:"4,keyasint,omitempty"`
-	Flows   bool          `cbor:"5,keyasint,omitempty"`
-}
-
-type savedGoodbye struct {
-	Heard    bool          `cbor:"1,keyasint,omitempty"`
-	At       time.Duration `cbor:"2,keyasint,omitempty"`
-	Patience time.Duration `cbor:"3,keyasint,omitempty"`
-	PingAt   time.Duration `cbor:"4,keyasint,omitempty"`
-	EndAt    time.Duration `cbor:"5,keyasint,omitempty"`
-	Answered bool          `cbor:"6,keyasint,omitempty"`
-	Pings    uint8         `cbor:"7,keyasint,omitempty"`
-	Guessed  bool          `cbor:"8,keyasint,omitempty"`
-}
-
-type savedKeepalive struct {
-	HeardAt    time.Duration `cbor:"1,keyasint,omitempty"`
-	ActiveAt   time.Duration `cbor:"2,keyasint,omitempty"`
-	PingedAt   time.Duration `cbor:"3,keyasint,omitempty"`
-	PingDue    bool          `cbor:"4,keyasint,omitempty"`
-	PingMode   codec.Mode    `cbor:"5,keyasint,omitempty"`
-	Pong       bool          `cbor:"6,keyasint,omitempty"`
-	Ponged     bool          `cbor:"7,keyasint,omitempty"`
-	Untimed    bool          `cbor:"8,keyasint,omitempty"`
-	Unanswered uint8         `cbor:"9,keyasint,omitempty"`
-	PongTime   uint64        `cbor:"10,keyasint,omitempty"`
-	SentTime   uint64        `cbor:"11,keyasint,omitempty"`
-	SentAt     time.Duration `cbor:"12,keyasint,omitempty"`
-	RTT        savedRTT      `cbor:"13,keyasint,omitempty"`
-	PongClock  uint64        `cbor:"14,keyasint,omitempty"`
-	PongAt     time.Duration `cbor:"15,keyasint,omitempty"`
-	Far        time.Duration `cbor:"16,keyasint,omitempty"`
-	AskedAt    time.Duration `cbor:"17,keyasint,omitempty"`
-	Reflected  bool          `cbor:"18,keyasint,omitempty"`
-}
-
-type savedRTT struct {
-	Smoothed  time.Duration `cbor:"1,keyasint,omitempty"`
-	Deviation time.Duration `cbor:"2,keyasint,omitempty"`
-	Backoff   uint8         `cbor:"3,keyasint,omitempty"`
+	attempt
+	ServerGUID uint64  `cbor:"7,keyasint,omitempty" secret:"true"`
+	Cookie     *uint32 `cbor:"8,keyasint,omitempty" secret:"true"`
+	Encrypts   bool    `cbor:"9,keyasint,omitempty"`
+	MTU        uint16  `cbor:"10,keyasint,omitempty"`
 }
 
 type savedClock struct {
-	Samples []savedClockSample `cbor:"1,keyasint,omitempty"` // by place, without unused ones at the end
-	Next    uint8              `cbor:"2,keyasint,omitempty"`
-	Best    uint8              `cbor:"3,keyasint,omitempty"`
-}
-
-type savedClockSample struct {
-	_         struct{} `cbor:",toarray"`
-	RoundTrip time.Duration
-	Ahead     uint64
+	Samples []clockSample `cbor:"1,keyasint,omitempty"` // by place, without unused ones at the end
+	Next    uint8         `cbor:"2,keyasint,omitempty"`
+	Best    uint8         `cbor:"3,keyasint,omitempty"`
 }
 
 // Save implements codec.Conn.
 func (c *Conn) Save(now time.Time, b []byte) []byte {
 	peer, _ := c.peer.MarshalBinary() // a valid address has no error
-	s := &c.shutdown
 	v := savedConn{
 		Head: record.Head{Kind: c.p.spec.Name, Version: savedVersion},
 		Peer: peer, Start: record.MomentOf(now, c.start), Phase: c.phase,
 		Dialed: c.dialed, Tentative: c.tentative, Ahead: c.ahead, Family: c.family,
 		GUID: c.guid, Server: c.server, Version: c.version, LongList: c.longList, Pressure: c.pressure, Round: c.round,
 		Attempt: c.attempt.save(), AskedAt: c.askedAt, UpSince: c.upSince, PongDue: c.pongDue,
-		Shutdown: savedShutdown{Reason: s.reason, ByeAt: s.byeAt, EndAt: s.endAt, ByeSent: s.byeSent, Flows: s.flows},
-		Goodbye:  c.goodbye.save(),
-		Sender:   c.sender.save(), Receiver: c.receiver.save(c.p.o.MaxAssembly), ReportAt: c.reportAt,
-		Keepalive: c.keepalive.save(), Clock: c.clock.save(),
+		Shutdown: c.shutdown, Goodbye: c.goodbye,
+		Sender: c.sender.save(), Receiver: c.receiver.save(c.p.o.MaxAssembly), ReportAt: c.reportAt,
+		Keepalive: c.keepalive, Clock: c.clock.save(),
 		Untimed: c.quirks.untimed, Literal: c.quirks.literal, Sent: c.sent, Received: c.received,
-		Idle: c.workspace == &noWorkspace, Mute: c.mute,
-	}
-	for i := range c.early.list {
-		v.Early = append(v.Early, c.early.list[i].save())
+		Early: c.early.list, Idle: c.workspace == &noWorkspace, Mute: c.mute,
 	}
 	return record.Append(b, &v)
 }
@@ -159,40 +86,18 @@ func (a *attempt) save() *savedAttempt {
 	if a == nil {
 		return nil
 	}
-	v := &savedAttempt{
-		Password: a.password, Pad: a.pad, Version: a.version, Refused: a.refused, Tries: a.tries, Probe: a.probe,
-		ServerGUID: a.reply.guid, Encrypts: a.reply.encrypts, MTU: a.reply.mtu,
-		Replied: a.replied, Requests: a.requests, SentAt: a.sentAt, TooSoon: a.tooSoon, KeyedReplies: a.keyedReplies,
-		RetryAt: a.retryAt, StrandAt: a.strand.at, StrandWhy: a.strand.why, Redials: a.strand.redials, Back: a.strand.back,
-	}
+	v := &savedAttempt{attempt: *a, ServerGUID: a.reply.guid, Encrypts: a.reply.encrypts, MTU: a.reply.mtu}
 	if a.reply.hasCookie {
 		v.Cookie = &a.reply.cookie
 	}
 	return v
 }
 
-func (k *keepalive) save() savedKeepalive {
-	return savedKeepalive{
-		HeardAt: k.heardAt, ActiveAt: k.activeAt, PingedAt: k.pingedAt, PingDue: k.pingDue, PingMode: k.pingMode,
-		Pong: k.pong, Ponged: k.ponged, Untimed: k.untimed, Unanswered: k.unanswered,
-		PongTime: k.pongTime, SentTime: k.sentTime, SentAt: k.sentAt, RTT: k.rtt.save(),
-		PongClock: k.pongClock, PongAt: k.pongAt, Far: k.far, AskedAt: k.askedAt, Reflected: k.reflected,
-	}
-}
-
-func (r *rtt) save() savedRTT {
-	return savedRTT{Smoothed: r.smoothed, Deviation: r.deviation, Backoff: r.backoff}
-}
-
-func (v *savedRTT) restore() rtt {
-	return rtt{smoothed: v.Smoothed, deviation: v.Deviation, backoff: v.Backoff}
-}
-
 func (k *peerClock) save() savedClock {
 	v := savedClock{Next: k.next, Best: k.best}
 	for _, s := range k.samples {
-		if s.roundTrip > 0 {
-			v.Samples = append(v.Samples, savedClockSample{RoundTrip: s.roundTrip, Ahead: s.ahead})
+		if s.RoundTrip > 0 {
+			v.Samples = append(v.Samples, s)
 		}
 	}
 	return v
@@ -221,14 +126,13 @@ func (p *Protocol) Restore(now time.Time, from codec.Addresser, b []byte) (codec
 		c.attempt = &c.attemptRoom
 	}
 	c.askedAt, c.upSince, c.pongDue = v.AskedAt, v.UpSince, v.PongDue
-	s := &v.Shutdown
-	c.shutdown = shutdown{reason: s.Reason, byeAt: s.ByeAt, endAt: s.EndAt, byeSent: s.ByeSent, flows: s.Flows}
-	c.goodbye = v.Goodbye.restore()
+	c.shutdown, c.goodbye = v.Shutdown, v.Goodbye
+	c.goodbye.Pings = min(v.Goodbye.Pings, goodbyePair)
 	c.sender.bits = c.countsBits()
 	if mtu := v.Sender.MTU; mtu > 0 {
 		c.setMTU(mtu)
 	}
-	c.reportAt, c.keepalive, c.clock = v.ReportAt, v.Keepalive.restore(), v.Clock.restore()
+	c.reportAt, c.keepalive, c.clock = v.ReportAt, v.Keepalive, v.Clock.restore()
 	c.quirks, c.sent, c.received = quirks{untimed: v.Untimed, literal: v.Literal}, v.Sent, v.Received
 	if err := c.sender.restore(&v.Sender, &p.o); err != nil {
 		return nil, err
@@ -242,7 +146,7 @@ func (p *Protocol) Restore(now time.Time, from codec.Addresser, b []byte) (codec
 			return nil, err
 		}
 		c.early.list = append(c.early.list, m)
-		c.early.bytes += cap(m.payload)
+		c.early.bytes += cap(m.Payload)
 	}
 	if v.Idle && c.sender.isIdle() && c.receiver.isIdle() && c.attempt == nil && len(c.early.list) == 0 {
 		c.leave()
@@ -251,33 +155,18 @@ func (p *Protocol) Restore(now time.Time, from codec.Addresser, b []byte) (codec
 }
 
 func (v *savedAttempt) restore(a *attempt) {
-	*a = attempt{
-		password: append(a.password[:0], v.Password...), pad: v.Pad, version: v.Version, refused: v.Refused,
-		tries: v.Tries, probe: v.Probe,
-		reply:   openConnectionReply1{guid: v.ServerGUID, hasCookie: v.Cookie != nil, encrypts: v.Encrypts, mtu: v.MTU},
-		replied: v.Replied, requests: v.Requests, sentAt: v.SentAt, tooSoon: v.TooSoon, keyedReplies: v.KeyedReplies,
-		retryAt: v.RetryAt,
-		strand:  strand{at: v.StrandAt, why: v.StrandWhy, redials: v.Redials, back: v.Back},
-	}
+	password := append(a.Password[:0], v.Password...)
+	*a = v.attempt
+	a.Password = password
+	a.reply = openConnectionReply1{guid: v.ServerGUID, hasCookie: v.Cookie != nil, encrypts: v.Encrypts, mtu: v.MTU}
 	if v.Cookie != nil {
 		a.reply.cookie = *v.Cookie
 	}
 }
 
-func (v *savedKeepalive) restore() keepalive {
-	return keepalive{
-		heardAt: v.HeardAt, activeAt: v.ActiveAt, pingedAt: v.PingedAt, pingDue: v.PingDue, pingMode: v.PingMode,
-		pong: v.Pong, ponged: v.Ponged, untimed: v.Untimed, unanswered: v.Unanswered,
-		pongTime: v.PongTime, sentTime: v.SentTime, sentAt: v.SentAt, rtt: v.RTT.restore(),
-		pongClock: v.PongClock, pongAt: v.PongAt, far: v.Far, askedAt: v.AskedAt, reflected: v.Reflected,
-	}
-}
-
 func (v *savedClock) restore() peerClock {
 	k := peerClock{next: v.Next, best: v.Best}
-	for i, s := range v.Samples {
-		k.samples[i] = clockSample{roundTrip: s.RoundTrip, ahead: s.Ahead}
-	}
+	copy(k.samples[:], v.Samples)
 	return k
 }
 
@@ -343,7 +232,7 @@ func (v *savedConn) checkTimes() error {
 			return saved.Fault("time", t)
 		}
 	}
-	for _, t := range []*savedRTT{&k.RTT, &s.RTT} {
+	for _, t := range []*rtt{&k.RTT, &s.RTT} {
 		if t.Smoothed < 0 || t.Smoothed > time.Minute || t.Deviation < 0 || t.Deviation > time.Minute || t.Backoff > 8 {
 			return saved.Fault("round-trip time", t.Smoothed)
 		}

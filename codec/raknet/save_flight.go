@@ -4,11 +4,8 @@ import "tidegate/codec/internal/saved"
 
 // save leaves out stale references: they name nothing any more.
 func (f *flight) save(place func(*outgoing) int) savedFlight {
-	v := savedFlight{
-		Base: f.base, Due: f.due, Free: f.free, NextPart: f.nextPart, Reliable: f.reliable,
-		Oldest: f.oldest, OldestGone: f.oldestGone, Literal: f.literal,
-	}
-	for n := f.base; n != f.next; n = n.Add(1) {
+	v := savedFlight{flightState: f.flightState, Free: f.free}
+	for n := f.Base; n != f.next; n = n.Add(1) {
 		d := f.at(n)
 		v.Datagrams = append(v.Datagrams, savedDatagram{
 			At: d.at, Size: d.size, State: d.state, Again: d.again, Parts: f.saveRefs(d.parts),
@@ -29,17 +26,17 @@ func (f *flight) save(place func(*outgoing) int) savedFlight {
 	}
 	v.Resend = f.saveRefs(f.resend[f.resentTo:])
 	for _, n := range f.repeats {
-		if !n.Before(f.base) {
+		if !n.Before(f.Base) {
 			v.Repeats = append(v.Repeats, n)
 		}
 	}
 	return v
 }
 
-func (f *flight) saveRefs(refs []partRef) (list []savedPartRef) {
+func (f *flight) saveRefs(refs []partRef) (list []partRef) {
 	for _, r := range refs {
 		if f.get(r) != nil {
-			list = append(list, savedPartRef{Slot: r.slot, ID: r.id})
+			list = append(list, r)
 		}
 	}
 	return list
@@ -55,8 +52,7 @@ func (f *flight) restore(v *savedFlight, messages []*outgoing, where []messagePl
 	case len(v.Repeats) > maxFlight:
 		return saved.Fault("number of repetitions", len(v.Repeats))
 	}
-	f.base, f.due, f.next = v.Base, v.Due, v.Base
-	f.nextPart, f.reliable, f.oldest, f.oldestGone, f.literal = v.NextPart, v.Reliable, v.Oldest, v.OldestGone, v.Literal
+	f.flightState, f.next = v.flightState, v.Base
 	if err := f.restoreParts(v, messages, where); err != nil {
 		return err
 	}
@@ -72,13 +68,13 @@ func (f *flight) restore(v *savedFlight, messages []*outgoing, where []messagePl
 		d.state, d.again = one.State, one.Again
 	}
 	for _, n := range v.Unsure {
-		if n.Before(f.base) || !n.Before(f.next) {
+		if n.Before(f.Base) || !n.Before(f.next) {
 			return saved.Fault("number of an overdue datagram", n)
 		}
 		f.at(n).unsure = true
 	}
 	for _, n := range v.Repeats {
-		if n.Before(f.base) || !n.Before(f.next) {
+		if n.Before(f.Base) || !n.Before(f.next) {
 			return saved.Fault("number of a repetition", n)
 		}
 		f.queueRepeat(n)
@@ -103,10 +99,10 @@ func (f *flight) restoreParts(v *savedFlight, messages []*outgoing, where []mess
 		default:
 			p.message = messages[one.Message-1]
 			where[one.Message-1].parts++
-			if p.index >= p.message.sent {
+			if p.index >= p.message.Sent {
 				return saved.Fault("index of a part", p.index)
 			}
-			if p.message.mode.IsReliable() {
+			if p.message.Mode.IsReliable() {
 				f.unacked++
 			}
 		}
@@ -127,13 +123,12 @@ func (f *flight) restoreParts(v *savedFlight, messages []*outgoing, where []mess
 	return nil
 }
 
-func (f *flight) restoreRefs(to []partRef, refs []savedPartRef) ([]partRef, error) {
+func (f *flight) restoreRefs(to []partRef, refs []partRef) ([]partRef, error) {
 	for _, r := range refs {
-		ref := partRef{slot: r.Slot, id: r.ID}
-		if int(r.Slot) >= len(f.parts) || f.get(ref) == nil {
+		if int(r.Slot) >= len(f.parts) || f.get(r) == nil {
 			return nil, saved.Fault("reference to a part", r.Slot)
 		}
-		to = append(to, ref)
+		to = append(to, r)
 	}
 	return to, nil
 }

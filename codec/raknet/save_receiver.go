@@ -10,51 +10,24 @@ import (
 
 // savedReceiver is a receiver. The memory of held messages is counted anew.
 type savedReceiver struct {
-	Next           Seq24           `cbor:"1,keyasint"`
-	Seen           []uint64        `cbor:"2,keyasint,omitempty"` // none: nothing has come
-	StrayNext      Seq24           `cbor:"3,keyasint,omitempty"`
-	StrayRun       int             `cbor:"4,keyasint,omitempty"`
-	StrayAt        time.Duration   `cbor:"5,keyasint,omitempty"`
-	HeardAt        time.Duration   `cbor:"6,keyasint,omitempty"`
-	ReliableBase   Seq24           `cbor:"7,keyasint"`
-	ReliableNext   Seq24           `cbor:"8,keyasint"`
-	ReliableSeen   []uint64        `cbor:"9,keyasint,omitempty"`
-	Prints         prints.Saved    `cbor:"10,keyasint"`
-	Channels       []savedChannel  `cbor:"11,keyasint,omitempty"`
-	Splits         []savedAssembly `cbor:"12,keyasint,omitempty"`
-	Stranger       bool            `cbor:"13,keyasint,omitempty"` // the client is not admitted yet
-	GiantBase      Seq24           `cbor:"14,keyasint,omitempty"`
-	GiantSince     time.Duration   `cbor:"15,keyasint,omitempty"`
-	GiantSeen      bool            `cbor:"16,keyasint,omitempty"`
-	Dropped        uint64          `cbor:"17,keyasint,omitempty"`
-	Patience       time.Duration   `cbor:"18,keyasint,omitempty"`
-	Acks           []savedRange    `cbor:"19,keyasint,omitempty"`
-	Recent         []savedRange    `cbor:"20,keyasint,omitempty"`
-	Nacks          []savedRange    `cbor:"21,keyasint,omitempty"`
-	Holes          []savedHole     `cbor:"22,keyasint,omitempty"`
-	HolesAt        time.Duration   `cbor:"23,keyasint,omitempty"`
-	AcksSince      time.Duration   `cbor:"24,keyasint,omitempty"`
-	AcksAt         time.Duration   `cbor:"25,keyasint,omitempty"`
-	AcksWithDataAt time.Duration   `cbor:"26,keyasint,omitempty"`
-	RecentAt       time.Duration   `cbor:"27,keyasint,omitempty"`
-	GiantSightings uint8           `cbor:"28,keyasint,omitempty"`
-}
-
-type savedInbound struct {
-	Payload  []byte     `cbor:"1,keyasint"`
-	Pad      uint8      `cbor:"2,keyasint,omitempty"`
-	Mode     codec.Mode `cbor:"3,keyasint"`
-	Channel  uint8      `cbor:"4,keyasint,omitempty"`
-	Order    Seq24      `cbor:"5,keyasint,omitempty"`
-	Sequence Seq24      `cbor:"6,keyasint,omitempty"`
-}
-
-type savedChannel struct {
-	Order    Seq24          `cbor:"1,keyasint,omitempty"`
-	Sequence Seq24          `cbor:"2,keyasint,omitempty"`
-	Late     uint8          `cbor:"3,keyasint,omitempty"`
-	StillAt  time.Duration  `cbor:"4,keyasint,omitempty"`
-	Waiting  []savedInbound `cbor:"5,keyasint,omitempty"` // as in the heap
+	receiverState
+	ackTimes
+	strays
+	giant
+	Next         Seq24           `cbor:"1,keyasint"`
+	Seen         []uint64        `cbor:"2,keyasint,omitempty"` // none: nothing has come
+	ReliableBase Seq24           `cbor:"7,keyasint"`
+	ReliableNext Seq24           `cbor:"8,keyasint"`
+	ReliableSeen []uint64        `cbor:"9,keyasint,omitempty"`
+	Prints       prints.Saved    `cbor:"10,keyasint"`
+	Channels     []channel       `cbor:"11,keyasint,omitempty"`
+	Splits       []savedAssembly `cbor:"12,keyasint,omitempty"`
+	Stranger     bool            `cbor:"13,keyasint,omitempty"` // the client is not admitted yet
+	Acks         []savedRange    `cbor:"19,keyasint,omitempty"`
+	Recent       []savedRange    `cbor:"20,keyasint,omitempty"`
+	Nacks        []savedRange    `cbor:"21,keyasint,omitempty"`
+	Holes        []hole          `cbor:"22,keyasint,omitempty"`
+	HolesAt      time.Duration   `cbor:"23,keyasint,omitempty"`
 }
 
 type savedAssembly struct {
@@ -74,31 +47,17 @@ type savedRange struct {
 	First, Last Seq24
 }
 
-type savedHole struct {
-	_           struct{} `cbor:",toarray"`
-	First, Last Seq24
-	ReliableEnd Seq24
-	Closed      bool
-	Asked       uint8
-	AskAt       time.Duration
-}
-
 // save needs the budget of a client that is admitted.
 func (r *receiver) save(maxAssembly int) savedReceiver {
 	v := savedReceiver{
-		Next: r.datagrams.next, StrayNext: r.strays.next, StrayRun: r.strays.run, StrayAt: r.strays.at,
-		HeardAt: r.heardAt, ReliableBase: r.reliable.base, ReliableNext: r.reliable.next, ReliableSeen: r.reliable.seen,
+		receiverState: r.receiverState, ackTimes: r.ackTimes, strays: r.strays, giant: r.giant, Next: r.datagrams.next,
+		ReliableBase: r.reliable.base, ReliableNext: r.reliable.next, ReliableSeen: r.reliable.seen,
 		Prints: r.reliable.prints.Save(), Stranger: r.splits.budget != maxAssembly,
-		GiantBase: r.giant.base, GiantSince: r.giant.since, GiantSeen: r.giant.seen,
-		GiantSightings: r.giant.sightings, Dropped: r.dropped,
-		Patience: r.patience, Acks: r.acks.save(), Recent: r.recent.save(), Nacks: r.nacks.save(),
-		AcksSince: r.acksSince, AcksAt: r.acksAt, AcksWithDataAt: r.acksWithDataAt, RecentAt: r.recentAt,
+		Acks: r.acks.save(), Recent: r.recent.save(), Nacks: r.nacks.save(),
+		Channels: r.channels.list, Holes: r.holes.list,
 	}
 	if r.datagrams.seen != [len(r.datagrams.seen)]uint64{} {
 		v.Seen = r.datagrams.seen[:]
-	}
-	for i := range r.channels.list {
-		v.Channels = append(v.Channels, r.channels.list[i].save())
 	}
 	for _, a := range r.splits.open {
 		v.Splits = append(v.Splits, savedAssembly{
@@ -108,25 +67,6 @@ func (r *receiver) save(maxAssembly int) savedReceiver {
 	}
 	if len(r.holes.list) > 0 {
 		v.HolesAt = r.holes.at
-	}
-	for _, o := range r.holes.list {
-		v.Holes = append(v.Holes, savedHole{
-			First: o.first, Last: o.last, ReliableEnd: o.reliableEnd, Closed: o.closed, Asked: o.asked, AskAt: o.askAt,
-		})
-	}
-	return v
-}
-
-func (m *inbound) save() savedInbound {
-	return savedInbound{
-		Payload: m.payload, Pad: m.pad, Mode: m.mode, Channel: m.channel, Order: m.order, Sequence: m.sequence,
-	}
-}
-
-func (ch *channel) save() savedChannel {
-	v := savedChannel{Order: ch.order, Sequence: ch.sequence, Late: ch.late, StillAt: ch.stillAt}
-	for i := range ch.waiting {
-		v.Waiting = append(v.Waiting, ch.waiting[i].save())
 	}
 	return v
 }
@@ -146,11 +86,8 @@ func (r *receiver) restore(v *savedReceiver, o *Options) error {
 	}
 	copy(r.datagrams.seen[:], v.Seen)
 	r.anchor.restore(&r.datagrams)
-	r.strays, r.heardAt = strays{next: v.StrayNext, run: v.StrayRun, at: v.StrayAt}, v.HeardAt
-	r.giant = giant{base: v.GiantBase, since: v.GiantSince, seen: v.GiantSeen,
-		sightings: min(v.GiantSightings, giantSightings)}
-	r.dropped, r.patience, r.scope = v.Dropped, v.Patience, everything
-	r.acksSince, r.acksAt, r.acksWithDataAt, r.recentAt = v.AcksSince, v.AcksAt, v.AcksWithDataAt, v.RecentAt
+	r.receiverState, r.ackTimes, r.strays, r.giant, r.scope = v.receiverState, v.ackTimes, v.strays, v.giant, everything
+	r.giant.GiantSightings = min(v.GiantSightings, giantSightings)
 	if v.Stranger {
 		r.splits.budget = min(o.MaxAssembly, strangerAssembly)
 	}
@@ -185,7 +122,7 @@ func (w *reliableWindow) restore(v *savedReceiver) error {
 	return err
 }
 
-func (c *channels) restore(list []savedChannel, memory *buffers) error {
+func (c *channels) restore(list []channel, memory *buffers) error {
 	if len(list) > maxChannels {
 		return saved.Fault("number of channels", len(list))
 	}
@@ -195,19 +132,19 @@ func (c *channels) restore(list []savedChannel, memory *buffers) error {
 			return saved.Fault("late messages of a channel", v.Late)
 		}
 		ch := c.at(uint8(i))
-		ch.order, ch.sequence, ch.late, ch.stillAt = v.Order, v.Sequence, v.Late, v.StillAt
+		ch.Order, ch.Sequence, ch.Late, ch.StillAt = v.Order, v.Sequence, v.Late, v.StillAt
 		for j := range v.Waiting {
 			m, err := v.Waiting[j].restore(memory)
 			if err != nil {
 				return err
 			}
-			ahead := m.order.Sub(ch.order)
-			if int(m.channel) != i || !hasChannel(m.mode) || ahead < 0 {
+			ahead := m.Order.Sub(ch.Order)
+			if int(m.Channel) != i || !hasChannel(m.Mode) || ahead < 0 {
 				return saved.Fault("waiting message of a channel", i)
 			}
-			ch.waiting = append(ch.waiting, m)
+			ch.Waiting = append(ch.Waiting, m)
 			c.messages++
-			c.bytes += cap(m.payload)
+			c.bytes += cap(m.Payload)
 		}
 	}
 	if c.messages > maxWaiting {
@@ -219,14 +156,14 @@ func (c *channels) restore(list []savedChannel, memory *buffers) error {
 // maxWaiting bounds the saved messages that wait for an earlier one, beyond what any MaxHeld allows.
 const maxWaiting = 64 << 20 / placeCost
 
-func (v *savedInbound) restore(memory *buffers) (inbound, error) {
+// restore returns a message of a record in memory of its own.
+func (v *inbound) restore(memory *buffers) (inbound, error) {
 	if len(v.Payload) == 0 || v.Mode > codec.ReliableSequenced || v.Channel >= maxChannels || v.Pad > 7 {
 		return inbound{}, saved.Fault("mode of a received message", v.Mode)
 	}
-	return inbound{
-		payload: memory.copy(v.Payload), owned: true, pad: v.Pad, mode: v.Mode, channel: v.Channel,
-		order: v.Order, sequence: v.Sequence,
-	}, nil
+	m := *v
+	m.Payload, m.owned = memory.copy(v.Payload), true
+	return m, nil
 }
 
 func (r *reassembly) restore(list []savedAssembly) error {
@@ -322,9 +259,7 @@ func (h *holes) restore(v *savedReceiver) error {
 			o.AskAt > maxSpan || o.AskAt < -maxSpan || o.Asked > mostAsks {
 			return saved.Fault("hole", o)
 		}
-		h.list = append(h.list, hole{
-			first: o.First, last: o.Last, reliableEnd: o.ReliableEnd, closed: o.Closed, asked: o.Asked, askAt: o.AskAt,
-		})
+		h.list = append(h.list, o)
 	}
 	return nil
 }

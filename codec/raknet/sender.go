@@ -32,32 +32,40 @@ const (
 // the reliable ones until they are acknowledged (docs/protocols/raknet/recovery.md#recovery-and-congestion).
 type sender struct {
 	*sending
-	mtu         int
-	narrowed    int // MTU of a path that has shown itself narrower; 0: as mtu
-	narrowing   narrowing
+	senderState
 	orderedOnly bool // as in Options
 	bits        bool // the peer counts the bits of a message; otherwise all messages are whole bytes
-	bulkTurn    bool // if small and bulk messages wait, bulk is first in the next datagram
 	flight      flight
-	congestion  congestion
 	pacer       pacer
-	ackedAt     time.Duration // when a datagram was last newly acknowledged
-	ackedSent   time.Duration // when the newest datagram was sent that the peer has acknowledged or asked for
-	rtt         rtt
-	channels    []sendChannel
-	splitID     uint16
 	openSplits  int
-	toClient    bool  // the peer is a client
-	forgetful   bool  // the peer knows no part by its number
-	requests    bool  // the peer has requested a datagram
-	unrequested uint8 // overdue datagrams, up to mostUnrequested
-	named       bool  // the last ACK or NACK named a remembered datagram
-	bytes       int   // bytes of the game's unsettled messages
-	count       int   // number of those
+	toClient    bool // the peer is a client
+	named       bool // the last ACK or NACK named a remembered datagram
+	bytes       int  // bytes of the game's unsettled messages
+	count       int  // number of those
 	memory      *buffers
+}
 
-	resent, lost uint64        // as in codec.Stats
-	reliableAt   time.Duration // when reliable data was last sent
+// senderState is the part of a sender that a record has as it is.
+type senderState struct {
+	MTU        int           `cbor:"1,keyasint,omitempty"`
+	Congestion congestion    `cbor:"9,keyasint"`
+	AckedAt    time.Duration `cbor:"14,keyasint,omitempty"` // when a datagram was last newly acknowledged
+	// AckedSent is when the newest datagram was sent that the peer has acknowledged or asked for.
+	AckedSent  time.Duration `cbor:"15,keyasint,omitempty"`
+	RTT        rtt           `cbor:"16,keyasint,omitempty"`
+	Channels   []sendChannel `cbor:"17,keyasint,omitempty"`
+	ReliableAt time.Duration `cbor:"19,keyasint,omitempty"` // when reliable data was last sent
+	Resent     uint64        `cbor:"20,keyasint,omitempty"` // as in codec.Stats, like Lost
+	Lost       uint64        `cbor:"21,keyasint,omitempty"`
+	Narrowed   int           `cbor:"24,keyasint,omitempty"` // MTU of a path that has shown itself narrower; 0: as MTU
+	Narrowing  narrowing     `cbor:"25,keyasint,omitempty"`
+	// BulkTurn says that bulk is first in the next datagram, if small and bulk messages wait.
+	BulkTurn bool `cbor:"2,keyasint,omitempty"`
+	Requests bool `cbor:"22,keyasint,omitempty"` // the peer has requested a datagram
+	// Unasked counts overdue datagrams that were not requested, up to mostUnrequested.
+	Unasked   uint8  `cbor:"23,keyasint,omitempty"`
+	Forgetful bool   `cbor:"26,keyasint,omitempty"` // the peer knows no part by its number
+	SplitID   uint16 `cbor:"18,keyasint,omitempty"`
 }
 
 // sending is the part of a sender that is needed only while data waits or is in flight.
@@ -73,16 +81,17 @@ type sending struct {
 
 // sendChannel is the sending side of an ordering channel.
 type sendChannel struct {
-	order    Seq24 // number of the next ordered message
-	sequence Seq24 // number of the next sequenced message
-	small    int   // messages of the channel that wait in small; all are older than those in bulk
-	bulk     int   // messages of the channel that wait in bulk
+	_        struct{} `cbor:",toarray"`
+	Order    Seq24    // number of the next ordered message
+	Sequence Seq24    // number of the next sequenced message
+	small    int      // messages of the channel that wait in small; all are older than those in bulk
+	bulk     int      // messages of the channel that wait in bulk
 }
 
 // setMTU sets the size of datagrams, before the first one.
 func (s *sender) setMTU(mtu int) {
-	s.mtu = mtu
-	s.congestion = newCongestion(s.datagramSize())
+	s.MTU = mtu
+	s.Congestion = newCongestion(s.datagramSize())
 }
 
 // Sizes at an MTU, as in stock RakNet (docs/protocols/raknet.md#sizes). They reserve 5 bytes more than the datagram
@@ -94,16 +103,16 @@ func datagramSizeAt(mtu int) int { return mtu - udpOverhead - 5 }
 func partSizeAt(mtu int) int     { return mtu - udpOverhead - 9 - maxCapsuleHeaderSize }
 
 func (s *sender) pathMTU() int {
-	if s.narrowed > 0 {
-		return s.narrowed
+	if s.Narrowed > 0 {
+		return s.Narrowed
 	}
-	return s.mtu
+	return s.MTU
 }
 
 // partsOf returns the number of parts of a message with size bytes. Before the MTU is known, it may be the least.
 func (s *sender) partsOf(size int) int {
 	part := partSizeAt(probes[len(probes)-1])
-	if s.mtu > 0 {
+	if s.MTU > 0 {
 		part = s.partSize()
 	}
 	return (size + part - 1) / part
@@ -113,8 +122,8 @@ func (s *sender) partsOf(size int) int {
 func (s *sender) outgoing(now time.Duration, m codec.Message) *outgoing {
 	o := s.memory.record()
 	*o = outgoing{
-		payload: s.memory.copy(m.Payload), pad: s.padOf(m.Pad), mode: m.Mode, channel: m.Channel, receipt: m.Receipt,
-		queuedAt: now,
+		Payload: s.memory.copy(m.Payload), Pad: s.padOf(m.Pad), Mode: m.Mode, Channel: m.Channel, Receipt: m.Receipt,
+		QueuedAt: now,
 	}
 	return o
 }
@@ -131,7 +140,7 @@ func (s *sender) padOf(pad uint8) uint8 {
 // enqueue queues a message of the game.
 func (s *sender) enqueue(now time.Duration, m codec.Message) {
 	o := s.outgoing(now, m)
-	o.inLine = hasChannel(m.Mode)
+	o.InLine = hasChannel(m.Mode)
 	q := &s.small
 	if s.isBulk(&m) {
 		q = &s.bulk
@@ -149,17 +158,17 @@ func (s *sender) isBulk(m *codec.Message) bool {
 // wait puts a message at the end of a queue.
 func (s *sender) wait(q *queue, m *outgoing) {
 	q.push(m)
-	if m.inLine {
-		*s.waiting(q, m.channel)++
+	if m.InLine {
+		*s.waiting(q, m.Channel)++
 	}
 }
 
 // leave removes the oldest message, m, from its queue.
 func (s *sender) leave(q *queue, m *outgoing) {
 	q.pop()
-	if m.inLine {
-		m.inLine = false
-		*s.waiting(q, m.channel)--
+	if m.InLine {
+		m.InLine = false
+		*s.waiting(q, m.Channel)--
 	}
 }
 
@@ -172,27 +181,27 @@ func (s *sender) waiting(q *queue, channel uint8) *int {
 }
 
 // isBehindSmall reports whether older messages of a bulk message's channel wait in small. It must not overtake them.
-func (s *sender) isBehindSmall(m *outgoing) bool { return m.inLine && s.channels[m.channel].small > 0 }
+func (s *sender) isBehindSmall(m *outgoing) bool { return m.InLine && s.Channels[m.Channel].small > 0 }
 
 // channel returns the state of an ordering channel, which is allocated at its first use.
 func (s *sender) channel(number uint8) *sendChannel {
-	for int(number) >= len(s.channels) {
-		s.channels = append(s.channels, sendChannel{})
+	for int(number) >= len(s.Channels) {
+		s.Channels = append(s.Channels, sendChannel{})
 	}
-	return &s.channels[number]
+	return &s.Channels[number]
 }
 
 // enqueueControl queues one of RakNet's own messages.
 func (s *sender) enqueueControl(now time.Duration, mode codec.Mode, payload []byte, pad uint8) {
 	m := s.outgoing(now, codec.Message{Payload: payload, Pad: pad, Mode: mode})
-	m.control = true
+	m.Control = true
 	s.control.push(m)
 }
 
 // transmit appends one due datagram to b, if the path has room for it. Messages of the game wait unless open is true.
 func (s *sender) transmit(now time.Duration, b []byte, open bool) ([]byte, bool) {
 	if !s.hasWork(open) {
-		s.congestion.limiting, s.pacer.wakeAt = false, 0
+		s.Congestion.Limiting, s.pacer.WakeAt = false, 0
 		return b, false
 	}
 	bulk := s.mayTransmit(now, 0)
@@ -212,8 +221,8 @@ func (s *sender) transmit(now time.Duration, b []byte, open bool) ([]byte, bool)
 		return s.complete(now, b, d), true
 	}
 	p := packer{s: s, now: now, start: len(b), datagram: s.flight.open(now), numbers: s.flight.numbersLeft()}
-	p.b = appendDataHeader(b, s.flight.next, false, s.congestion.inSlowStart())
-	if s.narrowing.lost {
+	p.b = appendDataHeader(b, s.flight.next, false, s.Congestion.inSlowStart())
+	if s.Narrowing.Lost {
 		p.packQueue(&s.control) // a ping beside no large message
 	}
 	p.packResends()
@@ -235,21 +244,21 @@ func (s *sender) transmit(now time.Duration, b []byte, open bool) ([]byte, bool)
 
 // spend takes a datagram's size from window and pace.
 func (s *sender) spend(size int) {
-	s.congestion.sent(size)
-	if s.rtt.smoothed != 0 {
+	s.Congestion.sent(size)
+	if s.RTT.Smoothed != 0 {
 		s.pacer.sent(size)
 	}
 }
 
 // mayTransmit reports whether window and pace have room, with the given leeway.
 func (s *sender) mayTransmit(now time.Duration, leeway int) bool {
-	if !s.congestion.allows(leeway) {
+	if !s.Congestion.allows(leeway) {
 		return false
 	}
-	if s.pacer.allows(now, s.congestion.pace(s.rtt.smoothed), s.datagramSize(), leeway) {
+	if s.pacer.allows(now, s.Congestion.pace(s.RTT.Smoothed), s.datagramSize(), leeway) {
 		return true
 	}
-	s.congestion.limiting = true
+	s.Congestion.Limiting = true
 	return false
 }
 
@@ -268,25 +277,25 @@ func (s *sender) settled() bool {
 
 // start numbers a message at the transmission of its first part.
 func (s *sender) start(m *outgoing) {
-	if m.parts = uint32(s.partsOf(len(m.payload))); m.parts > 1 {
-		m.mode = s.splitMode(m.mode)
-		if m.channel >= maxChannels {
-			m.channel = 0 // the game's mode has no channels, and the parts' mode may
+	if m.Parts = uint32(s.partsOf(len(m.Payload))); m.Parts > 1 {
+		m.Mode = s.splitMode(m.Mode)
+		if m.Channel >= maxChannels {
+			m.Channel = 0 // the game's mode has no channels, and the parts' mode may
 		}
-		m.splitID, _ = s.nextSplitID()
-		s.openIDs[m.splitID%openSplitIDs/64] |= 1 << (m.splitID % 64)
-		s.splitID = m.splitID + 1
+		m.SplitID, _ = s.nextSplitID()
+		s.openIDs[m.SplitID%openSplitIDs/64] |= 1 << (m.SplitID % 64)
+		s.SplitID = m.SplitID + 1
 		s.openSplits++
 	}
-	if !hasChannel(m.mode) || m.numbered {
+	if !hasChannel(m.Mode) || m.Numbered {
 		return
 	}
-	ch := s.channel(m.channel)
-	m.order = ch.order
-	if isSequenced(m.mode) {
-		m.sequence, ch.sequence = ch.sequence, ch.sequence.Add(1)
+	ch := s.channel(m.Channel)
+	m.Order = ch.Order
+	if isSequenced(m.Mode) {
+		m.Sequence, ch.Sequence = ch.Sequence, ch.Sequence.Add(1)
 	} else {
-		ch.order, ch.sequence = ch.order.Add(1), 0
+		ch.Order, ch.Sequence = ch.Order.Add(1), 0
 	}
 }
 
@@ -315,13 +324,13 @@ func (s *sender) maySplit() bool {
 
 // finish removes a delivered or abandoned message from the counts.
 func (s *sender) finish(m *outgoing) {
-	if m.parts > 1 {
+	if m.Parts > 1 {
 		s.doubtOf(m)
 		s.openSplits--
-		s.openIDs[m.splitID%openSplitIDs/64] &^= 1 << (m.splitID % 64)
+		s.openIDs[m.SplitID%openSplitIDs/64] &^= 1 << (m.SplitID % 64)
 	}
-	if !m.control {
-		s.bytes -= len(m.payload)
+	if !m.Control {
+		s.bytes -= len(m.Payload)
 		s.count--
 	}
 	s.memory.putRecord(m)
@@ -356,11 +365,11 @@ func (s *sender) abandonAll(q *queue, e *events.Queue) {
 // giveUp reports a message as lost, and removes it from the counts. Several parts may belong to one message, and the
 // last one is unknown. It is therefore reported once, and the garbage collector frees its memory.
 func (s *sender) giveUp(m *outgoing, e *events.Queue) {
-	if m.receipt != 0 {
-		e.Answer(m.receipt, false)
-		m.receipt = 0
+	if m.Receipt != 0 {
+		e.Answer(m.Receipt, false)
+		m.Receipt = 0
 	}
-	if m.parts <= 1 {
+	if m.Parts <= 1 {
 		s.finish(m)
 	}
 }

@@ -13,7 +13,7 @@ import (
 func newSender(start Seq24) *sender {
 	s := &sender{sending: new(sending), flight: flight{flying: new(flying)}, memory: new(buffers)}
 	s.setMTU(576)
-	s.flight.base, s.flight.due, s.flight.next = start, start, start
+	s.flight.Base, s.flight.Due, s.flight.next = start, start, start
 	return s
 }
 
@@ -60,7 +60,7 @@ func one(n Seq24) []byte { return named(ackRange{n, n}) }
 // outcomes returns the outcomes of messages, as "receipt delivered".
 func (s *sender) outcomes() (list []string) {
 	for _, o := range s.flight.done {
-		list = append(list, fmt.Sprint(o.message.receipt, o.delivered))
+		list = append(list, fmt.Sprint(o.message.Receipt, o.delivered))
 		s.finish(o.message)
 	}
 	s.flight.done = s.flight.done[:0]
@@ -69,8 +69,8 @@ func (s *sender) outcomes() (list []string) {
 
 func TestSenderNumbersMessages(t *testing.T) {
 	s := newSender(0)
-	s.channels = make([]sendChannel, 3)
-	s.channels[2] = sendChannel{order: seq24Mask, sequence: 7}
+	s.Channels = make([]sendChannel, 3)
+	s.Channels[2] = sendChannel{Order: seq24Mask, Sequence: 7}
 	for _, mode := range []codec.Mode{
 		codec.UnreliableSequenced, codec.ReliableSequenced, codec.ReliableOrdered, codec.UnreliableSequenced,
 		codec.ReliableOrdered, codec.Reliable, codec.Unreliable,
@@ -122,7 +122,7 @@ func TestSenderSplitsForPeersThatRepeat(t *testing.T) {
 
 func TestSenderBoundsOpenSplits(t *testing.T) {
 	s := newSender(0)
-	s.congestion.window = 1 << 20
+	s.Congestion.Window = 1 << 20
 	for range maxOpenSplits + 1 {
 		s.enqueueOne(0, codec.Reliable, 1000, 0)
 	}
@@ -139,8 +139,8 @@ func TestSenderBoundsOpenSplits(t *testing.T) {
 // TestSenderBoundsOpenSplitsToClients: two split messages under way to a client differ in the low byte of their IDs.
 func TestSenderBoundsOpenSplitsToClients(t *testing.T) {
 	s := newSender(0)
-	s.toClient, s.splitID = true, 65_500
-	s.congestion.window = 1 << 20
+	s.toClient, s.SplitID = true, 65_500
+	s.Congestion.Window = 1 << 20
 	for range openSplitIDs + 10 {
 		s.enqueueOne(0, codec.Reliable, 1000, 0)
 	}
@@ -161,7 +161,7 @@ func TestSenderBoundsOpenSplitsToClients(t *testing.T) {
 
 func TestSenderDropsWhatWaitedTooLong(t *testing.T) {
 	s := newSender(0)
-	s.congestion.inFlight = s.congestion.window + urgentLeeway*s.datagramSize()
+	s.Congestion.InFlight = s.Congestion.Window + urgentLeeway*s.datagramSize()
 	s.enqueueOne(0, codec.Unreliable, 8, 1)
 	s.enqueueOne(0, codec.Unreliable, 600, 2) // split, and so reliable
 	s.enqueueOne(0, codec.Reliable, 8, 3)
@@ -169,7 +169,7 @@ func TestSenderDropsWhatWaitedTooLong(t *testing.T) {
 	if got := s.transmitAll(t, 900*ms); len(got) > 0 {
 		t.Fatalf("%d datagrams sent over a full window", len(got))
 	}
-	s.congestion.inFlight = 0
+	s.Congestion.InFlight = 0
 	messages := slices.Concat(s.transmitAll(t, queueLife+ms)...)
 	if got, want := s.outcomes(), []string{"1 false"}; !slices.Equal(got, want) || len(messages) != 4 {
 		t.Errorf("outcomes %v and %d capsules sent, want %v and 4", got, len(messages), want)
@@ -192,9 +192,9 @@ func TestSenderBooks(t *testing.T) {
 		s.advance(now, false)
 		s.outcomes()
 	}
-	if s.bytes != 0 || s.count != 0 || s.openSplits != 0 || s.congestion.inFlight != 0 || s.flight.unacked != 0 {
+	if s.bytes != 0 || s.count != 0 || s.openSplits != 0 || s.Congestion.InFlight != 0 || s.flight.unacked != 0 {
 		t.Errorf("on the books at the end: %d bytes, %d messages, %d splits, %d in flight, %d unacknowledged",
-			s.bytes, s.count, s.openSplits, s.congestion.inFlight, s.flight.unacked)
+			s.bytes, s.count, s.openSplits, s.Congestion.InFlight, s.flight.unacked)
 	}
 	if !s.isIdle() {
 		t.Error("not idle though nothing is under way")

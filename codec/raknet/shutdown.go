@@ -9,19 +9,20 @@ import (
 // shutdown is the orderly end of a connection. The game's queued messages are sent and acknowledged first. Then the
 // goodbye is sent, and the connection waits for its acknowledgement.
 type shutdown struct {
-	reason  codec.Reason
-	byeAt   time.Duration // the goodbye leaves at this time at the latest
-	endAt   time.Duration
-	byeSent bool
-	flows   bool // game messages were possible, and still are until the end; otherwise the goodbye leaves at once
+	Reason  codec.Reason  `cbor:"1,keyasint,omitempty"`
+	ByeAt   time.Duration `cbor:"2,keyasint,omitempty"` // the goodbye leaves at this time at the latest
+	EndAt   time.Duration `cbor:"3,keyasint,omitempty"`
+	ByeSent bool          `cbor:"4,keyasint,omitempty"`
+	// Flows says that game messages were possible, and still are until the end. Otherwise the goodbye leaves at once.
+	Flows bool `cbor:"5,keyasint,omitempty"`
 }
 
 // next returns when stepShutdown has work.
 func (p *shutdown) next() time.Duration {
-	if p.byeSent {
-		return p.endAt
+	if p.ByeSent {
+		return p.EndAt
 	}
-	return p.byeAt
+	return p.ByeAt
 }
 
 // Close says goodbye, or refuses a client that was not admitted. RakNet has no room for data in either. A C++ player
@@ -60,10 +61,10 @@ func (c *Conn) Close(now time.Time, why codec.Goodbye) {
 // startShutdown begins to end the connection.
 func (c *Conn) startShutdown(now time.Duration, reason codec.Reason) {
 	c.shutdown = shutdown{
-		reason: reason, byeAt: now + c.p.o.CloseTimeout*2/3, endAt: now + c.p.o.CloseTimeout,
-		flows: c.phase == connected,
+		Reason: reason, ByeAt: now + c.p.o.CloseTimeout*2/3, EndAt: now + c.p.o.CloseTimeout,
+		Flows: c.phase == connected,
 	}
-	if !c.shutdown.flows {
+	if !c.shutdown.Flows {
 		c.sender.abandonQueue(&c.events)
 	}
 	c.phase, c.pressure = closing, codec.NoPressure
@@ -89,15 +90,15 @@ func (c *Conn) stepShutdown(now time.Duration) {
 		return
 	}
 	p := &c.shutdown
-	if p.byeSent {
-		if c.sender.settled() || now >= p.endAt {
-			c.finish(p.reason)
+	if p.ByeSent {
+		if c.sender.settled() || now >= p.EndAt {
+			c.finish(p.Reason)
 		}
 		return
 	}
 	// RakNet's own messages that matter are ordered like the goodbye, and so precede it.
-	if !p.flows || c.sender.count == 0 || c.sender.settled() || now >= p.byeAt {
-		p.byeSent = true
+	if !p.Flows || c.sender.count == 0 || c.sender.settled() || now >= p.ByeAt {
+		p.ByeSent = true
 		if c.refusesPassword() {
 			return // it ends the attempt there, and a goodbye would be told to the game, too
 		}
@@ -108,7 +109,7 @@ func (c *Conn) stepShutdown(now time.Duration) {
 // refusesPassword reports whether a client has been told that its password is wrong. Only C++ games of any version have
 // passwords, and their servers say no more.
 func (c *Conn) refusesPassword() bool {
-	return c.shutdown.reason == codec.InvalidPassword && !c.shutdown.flows && !c.dialed
+	return c.shutdown.Reason == codec.InvalidPassword && !c.shutdown.Flows && !c.dialed
 }
 
 // expireHandshake ends a handshake that took too long. A server that offered its key probably demands encryption. But
@@ -145,7 +146,7 @@ func (c *Conn) end(e codec.Event) {
 	}
 	c.report()
 	c.sender.abandon(&c.events)
-	c.receiver.acksAt = 0 // last chance to acknowledge the received datagrams
+	c.receiver.AcksAt = 0 // last chance to acknowledge the received datagrams
 	e.Kind = codec.Disconnected
 	c.events.Push(e)
 	c.phase, c.attempt, c.offline = closed, nil, nil

@@ -148,7 +148,7 @@ func TestViolatorsAreTold(t *testing.T) {
 		if err := h.inject(h.next(tooLarge)); err != errSplitTooLarge {
 			t.Fatalf("sent %v", err)
 		}
-		h.server.receiver.giant.since -= h.p.o.Timeout // one part may be forged
+		h.server.receiver.giant.GiantSince -= h.p.o.Timeout // one part may be forged
 	}
 	if got := ending(t, h.toServer); got != codec.Violation {
 		t.Errorf("the server ended as %v, want violation", got)

@@ -66,7 +66,7 @@ func (q *stockQueue) push(p stockPriority, part capsule) {
 // may follow.
 func (s *stockSender) sayAll(bursts []burst, goodbye bool) (messages int) {
 	var q stockQueue
-	first := s.conn.(*Conn).sender.channel(0).order // behind the handshake
+	first := s.conn.(*Conn).sender.channel(0).Order // behind the handshake
 	for _, b := range bursts {
 		for range b.count {
 			payload := slices.Repeat([]byte{0x86}, b.size)

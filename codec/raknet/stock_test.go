@@ -60,7 +60,7 @@ const (
 func (s *stockSender) start(now time.Time) {
 	conn := s.conn.(*Conn)
 	s.started, s.nextRun = true, now
-	s.number, s.reliable = conn.sender.flight.next, conn.sender.flight.reliable
+	s.number, s.reliable = conn.sender.flight.next, conn.sender.flight.Reliable
 	s.rtt, s.window = math.NaN(), stockMTU-udpOverhead
 	s.sent = make(map[Seq24]stockDatagram)
 }

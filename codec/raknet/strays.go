@@ -20,26 +20,26 @@ const (
 
 // strays is a run of datagrams with numbers that follow each other, far from the window.
 type strays struct {
-	next Seq24 // one more than the newest
-	run  int
-	at   time.Duration // when the newest came
+	StrayNext Seq24         `cbor:"3,keyasint,omitempty"` // one more than the newest
+	StrayRun  int           `cbor:"4,keyasint,omitempty"`
+	StrayAt   time.Duration `cbor:"5,keyasint,omitempty"` // when the newest came
 }
 
 // add takes a stray, and reports whether the window has to move to it. heardAt is when a datagram of the window came
 // last.
 func (s *strays) add(now, heardAt time.Duration, n Seq24) bool {
-	follows := n.Sub(s.next)
+	follows := n.Sub(s.StrayNext)
 	switch {
-	case s.run > 0 && follows >= 0 && follows < strayStep:
-		s.run++
-	case s.run > 0 && now-s.at < strayLife:
+	case s.StrayRun > 0 && follows >= 0 && follows < strayStep:
+		s.StrayRun++
+	case s.StrayRun > 0 && now-s.StrayAt < strayLife:
 		return false
 	default:
-		s.run = 1
+		s.StrayRun = 1
 	}
-	s.next, s.at = n.Add(1), now
-	if s.run >= strayRun || s.run >= strayShortRun && now-heardAt >= strayPatience {
-		s.run = 0
+	s.StrayNext, s.StrayAt = n.Add(1), now
+	if s.StrayRun >= strayRun || s.StrayRun >= strayShortRun && now-heardAt >= strayPatience {
+		s.StrayRun = 0
 		return true
 	}
 	return false

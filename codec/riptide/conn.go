@@ -140,7 +140,7 @@ func (c *Conn) NextTimeout() time.Time {
 // Stats returns the connection's figures so far.
 func (c *Conn) Stats() codec.Stats {
 	s := c.stats
-	s.RTT = c.rtt.smooth
+	s.RTT = c.rtt.Smooth
 	s.Queued, s.Held = c.queued(), len(c.ticker.connect)
 	if c.state == closed { // nothing waits for an acknowledgement any more
 		s.Queued = c.data.bytes()

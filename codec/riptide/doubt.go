@@ -43,7 +43,7 @@ func (c *Conn) hearGoodbye(now time.Time, goodbye codec.Event) {
 
 // awaitSign begins to wait for a sign of life.
 func (c *Conn) awaitSign(now time.Time) {
-	c.doubt.believe = now.Add(doubtTime + 2*c.rtt.smooth)
+	c.doubt.believe = now.Add(doubtTime + 2*c.rtt.Smooth)
 	if c.server && c.isStalled(now) {
 		c.doubt.believe = now.Add(c.options.HeartbeatInterval * 5 / 2)
 	}
@@ -56,7 +56,7 @@ func (c *Conn) isStalled(now time.Time) bool {
 		return true
 	}
 	m := c.flight.get(c.flight.oldest)
-	return m != nil && m.waited+now.Sub(m.sentAt) > doubtGrace+2*c.rtt.smooth
+	return m != nil && m.waited+now.Sub(m.sentAt) > doubtGrace+2*c.rtt.Smooth
 }
 
 // question asks whether the peer is there. A client gets the number of a message that it has acknowledged, so it drops

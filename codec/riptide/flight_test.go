@@ -147,8 +147,8 @@ func TestRTT(t *testing.T) {
 		} else {
 			r.measure(step.sample)
 		}
-		if r.smooth != step.smooth || r.resend(1) != step.again || r.milliseconds() != step.reported {
-			t.Errorf("%s: smooth %v, resend after %v, reported %d", step.what, r.smooth, r.resend(1), r.milliseconds())
+		if r.Smooth != step.smooth || r.resend(1) != step.again || r.milliseconds() != step.reported {
+			t.Errorf("%s: smooth %v, resend after %v, reported %d", step.what, r.Smooth, r.resend(1), r.milliseconds())
 		}
 	}
 }
@@ -162,7 +162,7 @@ func TestRTTBounds(t *testing.T) {
 	if got := r.resend(patientSends); got != patientResend {
 		t.Errorf("zero, after %d transmissions: resend after %v", patientSends, got)
 	}
-	if r.smooth != ms || r.resend(1) != tickResend || r.resend(2) != minimumResend || r.milliseconds() != 50 {
-		t.Errorf("zero: smooth %v, resend after %v, reported %d", r.smooth, r.resend(1), r.milliseconds())
+	if r.Smooth != ms || r.resend(1) != tickResend || r.resend(2) != minimumResend || r.milliseconds() != 50 {
+		t.Errorf("zero: smooth %v, resend after %v, reported %d", r.Smooth, r.resend(1), r.milliseconds())
 	}
 }

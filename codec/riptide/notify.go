@@ -31,8 +31,9 @@ type notifier struct {
 }
 
 type notifyReceipt struct {
-	seq     seq
-	receipt codec.Receipt
+	_       struct{} `cbor:",toarray"`
+	Number  seq
+	Receipt codec.Receipt
 }
 
 // newNotifier returns a notifier that begins with number s in both directions. As in the library, the number before s
@@ -101,14 +102,14 @@ func (n *notifier) ask(s seq, r codec.Receipt) (lost codec.Receipt) {
 		n.receipts, n.answered = n.receipts[:0], 0
 	}
 	if len(n.receipts)-n.answered == maxNotifyReceipts {
-		lost = n.receipts[n.answered].receipt
+		lost = n.receipts[n.answered].Receipt
 		n.answered++
 	}
 	if n.answered > maxNotifyReceipts {
 		n.receipts = append(n.receipts[:0], n.receipts[n.answered:]...)
 		n.answered = 0
 	}
-	n.receipts = append(n.receipts, notifyReceipt{s, r})
+	n.receipts = append(n.receipts, notifyReceipt{Number: s, Receipt: r})
 	return lost
 }
 
@@ -172,12 +173,12 @@ func (n *notifier) acknowledged(h *notifyHeader) (news bool, lost int) {
 
 // decide returns the next receipt that header h settles, oldest first.
 func (n *notifier) decide(h *notifyHeader) (r codec.Receipt, delivered, ok bool) {
-	if n.answered == len(n.receipts) || h.last.before(n.receipts[n.answered].seq) {
+	if n.answered == len(n.receipts) || h.last.before(n.receipts[n.answered].Number) {
 		return 0, false, false
 	}
 	oldest := n.receipts[n.answered]
 	n.answered++
-	return oldest.receipt, h.arrived(oldest.seq), true
+	return oldest.Receipt, h.arrived(oldest.Number), true
 }
 
 // unanswered returns the next receipt without an answer, oldest first, and forgets it.
@@ -186,7 +187,7 @@ func (n *notifier) unanswered() (r codec.Receipt, ok bool) {
 		return 0, false
 	}
 	n.answered++
-	return n.receipts[n.answered-1].receipt, true
+	return n.receipts[n.answered-1].Receipt, true
 }
 
 // relax frees memory that is not needed now.

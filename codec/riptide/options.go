@@ -1,6 +1,9 @@
 package riptide
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // Version selects a dialect of the protocol.
 type Version uint8
@@ -69,23 +72,16 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	o.HeartbeatInterval = orDefault(o.HeartbeatInterval, defaultHeartbeat)
-	o.TimeoutTime = orDefault(o.TimeoutTime, defaultTimeout)
-	o.ConnectTimeout = orDefault(o.ConnectTimeout, defaultConnectTimeout)
-	o.MaxAttempts = orDefault(o.MaxAttempts, defaultAttempts)
-	o.MaxPayload = orDefault(o.MaxPayload, defaultPayload)
-	o.MaxQueued = orDefault(o.MaxQueued, defaultQueued)
+	o.HeartbeatInterval = cmp.Or(o.HeartbeatInterval, defaultHeartbeat)
+	o.TimeoutTime = cmp.Or(o.TimeoutTime, defaultTimeout)
+	o.ConnectTimeout = cmp.Or(o.ConnectTimeout, defaultConnectTimeout)
+	o.MaxAttempts = cmp.Or(o.MaxAttempts, defaultAttempts)
+	o.MaxPayload = cmp.Or(o.MaxPayload, defaultPayload)
+	o.MaxQueued = cmp.Or(o.MaxQueued, defaultQueued)
 	o.patient = dialects[o.Version].patient || o.Stream
 	o.IgnoreQuality = o.IgnoreQuality || o.patient
 	o.maxDatagram = o.MaxPayload + dialects[o.Version].overhead
-	o.first = orDefault(o.first, firstSeq)
-	o.MaxInFlight = min(orDefault(o.MaxInFlight, dialects[o.Version].inFlight), windowSize)
+	o.first = cmp.Or(o.first, firstSeq)
+	o.MaxInFlight = min(cmp.Or(o.MaxInFlight, dialects[o.Version].inFlight), windowSize)
 	return o
-}
-
-func orDefault[T int | time.Duration | seq](v, fallback T) T {
-	if v == 0 {
-		return fallback
-	}
-	return v
 }

@@ -14,7 +14,7 @@ func (c *Conn) deferPong(now time.Time, ping uint8) {
 		return // answered later, it would measure the silence
 	}
 	c.ticker.ping, c.ticker.pingAt = ping, now
-	if far := min(c.rtt.far, c.options.HeartbeatInterval*3/4); far >= leastFar {
+	if far := min(c.rtt.Far, c.options.HeartbeatInterval*3/4); far >= leastFar {
 		c.ticker.pingAt = now.Add(far)
 	}
 	c.stepPong(now)

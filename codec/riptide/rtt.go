@@ -34,59 +34,59 @@ const patientResend = 110 * time.Millisecond
 // rtt is the smoothed round-trip time: seven parts of the old value and three parts of the new one, at least a
 // millisecond.
 type rtt struct {
-	smooth  time.Duration    // zero until measured
-	own     bool             // a sample was our own measurement, not the peer's figure
-	starved uint8            // messages in a row that were sent several times
-	far     time.Duration    // between the proxy and the far peer; zero: unknown
-	slowest [2]time.Duration // longest samples of this heartbeat and of the one before
+	Smooth  time.Duration    `cbor:"1,keyasint,omitempty"` // zero until measured
+	Own     bool             `cbor:"3,keyasint,omitempty"` // a sample was our own measurement, not the peer's figure
+	Starved uint8            `cbor:"4,keyasint,omitempty"` // messages in a row that were sent several times
+	Far     time.Duration    `cbor:"5,keyasint,omitempty"` // between the proxy and the far peer; zero: unknown
+	Slowest [2]time.Duration `cbor:"6,keyasint,omitempty"` // longest samples of this heartbeat and of the one before
 }
 
 // measure takes a sample of our own.
 func (r *rtt) measure(sample time.Duration) {
-	if !r.own {
-		r.own, r.smooth = true, 0
+	if !r.Own {
+		r.Own, r.Smooth = true, 0
 	}
-	r.starved = 0
+	r.Starved = 0
 	r.sample(sample)
-	r.slowest[0] = max(r.slowest[0], sample)
+	r.Slowest[0] = max(r.Slowest[0], sample)
 }
 
 // turn begins another heartbeat.
-func (r *rtt) turn() { r.slowest = [2]time.Duration{0, r.slowest[0]} }
+func (r *rtt) turn() { r.Slowest = [2]time.Duration{0, r.Slowest[0]} }
 
 // starve takes the time from the first transmission of a message to its acknowledgement. The message was sent several
 // times.
 func (r *rtt) starve(since time.Duration) {
-	if r.starved++; r.starved >= mostStarved {
-		r.starved, r.smooth = 0, max(r.smooth, since)
+	if r.Starved++; r.Starved >= mostStarved {
+		r.Starved, r.Smooth = 0, max(r.Smooth, since)
 	}
 }
 
 // claim takes the peer's figure, until we have measured ourselves.
 func (r *rtt) claim(sample time.Duration) {
-	if !r.own {
+	if !r.Own {
 		r.sample(sample)
 	}
 }
 
 func (r *rtt) sample(d time.Duration) {
 	d = max(d, time.Millisecond)
-	if r.smooth == 0 {
-		r.smooth = d
+	if r.Smooth == 0 {
+		r.Smooth = d
 		return
 	}
-	r.smooth = (7*r.smooth + 3*d) / 10
+	r.Smooth = (7*r.Smooth + 3*d) / 10
 }
 
 // resend returns how long a reliable message waits for its acknowledgement after the given number of sends. The first
 // time it waits for the slowest of late. A peer acknowledges in the ticks of its game loop.
 func (r *rtt) resend(sends uint8) time.Duration {
-	if r.smooth == 0 {
+	if r.Smooth == 0 {
 		return firstResend
 	}
-	after := max(minimumResend, r.smooth*6/5)
+	after := max(minimumResend, r.Smooth*6/5)
 	if sends == 1 {
-		after = max(tickResend, after, r.slowest[0]*6/5, r.slowest[1]*6/5)
+		after = max(tickResend, after, r.Slowest[0]*6/5, r.Slowest[1]*6/5)
 	}
 	if sends >= patientSends {
 		after = max(after, r.whole()*5/3, patientResend)
@@ -95,11 +95,11 @@ func (r *rtt) resend(sends uint8) time.Duration {
 }
 
 // whole returns the round trip between server and player.
-func (r *rtt) whole() time.Duration { return max(r.smooth+r.far, leastWhole) }
+func (r *rtt) whole() time.Duration { return max(r.Smooth+r.Far, leastWhole) }
 
 // milliseconds returns the round trip between server and player as a heartbeat tells it, or -1 if there is none.
 func (r *rtt) milliseconds() int16 {
-	if r.smooth == 0 {
+	if r.Smooth == 0 {
 		return -1
 	}
 	return int16(min(r.whole().Milliseconds(), 1<<15-1))
@@ -110,8 +110,8 @@ var _ codec.Relayer = (*Conn)(nil)
 // FarRTT implements codec.Relayer. Heartbeats tell it to a server, in milliseconds, and a client measures it.
 func (c *Conn) FarRTT(d time.Duration) (changed bool) {
 	d = d.Truncate(time.Millisecond)
-	changed = d != c.rtt.far
-	c.rtt.far = d
+	changed = d != c.rtt.Far
+	c.rtt.Far = d
 	return changed
 }
 
@@ -119,5 +119,5 @@ func (c *Conn) FarRTT(d time.Duration) (changed bool) {
 // answer that took longer was late for another reason.
 func (c *Conn) ServerRTT() time.Duration {
 	r := &c.rtt
-	return max(r.smooth, min(2*r.smooth, max(r.slowest[0], r.slowest[1])))
+	return max(r.Smooth, min(2*r.Smooth, max(r.Slowest[0], r.Slowest[1])))
 }

@@ -66,22 +66,8 @@ type savedTicker struct {
 }
 
 type savedRTT struct {
-	Smooth  time.Duration    `cbor:"1,keyasint,omitempty"`
-	Told    time.Duration    `cbor:"2,keyasint,omitempty"` // earlier releases tell it servers, and we do not read it
-	Own     bool             `cbor:"3,keyasint,omitempty"`
-	Starved uint8            `cbor:"4,keyasint,omitempty"`
-	Far     time.Duration    `cbor:"5,keyasint,omitempty"`
-	Slowest [2]time.Duration `cbor:"6,keyasint,omitempty"`
-}
-
-func (r *rtt) save() savedRTT {
-	return savedRTT{
-		Smooth: r.smooth, Told: r.smooth, Own: r.own, Starved: r.starved, Far: r.far, Slowest: r.slowest,
-	}
-}
-
-func (v *savedRTT) restore() rtt {
-	return rtt{smooth: v.Smooth, own: v.Own, starved: v.Starved, far: v.Far, slowest: v.Slowest}
+	rtt
+	Told time.Duration `cbor:"2,keyasint,omitempty"` // earlier releases tell it servers, and we do not read it
 }
 
 func (v *savedRTT) check() error {
@@ -122,7 +108,7 @@ func (c *Conn) Save(now time.Time, b []byte) []byte {
 		Window:   c.window.save(now),
 		Flight:   c.flight.save(now),
 		Notifier: c.notifier.save(now),
-		RTT:      c.rtt.save(),
+		RTT:      savedRTT{c.rtt, c.rtt.Smooth},
 		Data:     c.data.log[c.data.read:],
 		Stats:    saved.StatsOf(&c.stats),
 		Mute:     c.mute, Reflected: c.reflected,
@@ -155,7 +141,7 @@ func (p *Protocol) Restore(now time.Time, _ codec.Addresser, b []byte) (codec.Co
 			owed: t.Owed,
 		},
 		notifier: v.Notifier.restore(now),
-		rtt:      v.RTT.restore(),
+		rtt:      v.RTT.rtt,
 		sends:    v.Sends.restore(),
 		data:     outbox{log: v.Data},
 		stats:    v.Stats.Restore(),

@@ -132,13 +132,13 @@ func (p *buffers) copyOf(b []byte) []byte { return append(p.take(len(b)), b...) 
 // savedNotifier is a notifier. Fields 4, 5, 9 and 10 of earlier releases have no meaning
 // any more.
 type savedNotifier struct {
-	Next     seq            `cbor:"1,keyasint"`
-	Acked    seq            `cbor:"2,keyasint"`
-	Last     seq            `cbor:"3,keyasint"`
-	Reported seq            `cbor:"6,keyasint"`
-	Arrivals []uint64       `cbor:"7,keyasint"`
-	Receipts []savedReceipt `cbor:"8,keyasint,omitempty"`
-	Doorman  *savedDoorman  `cbor:"11,keyasint,omitempty"`
+	Next     seq             `cbor:"1,keyasint"`
+	Acked    seq             `cbor:"2,keyasint"`
+	Last     seq             `cbor:"3,keyasint"`
+	Reported seq             `cbor:"6,keyasint"`
+	Arrivals []uint64        `cbor:"7,keyasint"`
+	Receipts []notifyReceipt `cbor:"8,keyasint,omitempty"`
+	Doorman  *savedDoorman   `cbor:"11,keyasint,omitempty"`
 }
 
 // savedDoorman is a doorman, with the strays that there are.
@@ -197,21 +197,11 @@ func (v *savedDoorman) restore(now time.Time) *doorman {
 	return &d
 }
 
-type savedReceipt struct {
-	_       struct{} `cbor:",toarray"`
-	Number  seq
-	Receipt codec.Receipt
-}
-
 func (n *notifier) save(now time.Time) savedNotifier {
-	v := savedNotifier{
+	return savedNotifier{
 		Next: n.next, Acked: n.acked, Last: n.last, Reported: n.reported, Arrivals: n.arrivals[:],
-		Doorman: n.doorman.save(now),
+		Receipts: n.receipts[n.answered:], Doorman: n.doorman.save(now),
 	}
-	for _, r := range n.receipts[n.answered:] {
-		v.Receipts = append(v.Receipts, savedReceipt{Number: r.seq, Receipt: r.receipt})
-	}
-	return v
 }
 
 // check holds a record to the bounds of a notifier. Between the last reported number and the newest lies room for the
@@ -233,13 +223,10 @@ func (v *savedNotifier) check() error {
 }
 
 func (v *savedNotifier) restore(now time.Time) notifier {
-	n := notifier{next: v.Next, acked: v.Acked, last: v.Last, reported: v.Reported}
+	n := notifier{next: v.Next, acked: v.Acked, last: v.Last, reported: v.Reported, receipts: v.Receipts}
 	if v.Doorman.check() == nil {
 		n.doorman = v.Doorman.restore(now)
 	}
 	copy(n.arrivals[:], v.Arrivals)
-	for _, r := range v.Receipts {
-		n.receipts = append(n.receipts, notifyReceipt{r.Number, r.Receipt})
-	}
 	return n
 }

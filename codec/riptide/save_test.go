@@ -26,8 +26,8 @@ func TestSaveEverything(t *testing.T) {
 		patient: true, full: true, asks: true, refusals: 1,
 	}
 	c.rtt = rtt{
-		smooth: 40 * time.Millisecond, own: true, starved: 3, far: time.Second,
-		slowest: [2]time.Duration{50 * time.Millisecond, 60 * time.Millisecond},
+		Smooth: 40 * time.Millisecond, Own: true, Starved: 3, Far: time.Second,
+		Slowest: [2]time.Duration{50 * time.Millisecond, 60 * time.Millisecond},
 	}
 	c.window.add(now, c.window.base+9, 11, time.Hour)
 	c.window.stuck = at(-2)

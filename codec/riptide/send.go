@@ -89,7 +89,7 @@ func (c *Conn) sendNotify(now time.Time, m *codec.Message) error {
 	if err := c.write(kindNotify, head, m); err != nil {
 		return err
 	}
-	c.notifier.number(now, c.rtt.smooth)
+	c.notifier.number(now, c.rtt.Smooth)
 	if m.Receipt == 0 {
 		return nil
 	}

@@ -220,7 +220,7 @@ func TestReliableGivesUp(t *testing.T) {
 		{"a long one", 100 * ms, 4*120*ms + 11*(100*ms*5/3)},
 	} {
 		p := newPair(t, Options{})
-		p.client.rtt = rtt{smooth: c.rtt}
+		p.client.rtt = rtt{Smooth: c.rtt}
 		p.client.ticker.next = start.Add(time.Hour)
 		for r := range codec.Receipt(2) {
 			if err := p.client.Send(p.now, codec.Message{Mode: codec.Reliable, Receipt: r + 1}); err != nil {

@@ -70,7 +70,7 @@ func (c *Conn) answerHeartbeat(now time.Time, d []byte) error {
 	}
 	c.heard = now
 	if claimed := time.Duration(h.rtt) * time.Millisecond; claimed > 0 && claimed <= c.options.TimeoutTime {
-		c.rtt.claim(claimed - c.rtt.far)
+		c.rtt.claim(claimed - c.rtt.Far)
 	}
 	c.relax()
 	c.deferPong(now, h.ping)

@@ -114,7 +114,7 @@ var _ codec.Holder = (*client)(nil)
 
 // Release implements codec.Holder. Names of components are not collected any more.
 func (c *client) Release() {
-	c.gather.names, c.gather.held, c.gather.full = nil, 0, true
+	c.gather.Names, c.gather.held, c.gather.full = nil, 0, true
 }
 
 // frameTimeout is the silence of a server that ends frames, 58 times a second, after which it is lost for a client that

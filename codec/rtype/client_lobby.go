@@ -94,7 +94,7 @@ func (c *client) receiveLobby(now time.Time, d []byte) error {
 	case c.initial.known():
 		return c.lobbyRepeats(now, d)
 	}
-	c.gather.era = Final
+	c.gather.Era = Final
 	if !c.gather.take(d) {
 		return codec.ErrDuplicate
 	}
@@ -122,7 +122,7 @@ func (c *client) refuse(index uint16) {
 // lobbyRepeats handles a repeated message. A server that still sends the count has not received our start.
 func (c *client) lobbyRepeats(now time.Time, d []byte) error {
 	index := int(le.Uint16(d[1:]))
-	if d[0] == nameOpcode && (index >= len(c.initial.names) || !bytes.Equal(d[3:], c.initial.names[index])) {
+	if d[0] == nameOpcode && (index >= len(c.initial.Names) || !bytes.Equal(d[3:], c.initial.Names[index])) {
 		return errNames
 	}
 	c.heard = now

@@ -75,7 +75,7 @@ func (c *client) receiveInitial(now time.Time, d []byte) error {
 	}
 	c.markHeard(now)
 	if n, done := c.gather.done(); done {
-		c.format.learn(format{era: c.gather.era})
+		c.format.learn(format{era: c.gather.Era})
 		c.announce(n)
 		c.gather = gather{}
 		c.options.last.note(c.server, false)

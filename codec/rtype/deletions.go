@@ -14,10 +14,11 @@ type deletionLog struct {
 }
 
 type deletion struct {
-	op        opcode // remove or detach
-	entity    uint32
-	component uint16
-	repeats   int // repeats left
+	_         struct{} `cbor:",toarray"`
+	Op        opcode   // remove or detach
+	Entity    uint32
+	Component uint16
+	Repeats   int // repeats left
 }
 
 // note records the deletion that an instruction is about to make in m. An entity's components are deleted with it. A
@@ -25,14 +26,14 @@ type deletion struct {
 func (g *deletionLog) note(in *instruction, m *mirror) {
 	switch in.op {
 	case remove:
-		g.add(deletion{op: remove, entity: in.entity})
+		g.add(deletion{Op: remove, Entity: in.entity})
 		if s := m.slotOf(in.entity); s != nil {
 			for i := range s.components {
-				g.add(deletion{op: detach, entity: in.entity, component: s.components[i].id})
+				g.add(deletion{Op: detach, Entity: in.entity, Component: s.components[i].id})
 			}
 		}
 	case detach:
-		g.add(deletion{op: detach, entity: in.entity, component: in.component})
+		g.add(deletion{Op: detach, Entity: in.entity, Component: in.component})
 	}
 }
 
@@ -40,7 +41,7 @@ func (g *deletionLog) add(d deletion) {
 	if g.ring == nil {
 		g.ring = make([]deletion, maxDeletions)
 	}
-	d.repeats = maxRepeats
+	d.Repeats = maxRepeats
 	g.ring[g.next] = d
 	g.next = (g.next + 1) % maxDeletions
 }
@@ -49,10 +50,10 @@ func (g *deletionLog) add(d deletion) {
 // no need to delete an object that exists again, or a component of an entity that does not exist.
 func (g *deletionLog) take(i int, m *mirror) (instruction, bool) {
 	d := &g.ring[i]
-	holds := m.has(d.entity) == (d.op == detach) && !m.hasComponent(d.entity, d.component)
-	if d.repeats == 0 || !holds {
+	holds := m.has(d.Entity) == (d.Op == detach) && !m.hasComponent(d.Entity, d.Component)
+	if d.Repeats == 0 || !holds {
 		return instruction{}, false
 	}
-	d.repeats--
-	return instruction{op: d.op, entity: d.entity, component: d.component}, true
+	d.Repeats--
+	return instruction{op: d.Op, entity: d.Entity, component: d.Component}, true
 }

@@ -35,7 +35,7 @@ func (d *Describer) Describe(fromServer bool, b []byte) (text string, instructio
 	default:
 		instructions, err = d.client(b)
 	}
-	if !d.memory.Hold(d.gather.held + len(d.initial.names)*(nameCost+maxName)) {
+	if !d.memory.Hold(d.gather.held + len(d.initial.Names)*(nameCost+maxName)) {
 		d.gather, d.initial = gather{}, initialisation{}
 	}
 	switch {

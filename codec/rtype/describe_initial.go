@@ -16,14 +16,14 @@ func (d *Describer) names(b []byte) (text string, rest []byte, ok bool) {
 	}
 	d.initial, d.format = n, formats[Document]
 	text = fmt.Sprintf("initialisation, %s: %s",
-		words.Count(len(n.names), "component"), bytes.Join(n.names, []byte(", ")))
+		words.Count(len(n.Names), "component"), bytes.Join(n.Names, []byte(", ")))
 	return text, rest, true
 }
 
 // part explains a new part of the game's initialisation.
 func (d *Describer) part(b []byte) (text string, ok bool) {
 	if d.format.isFinal() {
-		d.gather.era = Final
+		d.gather.Era = Final
 	}
 	before := d.gather
 	if !d.gather.take(b) {
@@ -36,12 +36,12 @@ func (d *Describer) part(b []byte) (text string, ok bool) {
 		text = d.named(b)
 	case isFiller(b):
 		text = "initialisation: filler in place of a lost part"
-	case g.counted != before.counted:
-		text = "initialisation: " + words.Count(g.count, "component")
-	case g.pad != before.pad:
-		text = fmt.Sprintf("initialisation: names are at most %s long", words.Count(g.pad, "byte"))
+	case g.Counted != before.Counted:
+		text = "initialisation: " + words.Count(g.Count, "component")
+	case g.Pad != before.Pad:
+		text = fmt.Sprintf("initialisation: names are at most %s long", words.Count(g.Pad, "byte"))
 	default:
-		text = fmt.Sprintf("initialisation: component %d is %s", b[0], g.names[b[0]])
+		text = fmt.Sprintf("initialisation: component %d is %s", b[0], g.Names[b[0]])
 	}
 	d.complete()
 	return text, true
@@ -50,7 +50,7 @@ func (d *Describer) part(b []byte) (text string, ok bool) {
 // complete stores the initialisation once it is complete.
 func (d *Describer) complete() {
 	if n, done := d.gather.done(); done {
-		d.format.learn(format{era: d.gather.era})
+		d.format.learn(format{era: d.gather.Era})
 		d.initial, d.gather = n, gather{}
 	}
 }
@@ -65,7 +65,7 @@ func (d *Describer) count(b []byte) ([]string, error) {
 		return nil, errLength
 	}
 	n := int(be.Uint16(b[1:]))
-	if d.gather.era = Final; !d.initial.known() && d.gather.take(b) {
+	if d.gather.Era = Final; !d.initial.known() && d.gather.take(b) {
 		d.complete()
 	}
 	return []string{"lobby: the client uses " + words.Count(n, "component")}, nil
@@ -92,8 +92,8 @@ func (d *Describer) lobbyOf(b []byte) (text string, ok bool) {
 
 // component returns a component's number, and its name if that is known.
 func (d *Describer) component(id uint16) string {
-	if int(id) < len(d.initial.names) {
-		return fmt.Sprintf("%d (%s)", id, d.initial.names[id])
+	if int(id) < len(d.initial.Names) {
+		return fmt.Sprintf("%d (%s)", id, d.initial.Names[id])
 	}
 	return fmt.Sprint(id)
 }

@@ -30,7 +30,7 @@ func (d *Describer) instructions(b []byte) (texts []string, err error) {
 		if fault != nil {
 			return texts, fault
 		}
-		if in.op >= attach && in.op <= detach && d.initial.known() && int(in.component) >= len(d.initial.names) {
+		if in.op >= attach && in.op <= detach && d.initial.known() && int(in.component) >= len(d.initial.Names) {
 			err = errUnusualComponent
 		}
 		texts = append(texts, d.instruction(&in))

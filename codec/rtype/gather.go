@@ -13,14 +13,15 @@ import "bytes"
 // decide the era, because a lone byte may also be an instruction that has overtaken them. For the final game only the
 // names decide, because its count may also be a late name. docs/protocols/rtype/wire.md#initialisation
 type gather struct {
-	era     Era
-	counted bool
-	count   int
-	filled  bool // fillers have arrived: the count is that of several copies of the parts
-	pad     int
-	names   [][]byte // maxComponents of them, allocated with the first
-	held    int      // bytes of memory
-	full    bool     // no more names are kept
+	Era     Era  `cbor:"1,keyasint,omitempty"`
+	Counted bool `cbor:"2,keyasint,omitempty"`
+	Count   int  `cbor:"3,keyasint,omitempty"`
+	// Filled says that fillers have arrived. So the count is that of several copies of the parts.
+	Filled bool     `cbor:"4,keyasint,omitempty"`
+	Pad    int      `cbor:"5,keyasint,omitempty"`
+	Names  [][]byte `cbor:"6,keyasint,omitempty"` // maxComponents of them, allocated with the first
+	held   int      // bytes of memory
+	full   bool     // no more names are kept
 }
 
 // nameCost is the memory in bytes of the place of a name.
@@ -29,13 +30,13 @@ const nameCost = 24
 // take stores a datagram that is a missing part. It reports whether the datagram was one.
 func (g *gather) take(d []byte) bool {
 	switch {
-	case g.era == Final || isLastName(d):
+	case g.Era == Final || isLastName(d):
 		return g.takeLast(d)
 	case isFiller(d):
-		g.filled = true
+		g.Filled = true
 		return true
-	case len(d) == 2 && d[0] == 0 && !g.counted:
-		g.count, g.counted = int(d[1]), true
+	case len(d) == 2 && d[0] == 0 && !g.Counted:
+		g.Count, g.Counted = int(d[1]), true
 		return true
 	case len(d) == 1:
 		return g.takePad(d[0], Early)
@@ -50,31 +51,31 @@ func (g *gather) take(d []byte) bool {
 }
 
 func (g *gather) takePad(pad byte, era Era) bool {
-	if pad == 0 || g.pad != 0 {
+	if pad == 0 || g.Pad != 0 {
 		return false
 	}
-	g.pad = int(pad)
-	if g.era == AnyEra {
-		g.era = era
+	g.Pad = int(pad)
+	if g.Era == AnyEra {
+		g.Era = era
 	}
 	return true
 }
 
 func (g *gather) takeName(index byte, name []byte, era Era) bool {
 	i := int(index)
-	if g.full || i >= maxComponents || g.counted && era != Final && i >= g.count || len(name) > maxName {
+	if g.full || i >= maxComponents || g.Counted && era != Final && i >= g.Count || len(name) > maxName {
 		return false
 	}
-	if g.names == nil {
-		g.names = make([][]byte, maxComponents)
+	if g.Names == nil {
+		g.Names = make([][]byte, maxComponents)
 		g.held = maxComponents * nameCost
 	}
-	if g.names[i] != nil {
+	if g.Names[i] != nil {
 		return false
 	}
-	g.names[i] = bytes.Clone(name)
+	g.Names[i] = bytes.Clone(name)
 	g.held += len(name)
-	g.era = era
+	g.Era = era
 	return true
 }
 
@@ -88,7 +89,7 @@ func (g *gather) takeLast(d []byte) bool {
 	case isLastName(d):
 		return g.takeName(d[1], d[3:], Final)
 	case len(d) == 3 && d[0] == countOpcode && d[1] == 0:
-		g.count, g.counted = int(d[2]), true
+		g.Count, g.Counted = int(d[2]), true
 		return true
 	}
 	return false
@@ -97,18 +98,18 @@ func (g *gather) takeLast(d []byte) bool {
 // done returns the initialisation once all its parts have arrived.
 func (g *gather) done() (initialisation, bool) {
 	count := g.components()
-	if !g.counted || g.pad == 0 && g.era != Final || count < 0 {
+	if !g.Counted || g.Pad == 0 && g.Era != Final || count < 0 {
 		return initialisation{}, false
 	}
-	n := initialisation{names: make([][]byte, count), pad: g.pad, count: g.count}
-	if copy(n.names, g.names) < count {
+	n := initialisation{Names: make([][]byte, count), Pad: g.Pad, Count: g.Count}
+	if copy(n.Names, g.Names) < count {
 		return initialisation{}, false
 	}
-	for _, name := range n.names {
+	for _, name := range n.Names {
 		if name == nil {
 			return initialisation{}, false
 		}
-		n.pad = max(n.pad, len(name))
+		n.Pad = max(n.Pad, len(name))
 	}
 	return n, true
 }
@@ -116,18 +117,18 @@ func (g *gather) done() (initialisation, bool) {
 // components returns the number of components, or -1 if it is unknown. With copies, the count differs from the number
 // of names.
 func (g *gather) components() int {
-	if !g.filled {
-		return g.count
+	if !g.Filled {
+		return g.Count
 	}
 	n := 0
-	for n < len(g.names) && g.names[n] != nil {
+	for n < len(g.Names) && g.Names[n] != nil {
 		n++
 	}
-	if (g.count+1)%(n+1) != 0 {
+	if (g.Count+1)%(n+1) != 0 {
 		return -1
 	}
 	return n
 }
 
 // begun reports whether a part has arrived.
-func (g *gather) begun() bool { return g.counted || g.pad != 0 || g.names != nil }
+func (g *gather) begun() bool { return g.Counted || g.Pad != 0 || g.Names != nil }

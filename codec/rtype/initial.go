@@ -24,9 +24,10 @@ const endOfNames = 0xffff
 //
 // docs/protocols/rtype/wire.md#initialisation
 type initialisation struct {
-	names [][]byte // nil: unknown
-	pad   int      // L
-	count int      // as the game's server wrote it, which repeats its parts; 0: the number of names
+	Names [][]byte `cbor:"1,keyasint,omitempty"` // nil: unknown
+	Pad   int      `cbor:"2,keyasint,omitempty"` // L
+	// Count is as the game's server wrote it, which repeats its parts. If 0, it is the number of names.
+	Count int `cbor:"3,keyasint,omitempty"`
 }
 
 // parse reads the document's layout. The names are copies.
@@ -47,23 +48,23 @@ func (n *initialisation) parse(b []byte) (rest []byte, err error) {
 		}
 		names[i] = bytes.Clone(name)
 	}
-	*n = initialisation{names: names, pad: pad}
+	*n = initialisation{Names: names, Pad: pad}
 	return b[all+2:], nil
 }
 
 // append appends the document's layout.
 func (n *initialisation) append(b []byte) []byte {
-	b = be.AppendUint16(b, uint16(len(n.names)))
-	b = append(b, byte(n.pad))
-	for _, name := range n.names {
+	b = be.AppendUint16(b, uint16(len(n.Names)))
+	b = append(b, byte(n.Pad))
+	for _, name := range n.Names {
 		b = append(b, name...)
-		b = append(b, make([]byte, n.pad-len(name))...)
+		b = append(b, make([]byte, n.Pad-len(name))...)
 	}
 	return be.AppendUint16(b, endOfNames)
 }
 
 // len returns the number of bytes that append writes.
-func (n *initialisation) len() int { return 3 + len(n.names)*n.pad + 2 }
+func (n *initialisation) len() int { return 3 + len(n.Names)*n.Pad + 2 }
 
 // copiesOf returns how many of the wanted copies of each part are possible: their count must fit a byte.
 func (n *initialisation) copiesOf(wanted int) int {
@@ -75,7 +76,7 @@ func (n *initialisation) copiesOf(wanted int) int {
 
 // countOf returns the count that makes the game's clients accept the given number of copies. A client takes the first
 // datagram for the count, the second for the length, and count more for names.
-func (n *initialisation) countOf(copies int) int { return copies*(len(n.names)+1) - 1 }
+func (n *initialisation) countOf(copies int) int { return copies*(len(n.Names)+1) - 1 }
 
 // parts returns the number of datagrams in the game's initialisation. If parts are copied, half as many fillers
 // follow. Clients take them in place of lost parts. To a client that has lost nothing they are unknown instructions.
@@ -94,10 +95,10 @@ func (n *initialisation) appendPart(b []byte, i int, era Era, copies int) []byte
 	case i < copies:
 		return be.AppendUint16(b, uint16(n.countOf(copies)))
 	case i == copies:
-		return appendIndex(b, n.pad, era)
+		return appendIndex(b, n.Pad, era)
 	case i < 2+n.countOf(copies):
-		name := (i - copies - 1) % len(n.names)
-		return append(appendIndex(b, name, era), n.names[name]...)
+		name := (i - copies - 1) % len(n.Names)
+		return append(appendIndex(b, name, era), n.Names[name]...)
 	}
 	return append(appendIndex(b, filler, era), fillerName...)
 }
@@ -126,24 +127,24 @@ func appendIndex(b []byte, i int, era Era) []byte {
 func (n *initialisation) hasPart(d []byte, era Era) bool {
 	switch {
 	case len(d) == 1:
-		return era == Early && int(d[0]) == n.pad
-	case len(d) == 2 && (d[0] == 0 && int(d[1]) == max(n.count, len(n.names)) || int(d[0]) == n.pad && d[1] == 0):
+		return era == Early && int(d[0]) == n.Pad
+	case len(d) == 2 && (d[0] == 0 && int(d[1]) == max(n.Count, len(n.Names)) || int(d[0]) == n.Pad && d[1] == 0):
 		return true
 	case isFiller(d):
 		return true
-	case len(d) < 2 || int(d[0]) >= len(n.names):
+	case len(d) < 2 || int(d[0]) >= len(n.Names):
 		return false
 	}
-	name := n.names[d[0]]
+	name := n.Names[d[0]]
 	return bytes.Equal(d[1:], name) || d[1] == 0 && bytes.Equal(d[2:], name)
 }
 
 // equal reports whether both name the same components.
 func (n *initialisation) equal(other *initialisation) bool {
-	return n.known() && other.known() && n.pad == other.pad && slices.EqualFunc(n.names, other.names, bytes.Equal)
+	return n.known() && other.known() && n.Pad == other.Pad && slices.EqualFunc(n.Names, other.Names, bytes.Equal)
 }
 
-func (n *initialisation) known() bool { return n.names != nil }
+func (n *initialisation) known() bool { return n.Names != nil }
 
 // isName reports whether b is a component's name: one or more of a-z, A-Z, 0-9, '-', '_' and '.'.
 func isName(b []byte) bool {
@@ -165,8 +166,8 @@ type sizes []int
 
 // sizesOf looks up the names in the configured ones.
 func sizesOf(n *initialisation, configured map[string]int) sizes {
-	s := make(sizes, len(n.names))
-	for i, name := range n.names {
+	s := make(sizes, len(n.Names))
+	for i, name := range n.Names {
 		size, ok := configured[string(name)]
 		if !ok {
 			size = unknownSize

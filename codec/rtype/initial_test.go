@@ -10,7 +10,7 @@ import (
 )
 
 // exampleNames are the components of the document's example.
-var exampleNames = initialisation{names: [][]byte{[]byte("Position"), []byte("Velocity"), []byte("Health")}, pad: 8}
+var exampleNames = initialisation{Names: [][]byte{[]byte("Position"), []byte("Velocity"), []byte("Health")}, Pad: 8}
 
 func TestDocumentInitialisation(t *testing.T) {
 	wire := codectest.Unhex(t, names8)
@@ -20,7 +20,7 @@ func TestDocumentInitialisation(t *testing.T) {
 	var got initialisation
 	rest, err := got.parse(append(bytes.Clone(wire), 1, 2))
 	if err != nil || !got.equal(&exampleNames) || !bytes.Equal(rest, []byte{1, 2}) {
-		t.Errorf("read %q, left %x, %v", got.names, rest, err)
+		t.Errorf("read %q, left %x, %v", got.Names, rest, err)
 	}
 	for i := range wire {
 		if _, err := got.parse(wire[:i]); err != errNames {
@@ -41,7 +41,7 @@ func TestStrangeNames(t *testing.T) {
 	} {
 		var n initialisation
 		if _, err := n.parse(codectest.Unhex(t, c)); err != errNames {
-			t.Errorf("%s: %q, %v", c, n.names, err)
+			t.Errorf("%s: %q, %v", c, n.Names, err)
 		}
 	}
 	var none initialisation
@@ -92,14 +92,14 @@ func gatherShuffled(t *testing.T, parts []string, era Era, seed uint64) {
 		}
 	}
 	n, done := g.done()
-	if !done || !n.equal(&exampleNames) || g.era != era {
-		t.Errorf("order %v: %q, era %d", order, n.names, g.era)
+	if !done || !n.equal(&exampleNames) || g.Era != era {
+		t.Errorf("order %v: %q, era %d", order, n.Names, g.Era)
 	}
 }
 
 // TestGatherIsPicky: gather takes neither foreign datagrams nor superfluous parts.
 func TestGatherIsPicky(t *testing.T) {
-	g := gather{counted: true, count: 2, pad: 8}
+	g := gather{Counted: true, Count: 2, Pad: 8}
 	for _, d := range []string{
 		"", "00", "08", "0002", "0900", "02 4141", "0200 4141", "01 20", "0100", "0001 41", "00 00 00",
 	} {
@@ -113,12 +113,12 @@ func TestGatherIsPicky(t *testing.T) {
 	if !g.take(append([]byte{1}, bytes.Repeat([]byte("x"), maxName)...)) || !g.take([]byte{0, 'y'}) {
 		t.Error("name within the bound not taken")
 	}
-	if n, done := g.done(); !done || n.pad != maxName {
-		t.Errorf("length %d, want that of the longest name", n.pad)
+	if n, done := g.done(); !done || n.Pad != maxName {
+		t.Errorf("length %d, want that of the longest name", n.Pad)
 	}
 	var overtaken gather
-	if !overtaken.take([]byte{0, 0, 'x'}) || !overtaken.take([]byte{byte(nextFrame)}) || overtaken.era != Late {
-		t.Errorf("era %d of late names, which an instruction has overtaken", overtaken.era)
+	if !overtaken.take([]byte{0, 0, 'x'}) || !overtaken.take([]byte{byte(nextFrame)}) || overtaken.Era != Late {
+		t.Errorf("era %d of late names, which an instruction has overtaken", overtaken.Era)
 	}
 	var open gather
 	if open.take([]byte{maxComponents, 'x'}) {
@@ -136,7 +136,7 @@ func FuzzInitialisation(f *testing.F) {
 			return
 		}
 		if got := append(n.append(nil), rest...); !bytes.Equal(got, b) {
-			t.Errorf("%x read as %q, written as %x", b, n.names, got)
+			t.Errorf("%x read as %q, written as %x", b, n.Names, got)
 		}
 	})
 }

@@ -73,7 +73,7 @@ func (s *server) receiveLobby(now time.Time, d []byte) error {
 // ignore removes a component from the client's world, and sends it the new count, as the game's server does. A
 // component of the secret is the client's proof, see secret.go.
 func (s *server) ignore(now time.Time, component uint16) error {
-	known := int(component) < len(s.initial.names)
+	known := int(component) < len(s.initial.Names)
 	if !known && !s.secret.take(component) {
 		return errComponent
 	}
@@ -121,9 +121,9 @@ func (s *server) startGame(now time.Time) error {
 // sendNames queues the components, and those of the secret, which the client will ignore.
 func (s *server) sendNames(now time.Time) {
 	s.lobby.sent++
-	for i := range s.initial.names {
+	for i := range s.initial.Names {
 		if !s.lobby.ignores(uint16(i)) {
-			s.tellName(uint16(i), s.initial.names[i])
+			s.tellName(uint16(i), s.initial.Names[i])
 		}
 	}
 	for i := range s.secret.indexes {
@@ -145,8 +145,8 @@ func (s *server) tellName(index uint16, name []byte) {
 
 // sendCount queues the number of components that the client uses.
 func (s *server) sendCount() {
-	n := len(s.initial.names)
-	for i := range s.initial.names {
+	n := len(s.initial.Names)
+	for i := range s.initial.Names {
 		if s.lobby.ignores(uint16(i)) {
 			n--
 		}

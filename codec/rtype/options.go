@@ -1,6 +1,7 @@
 package rtype
 
 import (
+	"cmp"
 	"maps"
 	"time"
 )
@@ -89,15 +90,15 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	o.PongTimeout = orDefault(o.PongTimeout, defaultPongTimeout)
-	o.IdleTimeout = orDefault(o.IdleTimeout, defaultIdleTimeout)
-	o.ServerTimeout = orDefault(o.ServerTimeout, defaultServerTimeout)
-	o.HelloInterval = orDefault(o.HelloInterval, defaultHelloInterval)
-	o.MaxHellos = orDefault(o.MaxHellos, defaultHellos)
-	o.MaxQueued = orDefault(o.MaxQueued, defaultQueued)
-	o.MaxWorld = orDefault(o.MaxWorld, defaultWorld)
-	o.MaxRate = orDefault(o.MaxRate, defaultRate)
-	o.Copies = orDefault(o.Copies, 1)
+	o.PongTimeout = cmp.Or(o.PongTimeout, defaultPongTimeout)
+	o.IdleTimeout = cmp.Or(o.IdleTimeout, defaultIdleTimeout)
+	o.ServerTimeout = cmp.Or(o.ServerTimeout, defaultServerTimeout)
+	o.HelloInterval = cmp.Or(o.HelloInterval, defaultHelloInterval)
+	o.MaxHellos = cmp.Or(o.MaxHellos, defaultHellos)
+	o.MaxQueued = cmp.Or(o.MaxQueued, defaultQueued)
+	o.MaxWorld = cmp.Or(o.MaxWorld, defaultWorld)
+	o.MaxRate = cmp.Or(o.MaxRate, defaultRate)
+	o.Copies = cmp.Or(o.Copies, 1)
 	o.Components = maps.Clone(o.Components)
 	switch {
 	case o.Hello != nil:
@@ -110,13 +111,6 @@ func (o Options) withDefaults() Options {
 		o.Hello = defaultHello
 	}
 	return o
-}
-
-func orDefault[T int | time.Duration](v, fallback T) T {
-	if v == 0 {
-		return fallback
-	}
-	return v
 }
 
 // format returns the initial format of the options' dialect.

@@ -17,30 +17,24 @@ var _ = record.Register[savedConn](savedVersion, names[:]...)
 // options are not part of it.
 type savedConn struct {
 	record.Head
-	State    state         `cbor:"3,keyasint"`
-	Document bool          `cbor:"4,keyasint,omitempty"`
-	Era      Era           `cbor:"5,keyasint,omitempty"`
-	Width    uint8         `cbor:"6,keyasint,omitempty"`
-	Mask     uint32        `cbor:"7,keyasint,omitempty"`
-	Initial  *savedInitial `cbor:"8,keyasint,omitempty"` // none: unknown
-	Heard    record.Moment `cbor:"9,keyasint,omitempty"`
-	AnswerAt record.Moment `cbor:"10,keyasint,omitempty"`
-	Out      []byte        `cbor:"11,keyasint,omitempty"`
-	Stats    saved.Stats   `cbor:"12,keyasint"`
-	Server   *savedServer  `cbor:"13,keyasint,omitempty"`
-	Client   *savedClient  `cbor:"14,keyasint,omitempty"`
-}
-
-type savedInitial struct {
-	Names [][]byte `cbor:"1,keyasint,omitempty"`
-	Pad   int      `cbor:"2,keyasint,omitempty"`
-	Count int      `cbor:"3,keyasint,omitempty"`
+	State    state           `cbor:"3,keyasint"`
+	Document bool            `cbor:"4,keyasint,omitempty"`
+	Era      Era             `cbor:"5,keyasint,omitempty"`
+	Width    uint8           `cbor:"6,keyasint,omitempty"`
+	Mask     uint32          `cbor:"7,keyasint,omitempty"`
+	Initial  *initialisation `cbor:"8,keyasint,omitempty"` // none: unknown
+	Heard    record.Moment   `cbor:"9,keyasint,omitempty"`
+	AnswerAt record.Moment   `cbor:"10,keyasint,omitempty"`
+	Out      []byte          `cbor:"11,keyasint,omitempty"`
+	Stats    saved.Stats     `cbor:"12,keyasint"`
+	Server   *savedServer    `cbor:"13,keyasint,omitempty"`
+	Client   *savedClient    `cbor:"14,keyasint,omitempty"`
 }
 
 type savedClient struct {
 	Hellos    int           `cbor:"1,keyasint,omitempty"`
 	NextHello record.Moment `cbor:"2,keyasint,omitempty"`
-	Gather    savedGather   `cbor:"3,keyasint,omitempty"`
+	Gather    gather        `cbor:"3,keyasint,omitempty"`
 	Refusals  []uint16      `cbor:"4,keyasint,omitempty"`
 	StartDue  bool          `cbor:"5,keyasint,omitempty"`
 	StartedAt record.Moment `cbor:"6,keyasint,omitempty"`
@@ -50,15 +44,6 @@ type savedClient struct {
 	Held      bool          `cbor:"10,keyasint,omitempty"`
 	Frames    bool          `cbor:"11,keyasint,omitempty"`
 	Server    string        `cbor:"12,keyasint,omitempty"` // its address
-}
-
-type savedGather struct {
-	Era     Era      `cbor:"1,keyasint,omitempty"`
-	Counted bool     `cbor:"2,keyasint,omitempty"`
-	Count   int      `cbor:"3,keyasint,omitempty"`
-	Filled  bool     `cbor:"4,keyasint,omitempty"`
-	Pad     int      `cbor:"5,keyasint,omitempty"`
-	Names   [][]byte `cbor:"6,keyasint,omitempty"` // by index; empty if missing
 }
 
 // Save implements codec.Conn.
@@ -71,13 +56,9 @@ func (s *server) Save(now time.Time, b []byte) []byte {
 // Save implements codec.Conn.
 func (c *client) Save(now time.Time, b []byte) []byte {
 	v := c.save(now)
-	g := &c.gather
 	v.Client = &savedClient{
 		Hellos: c.hellos, NextHello: record.MomentOf(now, c.nextHello), HelloDue: c.helloDue, PongDue: c.pongDue,
-		Gather: savedGather{
-			Era: g.era, Counted: g.counted, Count: g.count, Filled: g.filled, Pad: g.pad, Names: g.names,
-		},
-		Refusals: c.lobby.refusals[:c.lobby.refused], StartDue: c.lobby.startDue,
+		Gather: c.gather, Refusals: c.lobby.refusals[:c.lobby.refused], StartDue: c.lobby.startDue,
 		StartedAt: record.MomentOf(now, c.lobby.startedAt), Odd: c.odd, Held: c.held, Frames: c.frames,
 	}
 	if c.server.IsValid() {
@@ -94,7 +75,7 @@ func (l *link) save(now time.Time) savedConn {
 		Out: l.out.log[l.out.read:], Stats: saved.StatsOf(&l.stats),
 	}
 	if l.initial.known() {
-		v.Initial = &savedInitial{Names: l.initial.names, Pad: l.initial.pad, Count: l.initial.count}
+		v.Initial = &l.initial
 	}
 	return v
 }
@@ -115,7 +96,7 @@ func (p *Protocol) Restore(now time.Time, _ codec.Addresser, b []byte) (codec.Co
 		if i.Names == nil {
 			i.Names = [][]byte{}
 		}
-		l.announce(initialisation{names: i.Names, pad: i.Pad, count: i.Count})
+		l.announce(*i)
 	}
 	if v.Server != nil {
 		server, err := v.Server.restore(now, l)
@@ -131,21 +112,21 @@ func (v *savedClient) restore(now time.Time, l link) *client {
 	g := &v.Gather
 	c := &client{
 		link: l, hellos: v.Hellos, nextHello: v.NextHello.Time(now), helloDue: v.HelloDue, pongDue: v.PongDue,
-		gather: gather{era: g.Era, counted: g.Counted, count: g.Count, filled: g.Filled, pad: g.Pad},
+		gather: *g,
 		lobby:  clientLobby{refused: len(v.Refusals), startDue: v.StartDue, startedAt: v.StartedAt.Time(now)},
 		odd:    v.Odd, held: v.Held, frames: v.Frames,
 	}
 	c.server, _ = netip.ParseAddrPort(v.Server) // none in the records of older releases
 	copy(c.lobby.refusals[:], v.Refusals)
 	if len(g.Names) > 0 {
-		c.gather.names = make([][]byte, maxComponents)
 		c.gather.held = maxComponents * nameCost
 		for i, name := range g.Names {
-			if len(name) > 0 {
-				c.gather.names[i] = name
-				c.gather.held += len(name)
+			if c.gather.held += len(name); len(name) == 0 {
+				c.gather.Names[i] = nil
 			}
 		}
+	} else {
+		c.gather.Names = nil
 	}
 	return c
 }

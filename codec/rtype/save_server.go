@@ -9,26 +9,26 @@ import (
 
 // savedServer is the part of a server's side.
 type savedServer struct {
-	Opener    []byte          `cbor:"1,keyasint,omitempty"`
-	Lobby     savedLobby      `cbor:"2,keyasint,omitempty"`
-	Secret    savedSecret     `cbor:"3,keyasint,omitempty" secret:"true"`
-	RateNext  record.Moment   `cbor:"4,keyasint,omitempty"`
-	Ping      record.Moment   `cbor:"5,keyasint,omitempty"`
-	OwedSince record.Moment   `cbor:"6,keyasint,omitempty"`
-	TimedAt   record.Moment   `cbor:"7,keyasint,omitempty"`
-	RTT       time.Duration   `cbor:"8,keyasint,omitempty"`
-	Slots     []savedSlot     `cbor:"9,keyasint,omitempty"`
-	Free      []int           `cbor:"10,keyasint,omitempty"`
-	Overflow  bool            `cbor:"11,keyasint,omitempty"`
-	Deleted   []savedDeletion `cbor:"12,keyasint,omitempty"`
-	DeletedAt int             `cbor:"13,keyasint,omitempty"`
-	Whole     bool            `cbor:"14,keyasint,omitempty"`
-	Stage     stage           `cbor:"15,keyasint,omitempty"`
-	At        int             `cbor:"16,keyasint,omitempty"`
-	Replay    record.Moment   `cbor:"17,keyasint,omitempty"`
-	Restored  record.Moment   `cbor:"18,keyasint,omitempty"`
-	PingDue   bool            `cbor:"19,keyasint,omitempty"`
-	ByeDue    bool            `cbor:"20,keyasint,omitempty"`
+	Opener    []byte        `cbor:"1,keyasint,omitempty"`
+	Lobby     savedLobby    `cbor:"2,keyasint,omitempty"`
+	Secret    savedSecret   `cbor:"3,keyasint,omitempty" secret:"true"`
+	RateNext  record.Moment `cbor:"4,keyasint,omitempty"`
+	Ping      record.Moment `cbor:"5,keyasint,omitempty"`
+	OwedSince record.Moment `cbor:"6,keyasint,omitempty"`
+	TimedAt   record.Moment `cbor:"7,keyasint,omitempty"`
+	RTT       time.Duration `cbor:"8,keyasint,omitempty"`
+	Slots     []savedSlot   `cbor:"9,keyasint,omitempty"`
+	Free      []int         `cbor:"10,keyasint,omitempty"`
+	Overflow  bool          `cbor:"11,keyasint,omitempty"`
+	Deleted   []deletion    `cbor:"12,keyasint,omitempty"`
+	DeletedAt int           `cbor:"13,keyasint,omitempty"`
+	Whole     bool          `cbor:"14,keyasint,omitempty"`
+	Stage     stage         `cbor:"15,keyasint,omitempty"`
+	At        int           `cbor:"16,keyasint,omitempty"`
+	Replay    record.Moment `cbor:"17,keyasint,omitempty"`
+	Restored  record.Moment `cbor:"18,keyasint,omitempty"`
+	PingDue   bool          `cbor:"19,keyasint,omitempty"`
+	ByeDue    bool          `cbor:"20,keyasint,omitempty"`
 }
 
 type savedLobby struct {
@@ -68,14 +68,6 @@ type savedComponent struct {
 	Room              int // bytes
 }
 
-type savedDeletion struct {
-	_         struct{} `cbor:",toarray"`
-	Op        opcode
-	Entity    uint32
-	Component uint16
-	Repeats   int
-}
-
 func (s *server) save(now time.Time) *savedServer {
 	l, k := &s.lobby, &s.secret
 	v := &savedServer{
@@ -89,15 +81,13 @@ func (s *server) save(now time.Time) *savedServer {
 		},
 		RateNext: record.MomentOf(now, s.rate.next), Ping: record.MomentOf(now, s.pinger.next),
 		OwedSince: record.MomentOf(now, s.pinger.owedSince), TimedAt: record.MomentOf(now, s.pinger.timedAt),
-		RTT: s.pinger.rtt, Free: s.mirror.free, Overflow: s.mirror.overflowed, DeletedAt: s.deleted.next,
-		Whole: s.replay.whole, Stage: s.replay.stage, At: s.replay.at, Replay: record.MomentOf(now, s.replay.next),
+		RTT: s.pinger.rtt, Free: s.mirror.free, Overflow: s.mirror.overflowed, Deleted: s.deleted.ring,
+		DeletedAt: s.deleted.next,
+		Whole:     s.replay.whole, Stage: s.replay.stage, At: s.replay.at, Replay: record.MomentOf(now, s.replay.next),
 		Restored: record.MomentOf(now, s.restored), PingDue: s.pingDue, ByeDue: s.byeDue,
 	}
 	for i := range s.mirror.slots {
 		v.Slots = append(v.Slots, s.mirror.slots[i].save())
-	}
-	for _, d := range s.deleted.ring {
-		v.Deleted = append(v.Deleted, savedDeletion{Op: d.op, Entity: d.entity, Component: d.component, Repeats: d.repeats})
 	}
 	return v
 }
@@ -217,11 +207,13 @@ func (g *deletionLog) restore(v *savedServer) error {
 		return saved.Fault("number of deletions", len(v.Deleted))
 	}
 	g.next = v.DeletedAt
+	if len(v.Deleted) > 0 {
+		g.ring = v.Deleted
+	}
 	for _, d := range v.Deleted {
 		if d.Repeats < 0 || d.Repeats > maxRepeats || d.Repeats > 0 && d.Op != remove && d.Op != detach {
 			return saved.Fault("deletion", d.Op)
 		}
-		g.ring = append(g.ring, deletion{op: d.Op, entity: d.Entity, component: d.Component, repeats: d.Repeats})
 	}
 	return nil
 }

@@ -259,7 +259,7 @@ func TestServerRefusesToSend(t *testing.T) {
 	}
 	s := admitted(t, Options{Dialect: Document}, "01")
 	names := bytes.Split(bytes.Repeat([]byte("a,"), 254), []byte(","))[:254]
-	many := announcement{initial: initialisation{names: names, pad: 5}}
+	many := announcement{initial: initialisation{Names: names, Pad: 5}}
 	if err := s.Send(start, codec.Message{Payload: many.append(nil)}); err != codec.ErrTooLarge {
 		t.Errorf("initialisation larger than a client's buffer: %v", err)
 	}

@@ -124,7 +124,7 @@ func (s *server) putInitial(n *initialisation) error {
 		return nil
 	}
 	copies := n.copiesOf(s.options.Copies)
-	if !s.hasRoom(n.parts(copies) * (recordHead + 2 + n.pad)) {
+	if !s.hasRoom(n.parts(copies) * (recordHead + 2 + n.Pad)) {
 		return codec.ErrFull
 	}
 	for i := range n.parts(copies) {

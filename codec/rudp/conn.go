@@ -187,8 +187,8 @@ func (c *Conn) end(reason codec.Reason) {
 	for c.outbox.count() > 0 {
 		_, messages := c.outbox.take(c.options.MaxJoined)
 		for _, m := range messages {
-			if m.receipt != 0 {
-				c.events.Answer(m.receipt, false)
+			if m.Receipt != 0 {
+				c.events.Answer(m.Receipt, false)
 			}
 		}
 	}

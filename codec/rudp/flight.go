@@ -26,8 +26,9 @@ type flight struct {
 
 // carried is a receipt and the number of the packet with its message.
 type carried struct {
-	seq     seq
-	receipt codec.Receipt
+	_       struct{} `cbor:",toarray"`
+	Packet  seq
+	Receipt codec.Receipt
 }
 
 // newFlight returns a flight that starts with number next, as if the peer had acknowledged all packets before it.
@@ -49,7 +50,7 @@ func (f *flight) carry(s seq, r codec.Receipt) {
 		f.receipts = append(f.receipts[:0], f.receipts[f.answered:]...)
 		f.answered = 0
 	}
-	f.receipts = append(f.receipts, carried{s, r})
+	f.receipts = append(f.receipts, carried{Packet: s, Receipt: r})
 }
 
 // isFull reports whether so many packets are unacknowledged that the connection counts as broken.
@@ -79,12 +80,12 @@ func (f *flight) acknowledge(a *acks) (lost int) {
 
 // decide returns the next receipt that a settles, oldest first.
 func (f *flight) decide(a *acks) (r codec.Receipt, delivered, ok bool) {
-	if f.answered == len(f.receipts) || f.receipts[f.answered].seq.minus(a.last) > 0 {
+	if f.answered == len(f.receipts) || f.receipts[f.answered].Packet.minus(a.last) > 0 {
 		return 0, false, false
 	}
 	oldest := f.receipts[f.answered]
 	f.answered++
-	return oldest.receipt, a.has(oldest.seq), true
+	return oldest.Receipt, a.has(oldest.Packet), true
 }
 
 // unanswered returns the next receipt without an answer, oldest first, and forgets it.
@@ -93,7 +94,7 @@ func (f *flight) unanswered() (r codec.Receipt, ok bool) {
 		return 0, false
 	}
 	f.answered++
-	return f.receipts[f.answered-1].receipt, true
+	return f.receipts[f.answered-1].Receipt, true
 }
 
 // rtt is the smoothed round-trip time: seven parts of the old value and one part of the new sample. It contains the

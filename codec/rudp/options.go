@@ -1,6 +1,7 @@
 package rudp
 
 import (
+	"cmp"
 	"time"
 
 	"tidegate/codec"
@@ -41,17 +42,10 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	o.Rate = orDefault(o.Rate, defaultRate)
-	o.MaxPayload = min(orDefault(o.MaxPayload, defaultMaxPayload), defaultMaxPayload)
-	o.MaxJoined = min(orDefault(o.MaxJoined, defaultMaxJoined), defaultMaxPayload)
-	o.MaxQueued = orDefault(o.MaxQueued, defaultMaxQueued)
-	o.DialTimeout = orDefault(o.DialTimeout, defaultDialTimeout)
+	o.Rate = cmp.Or(o.Rate, defaultRate)
+	o.MaxPayload = min(cmp.Or(o.MaxPayload, defaultMaxPayload), defaultMaxPayload)
+	o.MaxJoined = min(cmp.Or(o.MaxJoined, defaultMaxJoined), defaultMaxPayload)
+	o.MaxQueued = cmp.Or(o.MaxQueued, defaultMaxQueued)
+	o.DialTimeout = cmp.Or(o.DialTimeout, defaultDialTimeout)
 	return o
-}
-
-func orDefault[T uint8 | int | time.Duration](v, fallback T) T {
-	if v == 0 {
-		return fallback
-	}
-	return v
 }

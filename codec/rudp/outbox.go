@@ -21,8 +21,9 @@ type outbox struct {
 
 // waiting is a message in the outbox.
 type waiting struct {
-	size    int
-	receipt codec.Receipt
+	_       struct{} `cbor:",toarray"`
+	Size    int
+	Receipt codec.Receipt
 }
 
 // bytes returns the number of waiting payload bytes.
@@ -42,7 +43,7 @@ func (o *outbox) add(payload []byte, r codec.Receipt) {
 		o.gone = 0
 	}
 	o.payloads = append(o.payloads, payload...)
-	o.waiting = append(o.waiting, waiting{len(payload), r})
+	o.waiting = append(o.waiting, waiting{Size: len(payload), Receipt: r})
 }
 
 // take removes the messages of the next packet: the first one, and later ones while their total stays at most limit
@@ -50,7 +51,7 @@ func (o *outbox) add(payload []byte, r codec.Receipt) {
 func (o *outbox) take(limit int) (joined []byte, messages []waiting) {
 	size, n := 0, 0
 	for n < min(o.count(), maxJoined) {
-		next := o.waiting[o.gone+n].size
+		next := o.waiting[o.gone+n].Size
 		if n > 0 && size+next > limit {
 			break
 		}

@@ -33,10 +33,10 @@ func TestOutboxJoins(t *testing.T) {
 				t.Errorf("%s: took %d bytes, want %d", c.what, len(joined), want)
 			}
 			for _, m := range messages {
-				if !bytes.Equal(joined[:m.size], bytes.Repeat([]byte{next}, m.size)) || m.receipt != codec.Receipt(next) {
-					t.Errorf("%s: message %d is %x with receipt %d", c.what, next, joined[:m.size], m.receipt)
+				if !bytes.Equal(joined[:m.Size], bytes.Repeat([]byte{next}, m.Size)) || m.Receipt != codec.Receipt(next) {
+					t.Errorf("%s: message %d is %x with receipt %d", c.what, next, joined[:m.Size], m.Receipt)
 				}
-				joined = joined[m.size:]
+				joined = joined[m.Size:]
 				next++
 			}
 		}

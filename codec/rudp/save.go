@@ -33,9 +33,9 @@ type savedConn struct {
 
 	Next     seq             `cbor:"15,keyasint"`
 	Sent     []record.Moment `cbor:"16,keyasint,omitempty"` // of the packets in flight, oldest first
-	Receipts []savedReceipt  `cbor:"17,keyasint,omitempty"`
+	Receipts []carried       `cbor:"17,keyasint,omitempty"`
 	Payloads []byte          `cbor:"18,keyasint,omitempty"` // waiting messages, joined
-	Waiting  []savedWaiting  `cbor:"19,keyasint,omitempty"`
+	Waiting  []waiting       `cbor:"19,keyasint,omitempty"`
 
 	Jump       seq           `cbor:"20,keyasint,omitempty"`
 	Jumped     bool          `cbor:"21,keyasint,omitempty"`
@@ -43,20 +43,6 @@ type savedConn struct {
 	BelievedAt record.Moment `cbor:"23,keyasint,omitempty"`
 	ByeLast    seq           `cbor:"24,keyasint,omitempty"` // acknowledged by the goodbye
 	ByeBits    uint32        `cbor:"25,keyasint,omitempty"`
-}
-
-// savedReceipt is a receipt of a message in flight.
-type savedReceipt struct {
-	_       struct{} `cbor:",toarray"`
-	Packet  seq
-	Receipt codec.Receipt
-}
-
-// savedWaiting is a message that waits for a packet.
-type savedWaiting struct {
-	_       struct{} `cbor:",toarray"`
-	Size    int
-	Receipt codec.Receipt
 }
 
 // Save implements codec.Conn.
@@ -75,10 +61,7 @@ func (c *Conn) Save(now time.Time, b []byte) []byte {
 		ByeLast: c.goodbye.acks.last, ByeBits: c.goodbye.acks.bits,
 	}
 	v.saveFlight(now, &c.flight)
-	v.Payloads = c.outbox.payloads[c.outbox.taken:]
-	for _, m := range c.outbox.waiting[c.outbox.gone:] {
-		v.Waiting = append(v.Waiting, savedWaiting{Size: m.size, Receipt: m.receipt})
-	}
+	v.Payloads, v.Waiting = c.outbox.payloads[c.outbox.taken:], c.outbox.waiting[c.outbox.gone:]
 	return record.Append(b, &v)
 }
 
@@ -87,9 +70,7 @@ func (v *savedConn) saveFlight(now time.Time, f *flight) {
 	for s := f.acked + 1; s != f.next; s++ {
 		v.Sent = append(v.Sent, record.MomentOf(now, f.sentAt(s)))
 	}
-	for _, r := range f.receipts[f.answered:] {
-		v.Receipts = append(v.Receipts, savedReceipt{Packet: r.seq, Receipt: r.receipt})
-	}
+	v.Receipts = f.receipts[f.answered:]
 }
 
 // Restore implements codec.Protocol.
@@ -111,10 +92,7 @@ func (p *Protocol) Restore(now time.Time, _ codec.Addresser, b []byte) (codec.Co
 		jump:  jump{v.Jump, v.Jumped}, goodbye: goodbye{v.Goodbye, acks{v.ByeLast, v.ByeBits}, v.BelievedAt.Time(now)},
 	}
 	c.flight = v.restoreFlight(now)
-	for _, m := range v.Waiting {
-		c.outbox.waiting = append(c.outbox.waiting, waiting{size: m.Size, receipt: m.Receipt})
-	}
-	c.outbox.payloads = v.Payloads
+	c.outbox.payloads, c.outbox.waiting = v.Payloads, v.Waiting
 	return c, nil
 }
 

@@ -43,8 +43,8 @@ func (c *Conn) appendDue(now time.Time, b []byte) []byte {
 		p.data, messages = c.outbox.take(c.options.MaxJoined)
 	}
 	for _, m := range messages {
-		if m.receipt != 0 {
-			c.flight.carry(p.seq, m.receipt)
+		if m.Receipt != 0 {
+			c.flight.carry(p.seq, m.Receipt)
 		}
 	}
 	return c.write(b, &p)
