@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/hex"
+	"errors"
 	"io"
 	"os/exec"
 	"path/filepath"
@@ -76,8 +77,8 @@ func testBridged(t *testing.T, game *exec.Cmd) {
 	s.until(t, "connected", func() bool { return c.Value.connected })
 	w := riptide.NewWriter(riptide.V22, nil)
 	w.String("Ada")
-	w.Int(41)
-	w.Float(1.5)
+	riptide.Add(&w, int32(41))
+	riptide.Add(&w, float32(1.5))
 	w.Bool(true)
 	payload, pad, err := w.Finish()
 	if err != nil {
@@ -111,8 +112,10 @@ func ask(t *testing.T, in io.Writer, answers *bufio.Scanner, packet []byte) []by
 func wantAnswer(t *testing.T, c *endpoint.Conn[client]) {
 	t.Helper()
 	r := riptide.NewReader(riptide.V22, []byte(c.Value.text), 0)
-	text, score, x, alive := string(r.AppendString(nil)), r.Int(), r.Float(), r.Bool()
-	if r.Err() != nil || c.Value.id != 2 || text != "hello Ada" || score != 42 || x != 1.5 || alive {
-		t.Errorf("message %d: %q, %d, %v, %v, %v", c.Value.id, text, score, x, alive, r.Err())
+	text, score, x, alive := string(r.AppendString(nil)), riptide.Get[int32](&r), riptide.Get[float32](&r), r.Bool()
+	err := r.Finish()
+	if err != nil && !errors.Is(err, riptide.ErrTrailing) || // the text has no pad
+		c.Value.id != 2 || text != "hello Ada" || score != 42 || x != 1.5 || alive {
+		t.Errorf("message %d: %q, %d, %v, %v, %v", c.Value.id, text, score, x, alive, err)
 	}
 }

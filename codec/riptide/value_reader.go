@@ -9,7 +9,7 @@ import (
 	"tidegate/codec"
 )
 
-// A game's messages are values in sequence, without names or types: only the game knows them. Reader and Writer are
+// A game's messages are values in sequence, without names or types: only the game knows them. Reader and Writer have
 // the library's Get and Add methods for both dialects. See docs/protocols/riptide/replay.md#values.
 
 // Errors of Reader, Writer and Transcode.
@@ -21,15 +21,6 @@ var (
 	ErrDialect  = errors.New("value does not exist in Riptide 2.0")
 )
 
-// Vector2 is the Unity type of that name.
-type Vector2 struct{ X, Y float32 }
-
-// Vector3 is the Unity type of that name.
-type Vector3 struct{ X, Y, Z float32 }
-
-// Quaternion is the Unity type of that name.
-type Quaternion struct{ X, Y, Z, W float32 }
-
 // The length of a string or array in Riptide 2.0 takes one byte up to shortLength. A longer length takes two bytes,
 // big-endian, with the highest bit set.
 const (
@@ -39,7 +30,8 @@ const (
 )
 
 // Reader reads the values of a message payload, which it keeps but never changes. Its methods have the names of the C#
-// types. After the first error, which Err and Finish return, values are meaningless and lengths are 0.
+// types, and Get reads the other numbers. After the first error, which Finish returns, values are meaningless and
+// lengths are 0.
 type Reader struct {
 	version Version
 	pad     uint8
@@ -66,9 +58,6 @@ func NewReader(v Version, payload []byte, pad uint8) Reader {
 // typeBits is the size of the type in front of every body of Riptide 2.1+.
 const typeBits = 4
 
-// Err returns the first error so far: ErrShort, ErrVarint or ErrDialect.
-func (r *Reader) Err() error { return r.err }
-
 // Finish returns the first error, or ErrTrailing if more than padding is left.
 func (r *Reader) Finish() error {
 	left := r.end - r.at
@@ -81,42 +70,23 @@ func (r *Reader) Finish() error {
 // Byte reads a byte.
 func (r *Reader) Byte() uint8 { return uint8(r.fixed(8)) }
 
-// SByte reads an sbyte.
-func (r *Reader) SByte() int8 { return int8(r.fixed(8)) }
+// Number is a type of C#: sbyte, byte, short, ushort, int, uint, long, ulong, float or double.
+type Number interface {
+	int8 | uint8 | int16 | uint16 | int32 | uint32 | int64 | uint64 | float32 | float64
+}
 
-// Short reads a short.
-func (r *Reader) Short() int16 { return int16(r.fixed(16)) }
-
-// UShort reads a ushort.
-func (r *Reader) UShort() uint16 { return uint16(r.fixed(16)) }
-
-// Int reads an int.
-func (r *Reader) Int() int32 { return int32(r.fixed(32)) }
-
-// UInt reads a uint.
-func (r *Reader) UInt() uint32 { return uint32(r.fixed(32)) }
-
-// Long reads a long.
-func (r *Reader) Long() int64 { return int64(r.fixed(64)) }
-
-// ULong reads a ulong.
-func (r *Reader) ULong() uint64 { return r.fixed(64) }
-
-// Float reads a float.
-func (r *Reader) Float() float32 { return math.Float32frombits(r.UInt()) }
-
-// Double reads a double.
-func (r *Reader) Double() float64 { return math.Float64frombits(r.ULong()) }
-
-// Vector2 reads x and y.
-func (r *Reader) Vector2() Vector2 { return Vector2{r.Float(), r.Float()} }
-
-// Vector3 reads x, y and z.
-func (r *Reader) Vector3() Vector3 { return Vector3{r.Float(), r.Float(), r.Float()} }
-
-// Quaternion reads x, y, z and w.
-func (r *Reader) Quaternion() Quaternion {
-	return Quaternion{r.Float(), r.Float(), r.Float(), r.Float()}
+// Get reads a number. Unity's vectors and quaternions are floats in sequence.
+func Get[N Number](r *Reader) (v N) {
+	x := r.fixed(8 * binary.Size(v))
+	switch p := any(&v).(type) {
+	case *float32:
+		*p = math.Float32frombits(uint32(x))
+	case *float64:
+		*p = math.Float64frombits(x)
+	default:
+		v = N(x)
+	}
+	return v
 }
 
 // Bool reads a bool. In Riptide 2.0 it is a byte, which means true if it is 1.
@@ -125,14 +95,6 @@ func (r *Reader) Bool() bool {
 		return r.Byte() == 1
 	}
 	return r.fixed(1) == 1
-}
-
-// Bools reads the elements of a bool array. In Riptide 2.0 eight of them share a byte.
-func (r *Reader) Bools(elements []bool) {
-	for i := range elements {
-		elements[i] = r.fixed(1) == 1
-	}
-	r.align()
 }
 
 // Bits reads n bits, 1 to 64, the lowest first. Riptide 2.1+.
@@ -159,12 +121,6 @@ func (r *Reader) VarULong() uint64 {
 	return 0
 }
 
-// VarLong reads a signed number of variable length. Riptide 2.1+.
-func (r *Reader) VarLong() int64 {
-	v := r.VarULong()
-	return int64(v>>1) ^ -int64(v&1)
-}
-
 // Length reads the length of an array. elementBits is the least size in bits of an element: 1 for bools, 8 for
 // strings. A length beyond the payload's end is ErrShort, so the caller may allocate the returned length.
 func (r *Reader) Length(elementBits int) int {
@@ -184,17 +140,8 @@ func (r *Reader) Length(elementBits int) int {
 }
 
 // AppendString reads a string and appends the peer's bytes to b. They may be invalid UTF-8.
-func (r *Reader) AppendString(b []byte) []byte { return r.AppendBytes(b, r.Length(8)) }
-
-// AppendBytes reads the elements of a byte array of length n and appends them to b.
-func (r *Reader) AppendBytes(b []byte, n int) []byte {
-	if !r.has(8 * min(n, len(r.payload)+1)) { // 8*n may be too large for an int
-		return b
-	}
-	for ; n >= 8; n -= 8 {
-		b = binary.LittleEndian.AppendUint64(b, r.fixed(64))
-	}
-	for ; n > 0; n-- {
+func (r *Reader) AppendString(b []byte) []byte {
+	for range r.Length(8) {
 		b = append(b, r.Byte())
 	}
 	return b

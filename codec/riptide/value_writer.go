@@ -5,8 +5,8 @@ import (
 	"math"
 )
 
-// Writer appends the values of a message payload to a slice. Its methods have the names of the C# types. After the
-// first error, which Finish returns, it writes nothing more.
+// Writer appends the values of a message payload to a slice. Its methods have the names of the C# types, and Add
+// writes the other numbers. After the first error, which Finish returns, it writes nothing more.
 type Writer struct {
 	version Version
 	used    int // used bits of the last byte; 0 if all are used
@@ -26,62 +26,21 @@ func (w *Writer) Finish() (out []byte, pad uint8, err error) {
 // Byte writes a byte.
 func (w *Writer) Byte(v uint8) { w.fixed(uint64(v), 8) }
 
-// SByte writes an sbyte.
-func (w *Writer) SByte(v int8) { w.fixed(uint64(v), 8) }
-
-// Short writes a short.
-func (w *Writer) Short(v int16) { w.fixed(uint64(v), 16) }
-
-// UShort writes a ushort.
-func (w *Writer) UShort(v uint16) { w.fixed(uint64(v), 16) }
-
-// Int writes an int.
-func (w *Writer) Int(v int32) { w.fixed(uint64(v), 32) }
-
-// UInt writes a uint.
-func (w *Writer) UInt(v uint32) { w.fixed(uint64(v), 32) }
-
-// Long writes a long.
-func (w *Writer) Long(v int64) { w.fixed(uint64(v), 64) }
-
-// ULong writes a ulong.
-func (w *Writer) ULong(v uint64) { w.fixed(v, 64) }
-
-// Float writes a float.
-func (w *Writer) Float(v float32) { w.UInt(math.Float32bits(v)) }
-
-// Double writes a double.
-func (w *Writer) Double(v float64) { w.ULong(math.Float64bits(v)) }
-
-// Vector2 writes x and y.
-func (w *Writer) Vector2(v Vector2) {
-	w.Float(v.X)
-	w.Float(v.Y)
-}
-
-// Vector3 writes x, y and z.
-func (w *Writer) Vector3(v Vector3) {
-	w.Vector2(Vector2{v.X, v.Y})
-	w.Float(v.Z)
-}
-
-// Quaternion writes x, y, z and w.
-func (w *Writer) Quaternion(v Quaternion) {
-	w.Vector3(Vector3{v.X, v.Y, v.Z})
-	w.Float(v.W)
+// Add writes a number.
+func Add[N Number](w *Writer, v N) {
+	x := uint64(v)
+	switch f := any(v).(type) {
+	case float32:
+		x = uint64(math.Float32bits(f))
+	case float64:
+		x = math.Float64bits(f)
+	}
+	w.fixed(x, 8*binary.Size(N(0)))
 }
 
 // Bool writes a bool, in Riptide 2.0 as a byte.
 func (w *Writer) Bool(v bool) {
 	w.bit(v)
-	w.align()
-}
-
-// Bools writes the elements of a bool array. In Riptide 2.0 eight of them share a byte.
-func (w *Writer) Bools(elements []bool) {
-	for _, v := range elements {
-		w.bit(v)
-	}
 	w.align()
 }
 
@@ -100,9 +59,6 @@ func (w *Writer) VarULong(v uint64) {
 	}
 	w.Bits(v, 8)
 }
-
-// VarLong writes a signed number of variable length. Riptide 2.1+.
-func (w *Writer) VarLong(v int64) { w.VarULong(uint64(v)<<1 ^ uint64(v>>63)) }
 
 // Length writes the length of an array, which in Riptide 2.0 is at most 32,767.
 func (w *Writer) Length(n int) {
@@ -124,16 +80,6 @@ func (w *Writer) String(s string) {
 	w.Length(len(s))
 	for i := range len(s) {
 		w.Byte(s[i])
-	}
-}
-
-// Bytes writes the elements of a byte array.
-func (w *Writer) Bytes(elements []byte) {
-	for ; len(elements) >= 8; elements = elements[8:] {
-		w.fixed(binary.LittleEndian.Uint64(elements), 64)
-	}
-	for _, v := range elements {
-		w.Byte(v)
 	}
 }
 

@@ -48,7 +48,7 @@ func spelled(t *testing.T, v riptide.Version, text string) codec.Message {
 	wr := riptide.NewWriter(v, nil)
 	wr.String(text)
 	wr.Bool(true)
-	wr.UShort(4660)
+	riptide.Add(&wr, uint16(4660))
 	payload, pad, err := wr.Finish()
 	if err != nil {
 		t.Fatal(err)
@@ -60,7 +60,7 @@ func spelled(t *testing.T, v riptide.Version, text string) codec.Message {
 func understood(v riptide.Version, m codec.Message) (string, error) {
 	r := riptide.NewReader(v, m.Payload, m.Pad)
 	text := string(r.AppendString(nil))
-	if !r.Bool() || r.UShort() != 4660 {
+	if !r.Bool() || riptide.Get[uint16](&r) != 4660 {
 		return "", riptide.ErrShort
 	}
 	return text, r.Finish()
@@ -106,13 +106,13 @@ func TestUndeclaredAndUnfitAreCounted(t *testing.T) {
 func helloOf(t *testing.T, v riptide.Version) ([]byte, uint8) {
 	t.Helper()
 	wr := riptide.NewWriter(v, nil)
-	wr.UShort(4711)
+	riptide.Add(&wr, uint16(4711))
 	wr.String("hello")
 	wr.Length(2)
-	wr.Int(-1)
-	wr.Int(2)
+	riptide.Add(&wr, int32(-1))
+	riptide.Add(&wr, int32(2))
 	wr.Bool(true)
-	wr.UShort(4660)
+	riptide.Add(&wr, uint16(4660))
 	data, pad, err := wr.Finish()
 	if err != nil {
 		t.Fatal(err)
@@ -139,12 +139,12 @@ func TestDataBesideMessagesPassesAsItIs(t *testing.T) {
 			data []byte
 		}{{versions[1], heard}, {versions[0], p.find(codec.Disconnected).Payload}} {
 			r := riptide.NewReader(d.to, d.data, 0)
-			number, text := r.UShort(), string(r.AppendString(nil))
-			first, second := [2]int32{int32(r.Length(32)), r.Int()}, r.Int()
+			number, text := riptide.Get[uint16](&r), string(r.AppendString(nil))
+			first, second := [2]int32{int32(r.Length(32)), riptide.Get[int32](&r)}, riptide.Get[int32](&r)
 			if number != 4711 || text != "hello" || first != [2]int32{2, -1} || second != 2 {
 				t.Errorf("to %s: %d, %q, %v, %d", far.Spec().Name, number, text, first, second)
 			}
-			if flag, last := r.Bool(), r.UShort(); flag && last == 4660 {
+			if flag, last := r.Bool(), riptide.Get[uint16](&r); flag && last == 4660 {
 				t.Errorf("to %s: the bool and the number behind it arrived right: docs/bridging.md says otherwise", far.Spec().Name)
 			}
 		}
