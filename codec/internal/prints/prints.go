@@ -36,8 +36,9 @@ type Prints struct {
 
 // rival is a message under a number that another had used.
 type rival struct {
-	number int
-	print  uint32
+	_      struct{} `cbor:",toarray"`
+	Number int
+	Print  uint32
 }
 
 // ownKey is the process's key of the hash. Saved prints carry the key that made them.
@@ -63,9 +64,9 @@ func (p *Prints) Differs(number int, print uint32) bool {
 		return false
 	}
 	for _, r := range p.rivals {
-		if r.number == number {
+		if r.Number == number {
 			known = true
-			if r.print == print {
+			if r.Print == print {
 				return false
 			}
 		}
@@ -93,7 +94,7 @@ func (p *Prints) Add(number int, print uint32, ahead int) {
 		copy(p.rivals, p.rivals[1:])
 		p.rivals = p.rivals[:mostRivals-1]
 	}
-	p.rivals = append(p.rivals, rival{number, print})
+	p.rivals = append(p.rivals, rival{Number: number, Print: print})
 }
 
 // slot returns the place of a number. The length of the list is a power of two, so no slow division is needed.

@@ -11,29 +11,20 @@ const mostPlaces = 1 << 16
 
 // Saved are Prints in a record. The list is joined, four bytes for each print.
 type Saved struct {
-	Key    uint64       `cbor:"1,keyasint,omitempty" secret:"true"`
-	List   []byte       `cbor:"2,keyasint,omitempty"`
-	Taken  int          `cbor:"3,keyasint,omitempty"`
-	Rivals []savedRival `cbor:"4,keyasint,omitempty"`
-}
-
-type savedRival struct {
-	_      struct{} `cbor:",toarray"`
-	Number int
-	Print  uint32
+	Key    uint64  `cbor:"1,keyasint,omitempty" secret:"true"`
+	List   []byte  `cbor:"2,keyasint,omitempty"`
+	Taken  int     `cbor:"3,keyasint,omitempty"`
+	Rivals []rival `cbor:"4,keyasint,omitempty"`
 }
 
 // Save returns the prints as part of a record.
 func (p *Prints) Save() Saved {
-	v := Saved{Taken: p.taken, List: make([]byte, 0, 4*len(p.list))}
+	v := Saved{Taken: p.taken, List: make([]byte, 0, 4*len(p.list)), Rivals: p.rivals}
 	if len(p.list) > 0 {
 		v.Key = p.usedKey()
 	}
 	for _, print := range p.list {
 		v.List = binary.LittleEndian.AppendUint32(v.List, print)
-	}
-	for _, r := range p.rivals {
-		v.Rivals = append(v.Rivals, savedRival{Number: r.number, Print: r.print})
 	}
 	return v
 }
@@ -49,7 +40,7 @@ func (v *Saved) Restore(wrap int) (Prints, error) {
 	case len(v.Rivals) > mostRivals:
 		return Prints{}, saved.Fault("number of rivals", len(v.Rivals))
 	}
-	p := Prints{Wrap: wrap, key: v.Key, taken: v.Taken, list: make([]uint32, 0, places)}
+	p := Prints{Wrap: wrap, key: v.Key, taken: v.Taken, list: make([]uint32, 0, places), rivals: v.Rivals}
 	for i := range places {
 		p.list = append(p.list, binary.LittleEndian.Uint32(v.List[4*i:]))
 	}
@@ -57,7 +48,6 @@ func (v *Saved) Restore(wrap int) (Prints, error) {
 		if r.Number < 0 || r.Number >= wrap {
 			return Prints{}, saved.Fault("number of a rival", r.Number)
 		}
-		p.rivals = append(p.rivals, rival{r.Number, r.Print})
 	}
 	return p, nil
 }

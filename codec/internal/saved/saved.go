@@ -1,9 +1,10 @@
 // Package saved has the parts of a saved connection that all codecs share.
 //
-// A codec keeps one file, save.go. It declares the record as plain structs beside the types that it saves, and two
-// functions for each: one makes the plain struct, the other checks it and makes the type again. Check every number
-// against the bound that the running code holds: indexes, lengths, counts and states. Nothing of a record may lead to a
-// panic, to a loop without end, or to more memory than a peer could take.
+// A codec keeps the record in files that begin with save. Types that a record has as they are give its numbers to their
+// fields, which are exported. For the other types there are plain structs, and two functions for each: one makes the
+// plain struct, the other checks it and makes the type again. Check every number against the bound that the running
+// code holds: indexes, lengths, counts and states. Nothing of a record may lead to a panic, to a loop without end, or
+// to more memory than a peer could take.
 package saved
 
 import (
