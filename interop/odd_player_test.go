@@ -119,7 +119,9 @@ listen = "off"
 }
 
 // oddServers are servers of most libraries with their default options. Servers for few clients hold more, as odd
-// players leave without a goodbye.
+// players leave without a goodbye. pytide compares seconds since 1970 with milliseconds since its start: so it keeps
+// the place of a direct player who vanishes for ever, as of ten after 60 s. Tidegate frees it by a goodbye: after 9 s
+// for RakNet's players, 30 s for Riptide's. One may be lost, so the server has places for all visits of an hour.
 func oddServers() []contender {
 	crowded := func(c contender, in *runtime, script string, args ...string) contender {
 		c.server = server(in, script, args...)
@@ -129,7 +131,7 @@ func oddServers() []contender {
 	return slices.Concat(slices.DeleteFunc(attackedServers(), isStock),
 		[]contender{
 			crowded(stockServer, stock, "stock_server.py", "100"), rustServer,
-			crowded(pytideServers[0], python, "riptide_server.py", udp, "100", "steady"),
+			crowded(pytideServers[0], python, "riptide_server.py", udp, "20000", "steady"),
 		})
 }
 
@@ -150,57 +152,75 @@ func witnesses(to contender) map[string]contender {
 	return all
 }
 
+// directPlayer is a library whose players speak a server's own protocol.
+func directPlayer(to contender) contender {
+	if by, relayed := witnesses(to)["relayed"]; relayed {
+		return by
+	}
+	return witnesses(to)["arena"]
+}
+
 const (
 	oddVisitors = 3                      // players who visit a server at once
 	oddPause    = 500 * time.Millisecond // between two visits of a long run, which so leaves the machine to others
 )
 
 // TestOddPlayerHarmsNoOther has odd players of each protocol visit servers of every library with their default options,
-// for TIDEGATE_ATTACK or some seconds. Two witnesses go on, one of them relayed, and a new player gets in. None waits
-// for longer than unnoticed, is sent away or hears another player.
+// for TIDEGATE_ATTACK or some seconds. Two witnesses go on, one of them relayed, and a new player gets in. None is sent
+// away or hears another player. Another witness plays meanwhile with an equal server, without attackers and Tidegate:
+// so the machine's load counts for both. An answer by Tidegate needs the processors twice as often, so others wait at
+// most twice as long and unnoticed.
 func TestOddPlayerHarmsNoOther(t *testing.T) {
 	for _, to := range oddServers() {
 		t.Run(to.name, func(t *testing.T) {
 			t.Parallel()
 			server := to.server(t)
-			go func() {
-				for range server.events { // the odd players' messages
-				}
-			}()
+			go ignore(server.events) // the odd players' messages
 			between := runTidegate(t, oddRoutes(to, server.port), 4)
-			go func() {
-				for range between.journal { // of the odd players
-				}
-			}()
+			go ignore(between.journal)
 			var seen []*witness
 			for route, c := range witnesses(to) {
 				seen = append(seen, newWitness(t, c, to, between.ports[route]))
 			}
+			calm := to.server(t)
+			go ignore(calm.events)
+			direct := newWitness(t, directPlayer(to), to, calm.port)
+			direct.contender.name, direct.isDirect = "a direct player, "+direct.contender.name, true
 			done := make(chan struct{})
 			time.AfterFunc(attackTime(t), func() { close(done) })
 			visitors := visitOddly(t, oddPlayers(to), between, done)
 			for !closed(done) {
-				askAll(t, seen)
+				askAll(t, append(seen, direct))
 			}
 			joined := visitors()
 			begun := time.Now()
+			newWitness(t, directPlayer(to), to, calm.port)
+			direct.longest = max(direct.longest, time.Since(begun))
+			begun = time.Now()
 			late := newWitness(t, witnesses(to)["arena"], to, between.ports["arena"])
 			late.longest = time.Since(begun)
 			seen = append(seen, late)
 			for range 20 {
-				askAll(t, seen)
+				askAll(t, append(seen, direct))
 			}
+			most := unnoticed + 2*direct.longest
+			t.Logf("%s: %d answers, longest wait %v", direct.name(), direct.asked, direct.longest.Round(time.Millisecond))
 			for _, w := range seen {
 				t.Logf("%s: %d answers, longest wait %v, %d over a second", w.name(), w.asked,
 					w.longest.Round(time.Millisecond), w.late)
-				if w.longest > unnoticed {
-					t.Errorf("%s waited for %v, want at most %v%s", w.name(), w.longest, unnoticed, w.fault())
+				if w.longest > most {
+					t.Errorf("%s waited for %v, want at most %v%s", w.name(), w.longest, most, w.fault())
 				}
 			}
 			if attackTime(t) > time.Minute && slices.Contains(joined, 0) {
 				t.Error("some players never got in: they try nothing")
 			}
 		})
+	}
+}
+
+func ignore[T any](events <-chan T) {
+	for range events {
 	}
 }
 
@@ -257,6 +277,9 @@ type witness struct {
 	longest time.Duration
 	looked  bool   // at go-raknet's receivers
 	stuck   string // stacks of go-raknet while this player waited, if its own deadlock held it
+
+	isDirect bool // without Tidegate
+	gone     bool // a direct player whose library has failed
 }
 
 const (
@@ -275,17 +298,33 @@ func newWitness(t *testing.T, c, server contender, port string) *witness {
 	return w
 }
 
-// askAll asks each witness, and waits a little.
+// askAll asks all witnesses at once, and waits a little.
 func askAll(t *testing.T, seen []*witness) {
 	t.Helper()
+	var asking sync.WaitGroup
 	for _, w := range seen {
-		w.ask(t)
+		if w.gone {
+			continue
+		}
+		asking.Go(func() {
+			switch fault := w.ask(t); {
+			case fault == "":
+			case w.isDirect: // a fault of the library
+				w.gone = true
+				t.Logf("%s: %s%s", w.name(), fault, w.fault())
+			default:
+				t.Errorf("%s: %s%s", w.name(), fault, w.fault())
+			}
+		})
+	}
+	if asking.Wait(); t.Failed() {
+		t.FailNow()
 	}
 	<-time.After(witnessPause)
 }
 
 // ask sends a message and waits for its echo, and only for its own.
-func (w *witness) ask(t *testing.T) {
+func (w *witness) ask(t *testing.T) (fault string) {
 	t.Helper()
 	w.asked++
 	o := order{Do: "send", Reliable: !w.language.ids, ID: uint16(w.asked), Payload: fmt.Sprintf(w.form, w.asked)}
@@ -293,7 +332,9 @@ func (w *witness) ask(t *testing.T) {
 	for repeat := time.After(0); ; {
 		select {
 		case <-repeat:
-			w.order(t, o)
+			if err := w.do(o); err != nil {
+				return err.Error()
+			}
 			repeat = nil
 			if w.language.ids {
 				repeat = time.After(witnessAgain)
@@ -303,8 +344,13 @@ func (w *witness) ask(t *testing.T) {
 			w.investigate(t)
 			continue
 		case <-over:
-			t.Fatalf("%s: message %d did not come back%s", w.name(), w.asked, w.fault())
+			w.longest = max(w.longest, time.Since(sent))
+			return fmt.Sprintf("message %d did not come back", w.asked)
 		case e := <-w.events:
+			if e.Event == "disconnected" {
+				w.investigate(t)
+				return fmt.Sprintf("was sent away: %+v", e)
+			}
 			if !w.hears(t, e, o) {
 				continue
 			}
@@ -316,6 +362,7 @@ func (w *witness) ask(t *testing.T) {
 	if wait > time.Second {
 		w.late++
 	}
+	return ""
 }
 
 func (w *witness) name() string { return cmp.Or(w.contender.name, w.peer.name) }
@@ -323,18 +370,14 @@ func (w *witness) name() string { return cmp.Or(w.contender.name, w.peer.name) }
 // hears reports whether an event is the echo of an order. Late echoes of repeated messages are no fault.
 func (w *witness) hears(t *testing.T, e event, o order) bool {
 	t.Helper()
-	switch e.Event {
-	case "received":
-		var n int
-		if _, err := fmt.Sscanf(e.Payload, w.form, &n); err != nil || n > w.asked || len(e.Payload) != len(o.Payload) {
-			t.Errorf("%s hears %s", w.name(), e.Payload)
-		}
-		return e.Payload == o.Payload
-	case "disconnected":
-		w.investigate(t)
-		t.Fatalf("%s was sent away: %+v%s", w.name(), e, w.fault())
+	if e.Event != "received" {
+		return false
 	}
-	return false
+	var n int
+	if _, err := fmt.Sscanf(e.Payload, w.form, &n); err != nil || n > w.asked || len(e.Payload) != len(o.Payload) {
+		t.Errorf("%s hears %s", w.name(), e.Payload)
+	}
+	return e.Payload == o.Payload
 }
 
 // investigate looks why an answer is late. All go-raknet servers and players are in this process.
