@@ -46,15 +46,15 @@ type Ticket struct {
 	Peer                        *nethernet.Peer // the client, if this process is its server; else nil
 
 	id       string
-	borrowed bool // another node of the fleet has answered
 	answered time.Time
 	unproved atomic.Bool // answered, and its player has not come
+	borrowed bool        // another node of the fleet has answered
 
 	// The table's lock guards the rest.
+	stage           Stage
+	owner           uint16
 	asked, admitted time.Time
 	from            netip.AddrPort
-	owner           uint16
-	stage           Stage
 }
 
 // join returns what the log is told of the ticket. The caller has the table's lock.

@@ -13,6 +13,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"tidegate/codec"
+	"tidegate/internal/joining"
 	"tidegate/internal/netio"
 	"tidegate/internal/policy"
 	"tidegate/internal/upstream"
@@ -120,6 +121,11 @@ func newCrowdNet(t testing.TB, carrier Transport, mode policy.Mode, protocol cod
 		Listeners:        []Listener{{Name: "play", Addr: listenerAddr, Protocols: []codec.Protocol{protocol}, Route: route}},
 		Limits:           session.Limits{Sessions: 100_000, HalfOpen: 100_000},
 		HandshakeTimeout: time.Minute, IdleTimeout: time.Minute,
+	}
+	if protocol == NetherNet {
+		limits := joining.DefaultLimits
+		limits.Unfinished = idleSessions
+		settings.Listeners[0].Joins = joining.NewTickets(limits, nil)
 	}
 	c.relay = New(settings, Options{Seed: 1, Log: zerolog.Nop()}, c, c.now)
 	if c.listener, err = poller.Listen(netip.MustParseAddrPort("127.0.0.1:0"), netio.SocketOptions{}); err != nil {

@@ -38,6 +38,7 @@ type joinTable struct {
 	sessions  map[*joining.Ticket]*Entry
 	sources   map[netip.AddrPort]*Entry // all addresses of the clients here
 	elsewhere map[netip.AddrPort]int    // loops of addresses whose sessions are there
+	addresses []netip.AddrPort          // of a client, for a moment
 	integrity *nethernet.Integrity
 	binding   nethernet.Binding // of the present datagram
 	known     *known            // the Relay's
@@ -60,9 +61,8 @@ func newJoinTable(table *joining.Tickets, so *joinTable, k *known) *joinTable {
 type edge struct {
 	ticket  *joining.Ticket
 	sources nethernet.Sources
-	known   []netip.AddrPort // in joinTable.sources
-	closes  bool             // the client's last datagram seems to close the connection
-	stage   joining.Stage    // how the join ends, once it does
+	closes  bool          // the client's last datagram seems to close the connection
+	stage   joining.Stage // how the join ends, once it does
 	why     string
 	conn    *nethernet.Conn // above the client's stack; nil: the session is relayed
 	of      *Entry          // the session, if it has a stack
@@ -115,11 +115,13 @@ func (j *joinTable) admit(now time.Time, e *Entry, from netip.AddrPort, datagram
 	case t != g.ticket:
 		return errOtherJoin
 	}
+	before := g.sources.Append(j.addresses[:0])
+	j.addresses = before
 	if err := g.sources.Request(now, from, b); err != nil {
 		return err
 	}
 	if j.sources[from] != e {
-		j.leave(e)
+		j.leave(e, before)
 		j.meet(e)
 	}
 	return nil
@@ -127,9 +129,8 @@ func (j *joinTable) admit(now time.Time, e *Entry, from netip.AddrPort, datagram
 
 // meet notes all addresses of a session's client. The kernel and the fleet know the first one by the session.
 func (j *joinTable) meet(e *Entry) {
-	g := e.Value.edge
-	g.known = g.sources.Append(g.known[:0])
-	for _, at := range g.known {
+	j.addresses = e.Value.edge.sources.Append(j.addresses[:0])
+	for _, at := range j.addresses {
 		j.sources[at] = e
 		if at != e.Key.Client {
 			j.known.meet(e.Value.listener, at)
@@ -137,9 +138,9 @@ func (j *joinTable) meet(e *Entry) {
 	}
 }
 
-// leave forgets the addresses of a session's client.
-func (j *joinTable) leave(e *Entry) {
-	for _, at := range e.Value.edge.known {
+// leave forgets addresses of a session's client.
+func (j *joinTable) leave(e *Entry, addresses []netip.AddrPort) {
+	for _, at := range addresses {
 		if j.sources[at] == e {
 			delete(j.sources, at)
 		}
@@ -151,16 +152,16 @@ func (j *joinTable) leave(e *Entry) {
 
 // forget ends the join of a session that has ended.
 func (j *joinTable) forget(now time.Time, e *Entry) {
-	j.leave(e)
-	delete(j.sessions, e.Value.edge.ticket)
 	g := e.Value.edge
+	j.leave(e, g.sources.Append(j.addresses[:0]))
+	delete(j.sessions, g.ticket)
 	j.table.End(now, g.ticket, max(g.stage, joining.Ended), cmp.Or(g.why, "the session is over"))
 	g.abandonStack()
 }
 
 // withdraw takes a session out that another process goes on with.
 func (j *joinTable) withdraw(e *Entry) {
-	j.leave(e)
+	j.leave(e, e.Value.edge.sources.Append(j.addresses[:0]))
 	delete(j.sessions, e.Value.edge.ticket)
 	j.table.Withdraw(e.Value.edge.ticket)
 }

@@ -21,7 +21,7 @@ func tellPlayers(r *Relay, _ time.Time, e *Entry) int {
 	if l := e.Value.listener; e.Value.isKnown() && l.seesClients() {
 		r.ways.players.opened(l.id, e.Key.Client, r.shard.index)
 		if g := e.Value.edge; g != nil {
-			for _, at := range g.known {
+			for _, at := range g.sources.Append(nil) {
 				r.ways.players.opened(l.id, at, r.shard.index)
 			}
 		}
