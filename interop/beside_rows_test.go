@@ -80,6 +80,9 @@ func raknetRows() []situation {
 	}
 	rows = append(rows, situation{name: "round trip at both ends", kit: stock11RakNet, path: farAway, mute: true,
 		ways: []string{playersLeg, serversLeg}, ci: true, steps: []step{in, pass(2 * sec), reportBoth}})
+	rows = append(rows, situation{name: "the server's process dies behind a burst", kit: stockRakNet, mute: true,
+		path: climate{delay: 150 * ms}, ways: []string{playersLeg}, limit: 20 * sec,
+		steps: []step{in, down(2000, 1000, "HIGH"), pass(500 * ms), killServer, awaitOut}})
 	return append(rows, situation{name: "a message of 500,000 bytes, MTU 576 to the server", kit: stockRakNet,
 		steps: []step{weather(climate{holeUp: 548, holeDown: 548}), in, up(1, 500_000, "HIGH"), settle}})
 }
@@ -170,6 +173,10 @@ func enetRows() []situation {
 			steps: []step{in, up(10, 100, ""), settle, explains("compressed")}, known: "compression is not spoken"},
 		{name: "messages of 5 MB, both ways", ci: true,
 			steps: []step{in, up(1, 5_000_000, ""), down(1, 5_000_000, ""), settle}},
+		{name: "a message of 7 MB from the server", limit: 15 * sec, known: bounded,
+			steps: []step{in, down(1, 7_000_000, ""), settle, explains("max-message"), endsAs("overflow", "upstream")}},
+		{name: "a message of 7 MB to the server", limit: 15 * sec, known: bounded,
+			steps: []step{in, up(1, 7_000_000, ""), settle, explains("max-message"), endsAs("overflow", "client")}},
 		{name: "a message of 10 MB from the server, max_message raised", limit: 15 * sec,
 			slack: 3 * sec, // a message goes on when it is whole
 			more:  "[enet]\nmax_message = \"12MiB\"",
@@ -196,8 +203,11 @@ func rudpRows() (rows []situation) {
 	outage("4 players", 150*ms, 100, "")
 	outage("4 players, rate set", sec, 20, "[rudp]\nrate = 20")
 	outage("4 players after another one", sec, 20, "", in, killPlayer, pass(200*ms))
-	return append(rows, situation{name: "the server stops", kit: cSharpRUDP(20), still: true, mute: true, known: verified,
-		steps: []step{joinAll(2, 10*sec), pass(sec), closes(true), endsAs("closed", "upstream")}})
+	stops := situation{name: "the server stops", kit: cSharpRUDP(20), still: true, mute: true, known: verified,
+		steps: []step{joinAll(2, 10*sec), pass(sec), closes(true), endsAs("closed", "upstream")}}
+	held := stops
+	held.name, held.route = "the server stops, held", `failover = "hold"`
+	return append(rows, stops, held)
 }
 
 // pathRows are faults of the way to the server, for each library.

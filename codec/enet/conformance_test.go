@@ -69,7 +69,8 @@ func suite(o Options) codectest.Config {
 		ForgeNear:        forgeNear,
 		ForgedLoss:       mostForgedLoss,
 		Derived: []string{
-			"events", "handshake.due", "heirs.proved", "stats.RTT", "stats.Queued", "stats.Held", "stats.Kept", "stats.MTU",
+			"events", "giant",
+			"handshake.due", "heirs.proved", "stats.RTT", "stats.Queued", "stats.Held", "stats.Kept", "stats.MTU",
 			"flight.bytes", "flight.messages", "flight.resend", "flight.waiting",
 			"in.early", "in.follows", "in.guesses", "in.held", "in.heldNext", "in.largest", "in.now", "in.waiting",
 			"out.bytes", "out.count", "out.most", "out.reliable", "out.uncounted", "out.unreliable",

@@ -70,6 +70,7 @@ type Conn struct {
 	goodbye                uint32       // data of our own goodbye
 	farewell               goodbye      // the peer's
 	heirs                  heirs
+	giant                  giant
 	pingDue, disconnectDue bool
 	refusal                []byte // a last datagram that waits for Transmit
 

@@ -39,9 +39,6 @@ func (in *inbox) uncount(a *assembly) {
 // takeFragment takes a fragment of a reliable message.
 func (in *inbox) takeFragment(n uint8, f *fragment, payload []byte) error {
 	c := in.channel(n)
-	if f.count > maxParts || f.total > uint32(in.largest) {
-		return codec.ErrMalformed
-	}
 	if in.guesses {
 		if f.unit = f.unitOf(len(payload)); f.unit == 0 {
 			return codec.ErrMalformed

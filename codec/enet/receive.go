@@ -89,7 +89,7 @@ func (c *Conn) receiveCommand(now time.Time, h *header, cmd *command) error {
 	case cmd.channel == controlChannel:
 		return c.receiveControl(now, h, cmd)
 	}
-	return c.receiveMessage(h, cmd)
+	return c.receiveMessage(now, h, cmd)
 }
 
 // maxControlGap is how far a peer's next control number can be ahead of its newest one.
@@ -143,7 +143,7 @@ func (c *Conn) queueAck(h *header, cmd *command, err error) error {
 }
 
 // receiveMessage takes a message or a part of one.
-func (c *Conn) receiveMessage(h *header, cmd *command) error {
+func (c *Conn) receiveMessage(now time.Time, h *header, cmd *command) error {
 	switch {
 	case c.state == disconnecting: // as the library: so the peer knows that we have left
 		return nil
@@ -167,12 +167,12 @@ func (c *Conn) receiveMessage(h *header, cmd *command) error {
 		c.in.deliver(codec.Unreliable, cmd.channel, cmd.payload)
 		return c.queueAck(h, cmd, nil)
 	case kindFragment, kindUnreliableFragment:
-		return c.queueAck(h, cmd, c.receiveFragment(cmd))
+		return c.queueAck(h, cmd, c.receiveFragment(now, cmd))
 	}
 	return codec.ErrUnexpected
 }
 
-func (c *Conn) receiveFragment(cmd *command) error {
+func (c *Conn) receiveFragment(now time.Time, cmd *command) error {
 	var f fragment
 	if err := f.parse(cmd.body, len(cmd.payload)); err != nil {
 		return err
@@ -182,6 +182,9 @@ func (c *Conn) receiveFragment(cmd *command) error {
 	}
 	if cmd.seq != f.start+uint16(f.index) {
 		return codec.ErrMalformed
+	}
+	if f.count > maxParts || f.total > uint32(c.options.MaxMessage) {
+		return c.refuseGiant(now, cmd.channel, &f)
 	}
 	return c.in.takeFragment(cmd.channel, &f, cmd.payload)
 }

@@ -67,9 +67,9 @@ func (l *dropLog) shed(now time.Time, b *admission.Backlog, listener *listener, 
 }
 
 // errMaxMessage names the key that ended a session.
-var errMaxMessage = errors.New("the server sent a message beyond max_message of its protocol")
+var errMaxMessage = errors.New("a message beyond max_message of its protocol")
 
-// countGiant counts a server's message that was too large, and so ended the connection.
+// countGiant counts a message that was too large, and so ended its connection.
 func (l *dropLog) countGiant(now time.Time, e *Entry, why codec.Reason) {
 	if why == codec.Overflow {
 		l.count(now, dropped{stats.DropMaxMessage, e.Value.listener, e.Key.Client, 0, errMaxMessage})

@@ -64,6 +64,7 @@ func (r *Relay) clientEvent(now time.Time, e *Entry, ev *codec.Event) {
 	case codec.Disconnected:
 		s.client.Down = true
 		r.presence.remove(s)
+		r.drops.countGiant(now, e, ev.Reason)
 		s.doubtServer(now)
 		r.end(now, e, stats.ByClient, codec.Goodbye{Reason: ev.Reason, Data: ev.Payload, Pad: ev.Pad})
 	}

@@ -56,7 +56,7 @@ const (
 	DropCompressed                  // an ENet datagram that the game has compressed
 	DropEncrypted                   // the beginning of DTLS
 	DropQuery                       // an out-of-band query, as server browsers send it
-	DropMaxMessage                  // a server's message beyond its protocol's bound, which ended a session
+	DropMaxMessage                  // a message beyond its protocol's bound, which ended a session
 	DropNoNames                     // an R-Type server's game before the names of its components
 	DropCount
 )
