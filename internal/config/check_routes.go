@@ -17,11 +17,11 @@ func (v *validator) failover(path string, r Route) {
 	if r.Failover == FailoverHold {
 		return
 	}
-	for key, set := range map[string]bool{
-		"hold_time": r.HoldTime != seconds(15), "hold_goodbyes": r.HoldGoodbyes, "hold_new_ids": r.HoldNewIDs,
+	for key, value := range map[string]any{
+		"hold_time": r.HoldTime, "hold_goodbyes": r.HoldGoodbyes, "hold_new_ids": r.HoldNewIDs,
 	} {
-		if set {
-			v.warn(child(path, key), r.Failover, `failover = "hold": without it this key has no effect`)
+		if value != seconds(15) && value != false {
+			v.warn(child(path, key), value, `failover = "hold": without it this key has no effect`)
 		}
 	}
 }
