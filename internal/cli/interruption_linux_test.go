@@ -25,8 +25,9 @@ var interruptedRows = []struct {
 	{"any", "relay", riptide.New(riptide.Options{})},
 }
 
-// missable is the number of more than 40 players that may give up to join on a busy machine.
-const missable = 2
+// missable is the number of more than 40 players that may give up to join on a busy machine. Without the remedy that
+// this test is for, nearly all do.
+const missable = 12
 
 // interrupted is one player of TestMissingRoute.
 type interrupted struct {
