@@ -22,6 +22,7 @@ func Bridge(o *Options) (*Result, error) {
 	}
 	from, _ := protocolNamed(o.From) // terminating has checked the name
 	server, _ := protocolNamed(o.To)
+	sc.addFloor(o)
 	sc.Size, sc.Sessions, sc.each = o.Size, o.Sessions, 2
 	sc.Flight, sc.Burst = o.Flight, o.Burst
 	sc.load = func(to netip.AddrPort, clients int) (load, error) {
@@ -107,6 +108,14 @@ func terminatingKinds(o *Options) (all []kind) {
 		all = append(all, kind{"go-raknet", startGoRakNet, alwaysInstalled})
 	}
 	return all
+}
+
+// addFloor adds the least that a program in between can cost: the C program that moves the datagrams of clients and
+// server, which then speak to each other. Between different protocols there is none.
+func (sc *scenario) addFloor(o *Options) {
+	if o.From == o.To {
+		sc.kinds = append(sc.kinds, kind{"floor", startC, program("cc")})
+	}
 }
 
 // bridgeConfig returns the listener and route of a bridge. Between different protocols it prefers throughput.

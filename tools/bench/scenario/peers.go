@@ -136,7 +136,7 @@ func startC(_ *Options, echo netip.AddrPort, dir string) (*subject, error) {
 	if out, err := cc.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("build relay.c: %w: %s", err, out)
 	}
-	return subjectOf(process.Start("c", addr, binary, fmt.Sprint(addr.Port()), fmt.Sprint(echo.Port())))
+	return subjectOf(process.Start("relay.c", addr, binary, fmt.Sprint(addr.Port()), fmt.Sprint(echo.Port())))
 }
 
 //go:embed peers/traefik.go.txt
