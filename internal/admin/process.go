@@ -7,9 +7,9 @@ import (
 	"runtime"
 	"time"
 
-	"tidegate/proxy/relay"
-
 	"github.com/rs/zerolog"
+
+	"tidegate/proxy/relay"
 )
 
 // Version describes the running program.
