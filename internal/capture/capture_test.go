@@ -328,3 +328,30 @@ func TestRotation(t *testing.T) {
 		t.Errorf("%+v, %v", totals, err)
 	}
 }
+
+// TestRotationWithinLimit ends divided captures at every number of bytes. All files together stay within it, and the
+// last one has a datagram.
+func TestRotationWithinLimit(t *testing.T) {
+	catch := new(recording.Catch)
+	for i := range 12 {
+		c := between("192.0.2.1:5000", "192.0.2.9:7777", strings.Repeat("a", 100))
+		c.At = at.Add(time.Duration(i) * time.Second)
+		catch.Captured = append(catch.Captured, c)
+	}
+	whole := file(t, catch)
+	for limit := int64(1000); limit < int64(len(whole))+1000; limit += 4 {
+		present, sum := new(bytes.Buffer), 0
+		rotation := capture.Rotation{Bytes: 1000, Next: func(time.Time) (io.Writer, error) {
+			sum += present.Len()
+			present.Reset()
+			return present, nil
+		}}
+		totals, err := capture.Copy(present, bytes.NewReader(whole), capture.Limits{Bytes: limit, Rotation: rotation})
+		if sum += present.Len(); err != nil || int64(sum) > limit || int64(sum) != totals.Bytes {
+			t.Fatalf("at %d: %d bytes, %+v, %v", limit, sum, totals, err)
+		}
+		if _, got := read(t, present.Bytes()); len(got) == 0 {
+			t.Fatalf("at %d: the last file is empty", limit)
+		}
+	}
+}

@@ -80,10 +80,13 @@ func (c *copier) run() error {
 			return nil
 		case err != nil:
 			return err
-		case c.limits.Bytes > 0 && c.Bytes+int64(len(c.block)) > c.limits.Bytes:
+		case !c.fits(0):
 			return nil
 		}
-		if err := c.rotate(kind); err != nil {
+		switch err := c.rotate(kind); {
+		case err == errFull:
+			return nil
+		case err != nil:
 			return err
 		}
 		if _, err := c.out.Write(c.block); err != nil {
@@ -103,6 +106,14 @@ func (c *copier) run() error {
 		}
 	}
 	return nil
+}
+
+// errFull says that the next file's first blocks are beyond the limit.
+var errFull = errors.New("no room for another file")
+
+// fits reports whether the limit has room for the block and more bytes before it.
+func (c *copier) fits(more int) bool {
+	return c.limits.Bytes == 0 || c.Bytes+int64(more+len(c.block)) <= c.limits.Bytes
 }
 
 // rotate begins another file if the present one is full and the block is a packet.
@@ -128,6 +139,9 @@ func (c *copier) rotate(kind uint32) error {
 		return nil
 	case !large && (r.Every == 0 || at.Sub(c.begun) < r.Every):
 		return nil
+	}
+	if !c.fits(len(c.head)) {
+		return errFull
 	}
 	if err := c.out.Flush(); err != nil {
 		return err

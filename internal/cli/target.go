@@ -29,7 +29,7 @@ func targetFlags() []cli.Flag {
 		&cli.StringFlag{Name: "admin", DefaultText: "-c, then $" + contextVariable + " or $" + adminVariable +
 			", then the default configuration",
 			Usage: "reach the proxy whose admin server is at `URL`, with the token in $" + tokenVariable},
-		&cli.StringFlag{Name: "context", Usage: "reach the proxy that `tidegate context add` has given a `NAME`",
+		&cli.StringFlag{Name: "context", Usage: "reach the proxy to which tidegate context add gave the `NAME`",
 			DefaultText: "$" + contextVariable},
 	}
 }

@@ -47,6 +47,11 @@ func (d decoder) value(path string, to reflect.Value, value any) {
 	}
 	want := expected(to.Type())
 	if text, ok := value.(string); ok {
+		if c, ok := to.Interface().(choice); ok {
+			if near, ok := words.Ours(text, c.Choices()); ok {
+				want += fmt.Sprintf("; did you mean %q?", near)
+			}
+		}
 		switch to.Type() {
 		case addressType, serverType:
 			want = expectedAddress(to.Type(), text)

@@ -49,7 +49,7 @@ func TestWrongTypes(t *testing.T) {
 		{"table for text", "[log.level]\na = 1", `1:6: log.level: want "debug", "info", "warn" or "error"`},
 		{"table for an address", "[[upstream]]\nname = \"u\"\nprotocol = \"raknet\"\nservers = [{ip = 1}]",
 			`4:12: upstream[0].servers[0]: want ip:port, for example "10.0.0.5:7777"` + "\n" +
-				`t.toml:4:13: upstream[0].servers[0].ip = 1: want a known key: address, weight or max_sessions`},
+				`t.toml:4:13: upstream[0].servers[0].ip = 1: want a known key; did you mean "address"?`},
 		{"address for a list", "[[upstream]]\nname = \"u\"\nprotocol = \"raknet\"\nservers = \"1.1.1.1:1\"",
 			`4:11: upstream[0].servers = "1.1.1.1:1": want a list in brackets, each ip:port, for example "10.0.0.5:7777"`},
 		{"text for a table", `log = "info"`, `1:7: log = "info": want a table: a [header] and keys below it`},

@@ -61,6 +61,10 @@ func TestFaultyLimits(t *testing.T) {
 			"limit[0].burst = 1: want no burst: queued_bytes is not a rate"},
 		{"of = \"bytes\"\nper = \"address\"\nrate = \"much\"",
 			`limit[0].rate = "much": want a whole number, or a size in quotes`},
+		{"of = \"packets\"\nper = \"ip\"\nmax = 3",
+			`limit[0].per = "ip": want "session", "address", "network" or "overall"; did you mean "address"?`},
+		{"of = \"packets\"\nper = \"address\"\nmax = 3",
+			`limit[0].max = 3: want a known key; did you mean "rate"?`},
 		{"of = \"packets\"\nper = \"address\"\nrate = 5\n[[limit]]\nof = \"packets\"\nper = \"address\"\nrate = 5",
 			"limit[1]: want one limit of packets per address; limit[0] on line"},
 	} {

@@ -95,7 +95,7 @@ type Record struct {
 
 // Bans configures the ban file and the duration of bans that Tidegate itself imposes. Operators may impose longer ones.
 type Bans struct {
-	File    string   `toml:"file" default:"bans.jsonl"`                  // beside the configuration; empty: none
-	First   Duration `toml:"first" default:"10m" min:"1s" max:"8784h"`   // each further ban of a network is twice as long
-	Longest Duration `toml:"longest" default:"24h" min:"1s" max:"8784h"` // after its end, a ban still counts for this long
+	File    string   `toml:"file" default:"bans.jsonl"`                 // beside the configuration; empty: none
+	First   Duration `toml:"first" default:"10m" min:"1s" max:"366d"`   // each further ban of a network is twice as long
+	Longest Duration `toml:"longest" default:"24h" min:"1s" max:"366d"` // after its end, a ban still counts for this long
 }

@@ -14,7 +14,7 @@ type Route struct {
 	Envelope   Envelope `toml:"envelope" default:"id"`
 	// first byte of a RakNet message from another protocol: RakNet uses bytes below 0x1b itself, and rewrites the time
 	// behind 0x1b; the next byte marks messages without an ID
-	PacketID uint8 `toml:"packet_id" default:"0x86" min:"28" max:"254"`
+	PacketID int `toml:"packet_id" default:"0x86" min:"28" max:"254"`
 	// message ID given to messages of a raw envelope
 	RawMessageID uint16     `toml:"raw_message_id"`
 	Queue        Size       `toml:"queue" default:"4MiB" min:"16KiB" max:"1GiB"` // bytes queued for one peer

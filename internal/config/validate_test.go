@@ -45,6 +45,8 @@ func TestRules(t *testing.T) {
 			`10:9: route[0].queue = "16383B": want "16KiB" to "1GiB"`},
 		{"no byte after the packet ID", `upstream = "arena"`, "upstream = \"arena\"\npacket_id = 255",
 			`10:13: route[0].packet_id = 255: want 28 to 254`},
+		{"packet ID of two bytes", `upstream = "arena"`, "upstream = \"arena\"\npacket_id = 300",
+			`10:13: route[0].packet_id = 300: want 28 to 254`},
 		{"packet ID of RakNet's own", `upstream = "arena"`, "upstream = \"arena\"\npacket_id = 26",
 			`10:13: route[0].packet_id = 26: want 28 to 254`},
 		{"packet ID of RakNet's time", `upstream = "arena"`, "upstream = \"arena\"\npacket_id = 27",

@@ -101,7 +101,7 @@ func newRoute(c *config.Config, r *config.Route, u *relay.Upstream) *relay.Route
 			Reliable:     r.Reliable.Value(),
 			AllowLossy:   r.AllowLossy,
 			Envelope:     r.Envelope.Value(),
-			PacketID:     r.PacketID,
+			PacketID:     byte(r.PacketID),
 			RawMessageID: r.RawMessageID,
 			Queue:        int(r.Queue),
 			Translator:   transcoding(r),

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -28,15 +29,24 @@ func (d *Duration) UnmarshalText(text []byte) error {
 		rest = cmp.Or(after, "0s")
 	}
 	parsed, err := time.ParseDuration(rest)
-	if parsed += time.Duration(days) * 24 * time.Hour; err != nil || rest[0] == '-' || parsed < 0 {
+	if parsed += time.Duration(days) * day; err != nil || rest[0] == '-' || parsed < 0 {
 		return errUnit
 	}
 	*d = Duration(parsed)
 	return nil
 }
 
+// day is how long a duration must be twice over to be written with days: "24h", but "7d".
+const day = 24 * time.Hour
+
 // String is the shortest text that UnmarshalText reads back: "2m", not "2m0s".
 func (d Duration) String() string {
+	if days := time.Duration(d) / day; days > 1 {
+		if rest := Duration(time.Duration(d) % day); rest != 0 {
+			return fmt.Sprint(int64(days), "d", rest)
+		}
+		return fmt.Sprint(int64(days), "d")
+	}
 	text := time.Duration(d).String()
 	if strings.HasSuffix(text, "m0s") {
 		text = strings.TrimSuffix(text, "0s")

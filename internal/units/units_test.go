@@ -10,6 +10,7 @@ func TestDurationText(t *testing.T) {
 	for text, want := range map[string]time.Duration{
 		"0s": 0, "250ms": 250 * time.Millisecond, "1.5s": 1500 * time.Millisecond, "2m": 2 * time.Minute,
 		"1h": time.Hour, "1h0m1s": time.Hour + time.Second, "1h30m": 90 * time.Minute, "10m": 10 * time.Minute,
+		"24h": 24 * time.Hour, "7d": 168 * time.Hour, "2d10s": 48*time.Hour + 10*time.Second, "366d": 8784 * time.Hour,
 	} {
 		var d Duration
 		if err := d.UnmarshalText([]byte(text)); err != nil || time.Duration(d) != want {

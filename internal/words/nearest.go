@@ -2,11 +2,27 @@ package words
 
 import (
 	"math"
+	"slices"
 	"strings"
 )
 
-// Nearest returns the known word that was probably meant. About a third of its letters may differ.
+// elsewhere has the words of other programs for ours.
+var elsewhere = map[string]string{
+	"ip": "address", "max": "rate", "limit": "rate", "kind": "of", "type": "of", "listen": "address", "bind": "address",
+	"backend": "upstream", "server": "servers", "timeout": "idle_timeout",
+}
+
+// Ours returns the known word for which other programs have another one.
+func Ours(word string, known []string) (string, bool) {
+	ours := elsewhere[strings.ToLower(word)]
+	return ours, slices.Contains(known, ours)
+}
+
+// Nearest returns the known word that was probably meant: Ours, or one of which about a third of the letters differ.
 func Nearest(word string, known []string) (string, bool) {
+	if ours, ok := Ours(word, known); ok {
+		return ours, true
+	}
 	best, bestDistance := "", math.MaxInt
 	for _, candidate := range known {
 		if d := Distance(strings.ToLower(word), candidate); d < bestDistance {
