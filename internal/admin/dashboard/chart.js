@@ -92,7 +92,7 @@ export class Chart {
       series: [{}, ...pairs.map(([, label], i) => ({ label, stroke: color(i), width: 2, points: { show: false }, fill: pairs.length === 1 ? color(i) + '22' : undefined }))],
       axes: [
         { ...axis, size: px * 2.2, space: px * 6.5, values: (_, all) => all.map((t) => new Date(t * 1000).toTimeString().slice(0, t % 60 ? 8 : 5)) },
-        { ...axis, size: px * 5.2, space: px * 2.6, incrs: steps, values: (_, all) => all.map((v) => this.format(v)) },
+        { ...axis, size: px * 5.2, space: px * 2.6, incrs: steps.filter((n) => this.format(n) !== this.format(n * 1.5)), values: (_, all) => all.map((v) => this.format(v)) },
       ],
     }, [[], ...pairs.map(() => [])], this.plot);
   }
