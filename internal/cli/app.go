@@ -42,7 +42,7 @@ func mainWith(ctx context.Context, exampleConfig []byte) int {
 
 // run runs a command line and returns its exit code.
 func run(ctx context.Context, exampleConfig []byte, args []string, stdout, stderr io.Writer) int {
-	app := newApp(exampleConfig)
+	app := App(exampleConfig)
 	out := &output{Writer: stdout}
 	app.Writer, app.ErrWriter = out, stderr
 	if len(args) > 1 && args[1] == completeWord {
@@ -107,7 +107,8 @@ func failureJSON(err error, code int) string {
 	return string(text)
 }
 
-func newApp(exampleConfig []byte) *cli.App {
+// App returns all commands. exampleConfig is the text of config.example.toml.
+func App(exampleConfig []byte) *cli.App {
 	return &cli.App{
 		Name:            "tidegate",
 		Usage:           "a UDP proxy for game servers that speaks the games' protocols",
@@ -139,7 +140,6 @@ func newApp(exampleConfig []byte) *cli.App {
 			contextCommand(),
 			configCommand(exampleConfig),
 			completionCommand(),
-			manCommand(exampleConfig),
 			versionCommand(),
 			helpCommand(),
 		},

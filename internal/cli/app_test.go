@@ -104,7 +104,6 @@ func TestMisuseEndsWithTwo(t *testing.T) {
 		{[]string{"ping", "-p", "smtp", "127.0.0.1:1"}, `--protocol "smtp": want one of all, any, bedrock, `},
 		{[]string{"ping", "localhost"}, `"localhost": want HOST:PORT, for example "127.0.0.1:7777"`},
 		{[]string{"version", "1"}, `unexpected argument "1"`},
-		{[]string{"man", "1"}, `"1": want a command or tidegate.toml`},
 		{[]string{"completion", "cmd"}, "want one of bash, zsh or fish"},
 		{[]string{"sessions", "backward"}, `unknown command "sessions backward"`},
 		{[]string{"upstreams", "drain"}, "upstreams drain: want UPSTREAM and SERVER"},

@@ -129,7 +129,7 @@ func TestCheckTakesPathsAndInput(t *testing.T) {
 	if code, _, stderr := tidegate(t, "check", good, "-c", bad); code != 2 || !strings.Contains(stderr, "not both") {
 		t.Errorf("two files: code %d, says %q", code, stderr)
 	}
-	app := newApp(exampleConfig)
+	app := App(exampleConfig)
 	var out, errs strings.Builder
 	app.Reader, app.Writer, app.ErrWriter = strings.NewReader(placed), &out, &errs
 	if err := app.Run([]string{"tidegate", "check", "-"}); err != nil || !strings.Contains(out.String(), "is valid") {

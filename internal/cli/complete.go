@@ -195,7 +195,7 @@ func contextNames(c *completion) []candidate {
 }
 
 func helpTopics(c *completion) []candidate {
-	commands := newApp(nil).Commands
+	commands := App(nil).Commands
 	for _, word := range c.line.arguments {
 		if found := named(commands, word); found != nil {
 			commands = found.Subcommands

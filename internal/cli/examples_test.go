@@ -92,7 +92,7 @@ func TestExamples(t *testing.T) {
 	var apart sync.WaitGroup
 	defer apart.Wait()
 	places := make(chan struct{}, 4)
-	for _, e := range allExamples(t, "", newApp(exampleConfig).Commands) {
+	for _, e := range allExamples(t, "", App(exampleConfig).Commands) {
 		switch e.command {
 		case "run":
 			ran.start(t, e.args)
@@ -248,7 +248,7 @@ func TestCommandsAreListed(t *testing.T) {
 			got = append(got, strings.TrimSpace(line))
 		}
 	}
-	for _, c := range newApp(nil).Commands {
+	for _, c := range App(nil).Commands {
 		if !c.Hidden {
 			want = append(want, fmt.Sprintf("| `%s` | %s |", c.Name, c.Usage))
 		}

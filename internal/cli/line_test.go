@@ -13,7 +13,7 @@ import (
 
 // TestFlagsAnywhere runs command lines with flags before, behind and between arguments.
 func TestFlagsAnywhere(t *testing.T) {
-	app := newApp(nil)
+	app := App(nil)
 	for _, c := range []struct{ line, want string }{
 		{"ban add 192.0.2.9 --for 1h", "ban add --for 1h 192.0.2.9"},
 		{"--json sessions kick 4f", "sessions kick --json 4f"},
@@ -49,7 +49,7 @@ func eachCommand(commands []*cli.Command, path string, do func(path string, c *c
 
 // noJSON names the commands without --json, with the reason.
 var noJSON = map[string]string{
-	"run": "its log is JSON", "init": "prints TOML", "completion": "prints a script", "man": "prints a page",
+	"run": "its log is JSON", "init": "prints TOML", "completion": "prints a script",
 	"dashboard": "prints a link for a browser", "config schema": "prints JSON",
 	"help": "explains commands", "metrics": "prints the format of Prometheus",
 }
@@ -57,7 +57,7 @@ var noJSON = map[string]string{
 // TestEveryCommandHasJSON also holds the list of exceptions to the commands that exist.
 func TestEveryCommandHasJSON(t *testing.T) {
 	exceptions := 0
-	eachCommand(newApp(nil).Commands, "", func(path string, c *cli.Command) {
+	eachCommand(App(nil).Commands, "", func(path string, c *cli.Command) {
 		has := slices.ContainsFunc(c.Flags, func(f cli.Flag) bool { return f.Names()[0] == "json" })
 		if noJSON[path] != "" {
 			exceptions++
@@ -139,7 +139,7 @@ func TestConventions(t *testing.T) {
 // TestSuggestsEveryCommandOfAGroup: the name of a group's command, without its group, leads to the full name. A
 // synonym of a command of the program itself, as status, leads to that one.
 func TestSuggestsEveryCommandOfAGroup(t *testing.T) {
-	top := newApp(nil).Commands
+	top := App(nil).Commands
 	for _, group := range top {
 		for _, sub := range group.Subcommands {
 			if sub.Hidden || named(top, sub.Name) != nil || named(top, meant[sub.Name]) != nil {

@@ -36,7 +36,7 @@ func TestManualCommandsExist(t *testing.T) {
 				continue
 			}
 			lines++
-			if fault := unknownWord(newApp(nil).Commands, strings.Fields(line)); fault != "" {
+			if fault := unknownWord(App(nil).Commands, strings.Fields(line)); fault != "" {
 				t.Errorf("%s: tidegate %s: %s is unknown", page, line, fault)
 			}
 		}
@@ -47,7 +47,7 @@ func TestManualCommandsExist(t *testing.T) {
 	for line, want := range map[string]string{
 		"sessions show 4f": "", "sessions shwo 4f": "shwo", "demo --loss 5%": "", "demo --lost 5%": "--lost", "x": "x",
 	} {
-		if got := unknownWord(newApp(nil).Commands, strings.Fields(line)); got != want {
+		if got := unknownWord(App(nil).Commands, strings.Fields(line)); got != want {
 			t.Errorf("%q: %q is unknown, want %q", line, got, want)
 		}
 	}

@@ -127,26 +127,27 @@ func version(tag, source string) (string, error) {
 	return of, nil
 }
 
-// goBuild builds the program for a platform.
-func (r *release) goBuild(p platform, file string) error {
+// goBuild builds a command for a platform: the program is ".".
+func (r *release) goBuild(p platform, source, file string) error {
 	const variables = " -X tidegate/internal/daemon."
 	flags := "-s -w" + variables + "Release=" + r.version + variables + "commit=" + r.commit + variables + "date=" +
 		r.date.Format(time.DateOnly)
 	// The go command knows no commit in some checkouts. The tag leaves out the generators of documentation that the
 	// library for commands has.
 	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-tags", "urfave_cli_no_docs", "-ldflags", flags,
-		"-o", file, ".")
+		"-o", file, source)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+p.os, "GOARCH="+p.arch, "GOAMD64=v1", "GOARM64=v8.0")
 	return run(cmd)
 }
 
-// writeTexts writes manual pages and completions, which are the same for all platforms, by the program itself.
+// writeTexts writes manual pages and completions, which are the same for all platforms.
 func (r *release) writeTexts() error {
-	program := filepath.Join(r.work, "tidegate")
-	if err := r.goBuild(platform{}, program); err != nil {
-		return err
+	for source, name := range map[string]string{".": "tidegate", "./packaging/manual": "manual"} {
+		if err := r.goBuild(platform{}, source, filepath.Join(r.work, name)); err != nil {
+			return err
+		}
 	}
-	if err := run(exec.Command(program, "man", "--all", filepath.Join(r.work, "man"))); err != nil {
+	if err := run(exec.Command(filepath.Join(r.work, "manual"), filepath.Join(r.work, "man"))); err != nil {
 		return err
 	}
 	folder := filepath.Join(r.work, "completions")
@@ -154,7 +155,7 @@ func (r *release) writeTexts() error {
 		return err
 	}
 	for _, shell := range []string{"bash", "zsh", "fish"} {
-		script, err := exec.Command(program, "completion", shell).Output()
+		script, err := exec.Command(filepath.Join(r.work, "tidegate"), "completion", shell).Output()
 		if err != nil {
 			return err
 		}

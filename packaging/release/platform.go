@@ -36,7 +36,7 @@ func (r *release) buildFor(p platform) error {
 		name += ".exe"
 	}
 	program := filepath.Join(folder, name)
-	if err := r.goBuild(p, program); err != nil {
+	if err := r.goBuild(p, ".", program); err != nil {
 		return err
 	}
 	modules, err := linkedModules(program)

@@ -1,4 +1,4 @@
-package manpage
+package main
 
 import (
 	"os/exec"
@@ -61,7 +61,10 @@ func lintPage(t *testing.T, page string) {
 	}
 	lint := exec.Command(mandoc, "-T", "lint", "-W", "style")
 	lint.Stdin = strings.NewReader(page)
-	if out, err := lint.CombinedOutput(); err != nil {
-		t.Errorf("mandoc: %v\n%s", err, out)
+	out, _ := lint.CombinedOutput()
+	for line := range strings.Lines(string(out)) {
+		if !strings.Contains(line, "missing date") { // a program of a test knows no commit, and so no date
+			t.Error(line)
+		}
 	}
 }

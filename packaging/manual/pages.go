@@ -1,10 +1,8 @@
-package cli
+package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,38 +12,7 @@ import (
 
 	"tidegate/internal/config"
 	"tidegate/internal/daemon"
-	"tidegate/internal/manpage"
 )
-
-func manCommand(exampleConfig []byte) *cli.Command {
-	return command(&cli.Command{
-		Name:      "man",
-		Usage:     "print a manual page, for man -l -",
-		ArgsUsage: "[COMMAND or tidegate.toml]",
-		Description: "Without an argument the page is tidegate(1). With --all the pages go to files in a folder.\n\n" +
-			examples("tidegate man", "tidegate man run", "tidegate man tidegate.toml"),
-		Flags: []cli.Flag{&cli.StringFlag{
-			Name: "all", TakesFile: true, Usage: "write all pages into `FOLDER`, as man1/tidegate.1 and so on",
-		}},
-		Action: func(c *cli.Context) error {
-			pages := manual(c.App, string(exampleConfig))
-			if folder := c.String("all"); folder != "" {
-				return writeManual(pages, folder)
-			}
-			if c.NArg() > 1 {
-				return misuse(fmt.Errorf("unexpected argument %q", c.Args().Get(1)))
-			}
-			name := cmp.Or(c.Args().First(), c.App.Name)
-			for _, p := range pages {
-				if p.name == name || p.name == c.App.Name+"-"+name {
-					_, err := io.WriteString(c.App.Writer, p.text)
-					return err
-				}
-			}
-			return misuse(fmt.Errorf("%q: want a command or tidegate.toml", name))
-		},
-	})
-}
 
 // manualPage is a page of the manual.
 type manualPage struct {
@@ -77,8 +44,8 @@ func manual(app *cli.App, exampleConfig string) []manualPage {
 	return append(pages, configurationPage(app, exampleConfig))
 }
 
-func beginPage(name string, section int, purpose string) *manpage.Page {
-	return manpage.New(manpage.Title{
+func beginPage(name string, section int, purpose string) *Page {
+	return New(Title{
 		Name: name, Section: section, Date: daemon.Date(), Release: "tidegate " + daemon.Version(), Purpose: purpose,
 	})
 }
@@ -151,7 +118,7 @@ func leafCommands(parent string, c *cli.Command) []leaf {
 }
 
 // writeDescription adds a command's text without its examples.
-func writeDescription(p *manpage.Page, c *cli.Command) {
+func writeDescription(p *Page, c *cli.Command) {
 	if text, _ := splitExamples(c.Description); text != "" {
 		p.Break()
 		p.Paragraphs(text)
@@ -159,7 +126,7 @@ func writeDescription(p *manpage.Page, c *cli.Command) {
 }
 
 // writeOptions adds the flags: of a group, its subcommands' each under its own heading.
-func writeOptions(p *manpage.Page, leaves []leaf) {
+func writeOptions(p *Page, leaves []leaf) {
 	p.Section("OPTIONS")
 	for _, l := range leaves {
 		if len(leaves) > 1 {

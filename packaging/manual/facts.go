@@ -1,11 +1,9 @@
-package cli
+package main
 
 import (
 	"slices"
 
 	"github.com/urfave/cli/v2"
-
-	"tidegate/internal/manpage"
 )
 
 // fact is an item of a manual page.
@@ -86,14 +84,14 @@ func filesOf(name string, leaves []leaf) [][]fact {
 	return files
 }
 
-func writeFiles(p *manpage.Page, groups ...[]fact) {
+func writeFiles(p *Page, groups ...[]fact) {
 	p.Section("FILES")
 	for _, f := range slices.Concat(groups...) {
 		p.Item(f.term, f.text)
 	}
 }
 
-func writeExitStatus(p *manpage.Page, command string) {
+func writeExitStatus(p *Page, command string) {
 	facts, ok := exitStatus[command]
 	if !ok {
 		facts = exitStatus[""]

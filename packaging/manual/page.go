@@ -1,5 +1,4 @@
-// Package manpage writes manual pages in the language man(7). Start with Page.
-package manpage
+package main
 
 import (
 	"fmt"
