@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -137,6 +138,8 @@ func (c *completion) values(path, flag string) []candidate {
 	return nil
 }
 
+var upstreamNames = running(func(n runningConfig) []string { return n.Upstreams })
+
 // argumentValues has the sources of each command's arguments, in their order. The last one is for all further
 // arguments.
 var argumentValues = map[string][]source{
@@ -144,9 +147,9 @@ var argumentValues = map[string][]source{
 	"sessions kick":     {sessionIDs},
 	"sessions export":   {sessionIDs},
 	"sessions import":   {files, none},
-	"sessions transfer": {sessionIDs, serversOfSession, none},
-	"upstreams drain":   {upstreamNames, serversOfUpstream, none},
-	"upstreams undrain": {upstreamNames, serversOfUpstream, none},
+	"sessions transfer": {sessionIDs, serverAddresses, none},
+	"upstreams drain":   {upstreamNames, serverAddresses, none},
+	"upstreams undrain": {upstreamNames, serverAddresses, none},
 	"ban del":           {bannedPrefixes},
 	"ban import":        {files, none},
 	"context del":       {contextNames, none},
@@ -169,7 +172,7 @@ var flagValues = map[string]source{
 	"server":          serverAddresses,
 	"listener":        running(func(n runningConfig) []string { return n.Listeners }),
 	"route":           running(func(n runningConfig) []string { return n.Routes }),
-	"upstream":        running(func(n runningConfig) []string { return n.Upstreams }),
+	"upstream":        upstreamNames,
 	"sort":            fixed(sortNames()...),
 	"state":           fixed("half-open", "established", "held", "ending"),
 	"client":          clientAddresses,
@@ -204,71 +207,52 @@ func helpTopics(c *completion) []candidate {
 	return commandNames(commands)
 }
 
-// client returns a client of the proxy that the flags name, or nil.
-func (c *completion) client() *admin.Client {
+func (c *completion) config() string { return cmp.Or(c.flags["c"], c.flags["config"]) }
+
+// ask asks the proxy that the flags name. The answer is empty without one.
+func ask[T any](c *completion, get func(context.Context, *admin.Client) (T, error)) (answer T) {
 	client, err := target{c.flags["admin"], c.config(), c.flags["context"]}.orEnvironment().client()
-	if err != nil {
-		return nil
+	if err == nil {
+		answer, _ = get(c.ctx, client)
 	}
-	return client
+	return answer
 }
 
-func (c *completion) config() string {
-	if path := c.flags["c"]; path != "" {
-		return path
+// resource returns a question to a proxy for ask.
+func resource[T any](path string) func(context.Context, *admin.Client) (T, error) {
+	return func(ctx context.Context, client *admin.Client) (answer T, err error) {
+		err = client.Get(ctx, path, &answer)
+		return answer, err
 	}
-	return c.flags["config"]
 }
 
-// sessions returns the first page of the running proxy's sessions.
-func (c *completion) sessions() []admin.Session {
-	var page admin.Sessions
-	if client := c.client(); client == nil || client.Get(c.ctx, "/api/v1/sessions", &page) != nil {
-		return nil
-	}
-	return page.Sessions
-}
-
-func sessionIDs(c *completion) (all []candidate) {
-	sessions := c.sessions()
-	for i := range sessions {
-		s := &sessions[i]
-		all = append(all, candidate{s.ID, s.Client.Address + ", " + s.Client.Protocol + ", " + s.State})
-	}
-	return all
-}
-
-func clientAddresses(c *completion) (all []candidate) {
-	sessions := c.sessions()
-	for i := range sessions {
-		host, _, _ := strings.Cut(sessions[i].Client.Address, ":")
-		if found := (candidate{word: host}); !slices.Contains(all, found) {
-			all = append(all, found)
+// sessionsBy returns a source of words about the first page of the running proxy's sessions.
+func sessionsBy(word func(*admin.Session) candidate) source {
+	return func(c *completion) (all []candidate) {
+		page := ask(c, resource[admin.Sessions]("/api/v1/sessions"))
+		for i := range page.Sessions {
+			if found := word(&page.Sessions[i]); !slices.Contains(all, found) {
+				all = append(all, found)
+			}
 		}
+		return all
 	}
-	return all
 }
 
-// upstreams returns the running proxy's upstreams.
-func (c *completion) upstreams() []admin.Upstream {
-	var list admin.Upstreams
-	if client := c.client(); client == nil || client.Get(c.ctx, "/api/v1/upstreams", &list) != nil {
-		return nil
-	}
-	return list.Upstreams
-}
+var (
+	sessionIDs = sessionsBy(func(s *admin.Session) candidate {
+		return candidate{s.ID, s.Client.Address + ", " + s.Client.Protocol + ", " + s.State}
+	})
+	clientAddresses = sessionsBy(func(s *admin.Session) candidate {
+		host, _, _ := strings.Cut(s.Client.Address, ":")
+		return candidate{word: host}
+	})
+)
 
-func upstreamNames(c *completion) (all []candidate) {
-	for _, u := range c.upstreams() {
-		all = append(all, candidate{word: u.Name})
-	}
-	return all
-}
-
-// servers returns the game servers of the upstreams that a function chooses.
-func (c *completion) servers(chosen func(*admin.Upstream) bool) (all []candidate) {
-	for _, u := range c.upstreams() {
-		if !chosen(&u) {
+// serverAddresses returns the running proxy's game servers, those of one upstream if the line names it.
+func serverAddresses(c *completion) (all []candidate) {
+	for _, u := range ask(c, resource[admin.Upstreams]("/api/v1/upstreams")).Upstreams {
+		if c.line.path[0] == "upstreams" && !slices.Contains(c.line.arguments, u.Name) {
 			continue
 		}
 		for _, s := range u.Servers {
@@ -278,46 +262,16 @@ func (c *completion) servers(chosen func(*admin.Upstream) bool) (all []candidate
 	return all
 }
 
-func serverAddresses(c *completion) []candidate {
-	return c.servers(func(*admin.Upstream) bool { return true })
-}
-
-func serversOfUpstream(c *completion) []candidate {
-	return c.servers(func(u *admin.Upstream) bool { return u.Name == c.line.arguments[0] })
-}
-
-// serversOfSession returns the servers to which a session can move.
-func serversOfSession(c *completion) (all []candidate) {
-	sessions := c.sessions()
-	i := slices.IndexFunc(sessions, func(s admin.Session) bool { return s.ID == c.line.arguments[0] })
-	if i < 0 {
-		return nil
-	}
-	at := sessions[i].Server.Address
-	return c.servers(func(u *admin.Upstream) bool {
-		return slices.ContainsFunc(u.Servers, func(s admin.GameServer) bool { return s.Address == at })
-	})
-}
-
 // running returns a source of names in the running proxy's configuration.
 func running(names func(runningConfig) []string) source {
-	return func(c *completion) []candidate {
-		client := c.client()
-		if client == nil {
-			return nil
-		}
-		found, err := runningNames(c.ctx, client)
-		if err != nil {
-			return nil
-		}
-		return fixed(names(found)...)(c)
-	}
+	return func(c *completion) []candidate { return fixed(names(ask(c, runningNames))...)(c) }
 }
 
 // bannedPrefixes reads the ban file without changing it.
 func bannedPrefixes(c *completion) (all []candidate) {
 	file := c.flags["file"]
-	if path := c.config(); file == "" {
+	if file == "" {
+		path := c.config()
 		if path == "" {
 			path, _ = config.Find()
 		}
@@ -330,10 +284,7 @@ func bannedPrefixes(c *completion) (all []candidate) {
 	if _, err := os.Stat(file); err != nil {
 		return nil
 	}
-	bans, err := banfile.File(file).Read()
-	if err != nil {
-		return nil
-	}
+	bans, _ := banfile.File(file).Read()
 	for _, b := range bans {
 		all = append(all, candidate{b.Prefix.String(), printable(b.Reason)})
 	}
