@@ -2,7 +2,6 @@ package relay
 
 import (
 	"errors"
-	"net/netip"
 	"time"
 
 	"tidegate/codec"
@@ -12,37 +11,6 @@ import (
 // A server that speaks NetherNet is asked over HTTP, beside the loop. The session waits for the answer without a
 // socket. Then the Relay is ICE's controlling agent, and DTLS and SCTP run beside the loop as for a client.
 
-// Joiner joins the NetherNet servers of an Upstream.
-type Joiner interface {
-	// Join begins to ask a server over HTTP. It calls wake from any goroutine when the Question has the answer.
-	Join(server netip.AddrPort, wake func()) Question
-	// Dial begins a stack towards a server that has answered. It calls wake when the stack's Take has something.
-	Dial(p *nethernet.Peer, wake func()) (nethernet.Stack, error)
-}
-
-// Question is a join that waits for its server.
-type Question interface {
-	// Take returns the answer, or why there is none. Both are nil while the server thinks.
-	Take() (*nethernet.Answer, error)
-	// Abandon ends the wait.
-	Abandon()
-}
-
-// call is a session's way to a NetherNet server.
-type call struct {
-	of       *Entry // nil: abandoned
-	all      map[*call]struct{}
-	question Question
-	wake     func()
-	nethernet.Call
-}
-
-// calls are the calls of a Relay.
-type calls struct {
-	all       map[*call]struct{}
-	integrity *nethernet.Integrity
-}
-
 // call begins to join the session's server.
 func (r *Relay) call(e *Entry) *call {
 	c := &call{of: e, all: r.calls.all}
@@ -50,16 +18,6 @@ func (r *Relay) call(e *Entry) *call {
 	c.wake = func() { r.wake(c) }
 	c.question = e.Value.route.Upstream.Joiner.Join(e.Value.server.Addr, c.wake)
 	return c
-}
-
-// abandon frees what a call has.
-func (c *call) abandon() {
-	if c != nil {
-		c.of = nil
-		delete(c.all, c)
-		c.question.Abandon()
-		c.Abandon()
-	}
 }
 
 // take implements stacked.

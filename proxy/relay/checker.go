@@ -6,56 +6,12 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/internal/netio"
 	"tidegate/internal/upstream"
 )
 
 // slowest bounds the time between checks of a server that is down, in intervals. The time doubles with each failed
 // check.
 const slowest = 8
-
-// checker checks the servers of an upstream. It runs in the first Relay, for all: their shared Pool has the results.
-type checker struct {
-	upstream *Upstream
-	pool     *upstream.Pool
-	protocol codec.Pinger // nil if checks join
-	token    uint64       // in its questions
-	due      time.Time    // when advance is due
-	listed   []*upstream.Server
-	servers  []*checked // the servers in listed
-}
-
-// checked is a checker's state about one server.
-type checked struct {
-	checker  *checker
-	server   *upstream.Server
-	socket   netio.Socket // nil while there is none
-	conn     codec.Conn   // connection of a check that joins, until it has left
-	askedAt  time.Time
-	asking   bool      // the check has no result yet
-	next     time.Time // when the next check is due
-	failures int       // in a row
-	known    bool      // it has answered the last check, and so needs no header again
-	preamble *preamble
-}
-
-// newCheckers makes a checker for every upstream with checks.
-func newCheckers(now time.Time, routes []*route, ids identities) (all []*checker) {
-	var pools []*upstream.Pool
-	for _, route := range routes {
-		u := route.Upstream
-		if u.Checks.By == CheckNothing || u.Checks.By == CheckHTTP || slices.Contains(pools, route.pool) {
-			continue
-		}
-		pools = append(pools, route.pool)
-		c := &checker{upstream: u, pool: route.pool, token: ids.next(), due: now}
-		if u.Checks.By == CheckPing {
-			c.protocol = u.Protocol.(codec.Pinger)
-		}
-		all = append(all, c)
-	}
-	return all
-}
 
 // closeCheckers ends all checks.
 func closeCheckers(now time.Time, r *Relay) {
@@ -99,29 +55,6 @@ func (c *checker) advance(now time.Time, r *Relay) {
 	for _, s := range c.servers {
 		s.advance(now, r)
 		c.plan(s)
-	}
-}
-
-// stood gives servers that have been asked more time to answer.
-func (c *checker) stood(d time.Duration) {
-	for _, s := range c.servers {
-		s.askedAt = s.askedAt.Add(d)
-	}
-}
-
-// plan makes sure that a server is advanced in time.
-func (c *checker) plan(s *checked) {
-	at := s.next
-	if s.conn != nil || s.asking {
-		at = s.askedAt.Add(c.upstream.Checks.Timeout)
-	}
-	if s.conn != nil {
-		if t := s.conn.NextTimeout(); !t.IsZero() && t.Before(at) {
-			at = t
-		}
-	}
-	if at.Before(c.due) {
-		c.due = at
 	}
 }
 
@@ -245,9 +178,4 @@ func (s *checked) flush(now time.Time, r *Relay) (decided bool) {
 		decided = decided || ev.Kind == codec.Connected || ev.Kind == codec.Disconnected
 	}
 	return decided
-}
-
-func (s *checked) topic() topic {
-	pool := s.checker.upstream
-	return topic{transport: pool.Transport, upstream: true, pool: pool.Name}
 }

@@ -13,15 +13,6 @@ import (
 	"tidegate/session"
 )
 
-// sessionCopy is a session from a pre-copy.
-type sessionCopy struct {
-	candidate
-	names   []byte // of its sockets
-	ready   bool   // checked and restored: it only has to enter
-	entered bool
-	kept    bool // unchanged at the standstill
-}
-
 // TakeCopies takes a batch of a predecessor's pre-copy whose moment was at, before Import. It restores the connections,
 // and enters the sessions.
 func (r *Relay) TakeCopies(at time.Time, batch []byte, from netio.Handover) error {

@@ -3,13 +3,13 @@ package relay
 import (
 	"errors"
 	"net/netip"
-	"tidegate/internal/policy"
 	"time"
 
 	"tidegate/codec"
 	"tidegate/codec/nethernet"
 	"tidegate/internal/joining"
 	"tidegate/internal/netio"
+	"tidegate/internal/policy"
 	"tidegate/internal/stray"
 	"tidegate/proxy/stats"
 )

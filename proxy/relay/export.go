@@ -12,17 +12,6 @@ import (
 	"tidegate/proxy/stats"
 )
 
-// Exporter writes the sessions of a Relay as records, at one moment. The Relay can go on afterwards, for example if a
-// successor fails.
-type Exporter struct {
-	relay   *Relay
-	now     time.Time
-	places  map[*Entry]int // of sessions that wait for a server, from 1
-	closing map[*Entry][]*closingConn
-	copied  bool // the importer has the last pre-copy
-	naming  netio.Handover
-}
-
 // BeginExport writes all datagrams that may leave, and parks the others. No input may follow before the last record.
 // The caller then flushes the sockets. copied reports that the importer has the last pre-copy. naming names the
 // sockets.

@@ -14,25 +14,6 @@ import (
 	"tidegate/session"
 )
 
-// Importer makes the sessions of another Relay again. Connections are restored later (pending.go).
-type Importer struct {
-	relay   *Relay
-	now     time.Time // stands for the moment of saving
-	waiting []waiter
-	gone    []*listener // that the settings no longer have
-	routes  []saved.Route
-	made    map[string]*route // routes that the settings no longer have
-	copies  map[session.ID]*sessionCopy
-	played  int       // rehearsed sessions
-	room    candidate // memory for the session that is imported
-}
-
-// waiter is an imported session that waits in a line for a server.
-type waiter struct {
-	place int
-	entry *Entry
-}
-
 // BeginImport prepares the import of records that were saved at one moment.
 func BeginImport(r *Relay, now time.Time) *Importer { return &Importer{relay: r, now: now} }
 
@@ -69,23 +50,6 @@ func (i *Importer) end() {
 	r.walk(i.now, func(*Relay, time.Time, *Entry) int { return looked }, nil)
 }
 
-// candidate is a session that is to be imported.
-type candidate struct {
-	saved.Session
-	*link             // of entry
-	entry   *Entry    // not in the table yet
-	at      time.Time // stands for the moment of saving
-	late    saved.Terminated
-	given   []netio.Socket // all sockets of the session
-	sockets []netio.Socket // not assigned yet
-	closing []*closingConn
-}
-
-func newCandidate(at time.Time, sockets []netio.Socket) candidate {
-	e := new(Entry)
-	return candidate{link: &e.Value, entry: e, at: at, given: sockets, sockets: sockets}
-}
-
 // finish adds the session to the Relay, or closes its sockets. err is that of its check.
 func (c *candidate) finish(i *Importer, err error) error {
 	switch {
@@ -103,10 +67,6 @@ func (c *candidate) finish(i *Importer, err error) error {
 	}
 	c.enter(i)
 	return nil
-}
-
-func (c *candidate) key() session.Key {
-	return session.Key{Listener: c.listener.index, Client: c.Client}
 }
 
 // check makes the session of a record. It changes nothing of the Relay.

@@ -244,3 +244,64 @@ func (h *Handed) take(loop int) []handedOver {
 	h.count.Add(-int32(len(all)))
 	return all
 }
+
+// Joiner joins the NetherNet servers of an Upstream.
+type Joiner interface {
+	// Join begins to ask a server over HTTP. It calls wake from any goroutine when the Question has the answer.
+	Join(server netip.AddrPort, wake func()) Question
+	// Dial begins a stack towards a server that has answered. It calls wake when the stack's Take has something.
+	Dial(p *nethernet.Peer, wake func()) (nethernet.Stack, error)
+}
+
+// Question is a join that waits for its server.
+type Question interface {
+	// Take returns the answer, or why there is none. Both are nil while the server thinks.
+	Take() (*nethernet.Answer, error)
+	// Abandon ends the wait.
+	Abandon()
+}
+
+// call is a session's way to a NetherNet server.
+type call struct {
+	of       *Entry // nil: abandoned
+	all      map[*call]struct{}
+	question Question
+	wake     func()
+	nethernet.Call
+}
+
+// calls are the calls of a Relay.
+type calls struct {
+	all       map[*call]struct{}
+	integrity *nethernet.Integrity
+}
+
+// abandon frees what a call has.
+func (c *call) abandon() {
+	if c != nil {
+		c.of = nil
+		delete(c.all, c)
+		c.question.Abandon()
+		c.Abandon()
+	}
+}
+
+// Stacks begins the stacks of a listener's clients.
+type Stacks interface {
+	// Accept begins a stack for a client. It calls wake from any goroutine when the stack's Take has something.
+	Accept(p *nethernet.Peer, wake func()) (nethernet.Stack, error)
+}
+
+// hasStack reports whether the session's client has a stack.
+func (g *edge) hasStack() bool { return g != nil && g.conn != nil }
+
+// isStacked reports whether an end of a session has a stack. Such a session cannot be saved.
+func isStacked(s *link) bool { return s.edge.hasStack() || !s.isRelayed() && s.call != nil }
+
+// abandonStack frees what a session with a stack has.
+func (g *edge) abandonStack() {
+	if g.conn != nil {
+		g.conn.Abandon()
+		g.of = nil
+	}
+}

@@ -1,77 +1,18 @@
 package relay
 
 import (
-	"net/netip"
 	"slices"
 	"time"
 
 	"tidegate/codec"
 	"tidegate/internal/netio"
 	"tidegate/internal/policy"
-	"tidegate/internal/upstream"
 	"tidegate/proxy/stats"
 )
-
-// pinger asks the servers of a route for their texts, and makes the texts of the route's listeners from them.
-type pinger struct {
-	route     *route
-	protocol  codec.Pinger
-	token     uint64 // in its questions: an answer without it comes from a stranger
-	due       time.Time
-	listeners []*listener
-	listed    []*upstream.Server
-	servers   []*pinged // the servers in listed
-
-	texts  [][]byte // scratch: the texts that count, in the order of servers
-	joined []byte   // scratch
-}
-
-// pinged is a pinger's state about one server.
-type pinged struct {
-	pinger *pinger
-	addr   netip.AddrPort
-	socket netio.Socket // nil while there is none
-	heard  time.Time    // when it last answered; zero: it has no text that counts
-	text   []byte
-	pong   []byte // the datagram with text
-	// answers reports that the last question was answered. Otherwise the next question has a header again, as a
-	// stranger's has: the server may have been restarted.
-	answers  bool
-	silences int // questions in a row without an answer
-	preamble *preamble
-}
 
 // mostSilences is the number of unanswered questions after which the next one comes from another port. A NAT on the way
 // may still lead the old port to a server that has moved.
 const mostSilences = 3
-
-func newPinger(r *route, protocol codec.Pinger, listeners []*listener, token uint64, now time.Time) *pinger {
-	return &pinger{route: r, protocol: protocol, token: token, due: now, listeners: listeners}
-}
-
-// newPingers makes a pinger for every route whose listeners show its servers' texts.
-func newPingers(now time.Time, routes []*route, listeners []*listener, ids identities) (all []*pinger) {
-	for _, route := range routes {
-		if route.Pings.Refresh <= 0 || route.Upstream.Transport.Stream {
-			continue
-		}
-		protocol, _ := route.Upstream.Protocol.(codec.Pinger)
-		var showing []*listener
-		for _, l := range listeners {
-			if l.route != route || l.pong == nil {
-				continue
-			}
-			showing = append(showing, l)
-			if protocol == nil && route.Mode == policy.ModeRelay {
-				protocol = l.pinger() // the servers speak it too
-			}
-		}
-		if protocol != nil && len(showing) > 0 {
-			all = append(all, newPinger(route, protocol, showing, ids.next(), now))
-		}
-	}
-	return all
-}
 
 // list updates servers to the Pool's present list. Servers that stay keep their texts.
 func (p *pinger) list() {
@@ -92,19 +33,6 @@ func (p *pinger) list() {
 	}
 	for _, s := range old {
 		s.close()
-	}
-}
-
-// close closes the pinger's sockets.
-func (p *pinger) close() {
-	for _, s := range p.servers {
-		s.close()
-	}
-}
-
-func (s *pinged) close() {
-	if s.socket != nil {
-		s.socket.Close()
 	}
 }
 
@@ -190,5 +118,3 @@ func (p *pinger) publish() {
 		l.pong.set(p.joined, pong)
 	}
 }
-
-func (s *pinged) topic() topic { return topicOf(s.pinger.route, netip.AddrPort{}, 0) }

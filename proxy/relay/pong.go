@@ -2,9 +2,14 @@ package relay
 
 import (
 	"bytes"
+	"encoding/binary"
+	"net/netip"
 	"sync/atomic"
+	"time"
 
 	"tidegate/codec"
+	"tidegate/internal/a2s"
+	"tidegate/internal/siphash"
 )
 
 // Pong is a listener's answer about its upstream's servers, for clients that ask without a session. One Relay writes
@@ -66,4 +71,34 @@ func (p *Pong) answer(b, ping []byte, protocol codec.Pinger) []byte {
 		return b
 	}
 	return protocol.AppendPong(b, ping, l.pong, l.text)
+}
+
+// Queries are a listener's answers to server browsers (A2S), as its servers give them. One Relay writes them, and the
+// others read them. It is safe for concurrent use.
+type Queries struct {
+	key     [2]uint64
+	asked   atomic.Bool // a client has asked since the querier last looked
+	answers [a2s.Kinds]atomic.Pointer[[][]byte]
+}
+
+// NewQueries returns Queries without answers. Challenges are made from the seed.
+func NewQueries(seed [32]byte) *Queries {
+	return &Queries{key: [2]uint64{binary.LittleEndian.Uint64(seed[:]), binary.LittleEndian.Uint64(seed[8:])}}
+}
+
+// challengeTime is how long a challenge is given. It counts as long again.
+const challengeTime = time.Minute
+
+// challenge returns the number that proves the address of a client at a time.
+func (q *Queries) challenge(now time.Time, client netip.AddrPort) uint32 {
+	address := client.Addr().As16()
+	h := siphash.New(q.key[0], q.key[1])
+	h.Word(binary.LittleEndian.Uint64(address[:]), 2)
+	h.Word(binary.LittleEndian.Uint64(address[8:]), 2)
+	h.Word(uint64(client.Port())|uint64(now.Unix()/int64(challengeTime/time.Second))<<16, 2)
+	return uint32(h.Sum(4)) &^ (1 << 31) // None is no challenge
+}
+
+func (q *Queries) isProved(now time.Time, client netip.AddrPort, given uint32) bool {
+	return given == q.challenge(now, client) || given == q.challenge(now.Add(-challengeTime), client)
 }

@@ -2,48 +2,15 @@ package relay
 
 import (
 	"bytes"
-	"encoding/binary"
 	"net/netip"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"tidegate/codec"
 	"tidegate/internal/a2s"
 	"tidegate/internal/netio"
-	"tidegate/internal/siphash"
 	"tidegate/proxy/stats"
 )
-
-// Queries are a listener's answers to server browsers (A2S), as its servers give them. One Relay writes them, and the
-// others read them. It is safe for concurrent use.
-type Queries struct {
-	key     [2]uint64
-	asked   atomic.Bool // a client has asked since the querier last looked
-	answers [a2s.Kinds]atomic.Pointer[[][]byte]
-}
-
-// NewQueries returns Queries without answers. Challenges are made from the seed.
-func NewQueries(seed [32]byte) *Queries {
-	return &Queries{key: [2]uint64{binary.LittleEndian.Uint64(seed[:]), binary.LittleEndian.Uint64(seed[8:])}}
-}
-
-// challengeTime is how long a challenge is given. It counts as long again.
-const challengeTime = time.Minute
-
-// challenge returns the number that proves the address of a client at a time.
-func (q *Queries) challenge(now time.Time, client netip.AddrPort) uint32 {
-	address := client.Addr().As16()
-	h := siphash.New(q.key[0], q.key[1])
-	h.Word(binary.LittleEndian.Uint64(address[:]), 2)
-	h.Word(binary.LittleEndian.Uint64(address[8:]), 2)
-	h.Word(uint64(client.Port())|uint64(now.Unix()/int64(challengeTime/time.Second))<<16, 2)
-	return uint32(h.Sum(4)) &^ (1 << 31) // None is no challenge
-}
-
-func (q *Queries) isProved(now time.Time, client netip.AddrPort, given uint32) bool {
-	return given == q.challenge(now, client) || given == q.challenge(now.Add(-challengeTime), client)
-}
 
 // askServers lets pingers and queriers send the questions that are due.
 func askServers(now time.Time, r *Relay) {
@@ -102,52 +69,6 @@ const (
 	queryWanted  = time.Minute      // servers are asked after a client has asked
 	mostParts    = 16               // of one answer
 )
-
-// querier asks one server of a route what server browsers want to know, while they ask.
-type querier struct {
-	route     *route
-	listeners []*listener
-	due       time.Time
-	wanted    time.Time // when a client has asked
-	place     int       // of the server in the Pool's list
-	server    netip.AddrPort
-	socket    netio.Socket // nil while there is none
-	preamble  *preamble
-
-	kind      a2s.Kind // the query of this round that has no answer yet; Kinds: none
-	challenge uint32   // that the server has given
-	given     bool     // the query was repeated with it
-	silences  int      // rounds in a row with a query that got no answer
-	heard     [a2s.Kinds]time.Time
-	id        uint32 // of an answer in parts
-	parts     [][]byte
-}
-
-// newQueriers makes a querier for every route whose listeners answer server browsers.
-func newQueriers(now time.Time, routes []*route, listeners []*listener) (all []*querier) {
-	for _, route := range routes {
-		q := &querier{route: route, due: now, kind: a2s.Kinds, challenge: a2s.None}
-		for kind := range q.heard {
-			q.heard[kind] = now // answers from before a reload
-		}
-		for _, l := range listeners {
-			if l.route == route && l.queries != nil {
-				q.listeners = append(q.listeners, l)
-			}
-		}
-		if len(q.listeners) > 0 {
-			all = append(all, q)
-		}
-	}
-	return all
-}
-
-func (q *querier) close() {
-	if q.socket != nil {
-		q.socket.Close()
-		q.socket = nil
-	}
-}
 
 // advance begins a round of queries once it is due. An unanswered query makes room for the next one, and a silent
 // server for another.
@@ -266,5 +187,3 @@ func (q *querier) publish(kind a2s.Kind, parts [][]byte) {
 		}
 	}
 }
-
-func (q *querier) topic() topic { return topicOf(q.route, netip.AddrPort{}, 0) }

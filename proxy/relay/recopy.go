@@ -15,38 +15,6 @@ const (
 	copying = 8
 )
 
-// precopy is the state of a Relay's pre-copy.
-type precopy struct {
-	last  uint8 // the last round: each upgrade has one
-	round uint8 // the present round; 0: none
-	// naming names the sockets. It is nil in tests.
-	naming netio.Handover
-	pass   *walk     // under way; nil: none
-	batch  []byte    // of all pieces of the pass
-	room   []byte    // for a record
-	began  time.Time // time of the piece
-	count  int       // sessions in the piece
-}
-
-// start begins a round: sessions that earlier rounds have copied count as changed.
-func (c *precopy) start(sockets netio.Poller) {
-	c.end()
-	if c.last++; c.last == 0 {
-		c.last = 1
-	}
-	*c = precopy{last: c.last, round: c.last}
-	c.naming, _ = sockets.(netio.Handover)
-}
-
-// stop ends the round. All sessions count as changed.
-func (c *precopy) stop() {
-	c.end()
-	*c = precopy{last: c.last}
-}
-
-// has reports whether the present round has copied the session, and the session is unchanged.
-func (c *precopy) has(s *link) bool { return s.copied != 0 && s.copied == c.round }
-
 // piece writes the next piece of a pass, or the first one of a new pass. It is valid until the next pass.
 func (c *precopy) piece(r *Relay, now time.Time) []byte {
 	if c.pass == nil {
@@ -58,14 +26,6 @@ func (c *precopy) piece(r *Relay, now time.Time) []byte {
 		c.pass = nil
 	}
 	return c.batch[before:]
-}
-
-// end ends the pass.
-func (c *precopy) end() {
-	if c.pass != nil {
-		c.pass.at.Stop()
-		c.pass = nil
-	}
 }
 
 // copyCalm is a visit that adds a calm session to the batch, unless the batches have it.

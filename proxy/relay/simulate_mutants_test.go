@@ -59,7 +59,7 @@ var mutants = []mutant{
 	{"a session's end counts twice", "proxy/relay/end.go", "r.counters.Closed++", "r.counters.Closed += 2"},
 	{"a reload forgets a listener", "proxy/relay/arrange.go",
 		"d := present[l.key()]\n\t\tif d == nil {", "d := present[l.key()]\n\t\tif true {"},
-	{"a player who moves loses what the old server still sends", "proxy/relay/closing.go",
+	{"a player who moves loses what the old server still sends", "proxy/relay/move.go",
 		"if s.life != seeking || x.late > maxLate {", "if x.late >= 0 {"},
 	{"the server is not told that its player has left", "proxy/relay/end.go",
 		"if s.upstream.Live() {\n\t\ts.upstream.Conn.Close(now, toServer(why, blame))",

@@ -3,7 +3,6 @@ package relay
 import (
 	"net/netip"
 	"slices"
-	"sync"
 	"time"
 
 	"tidegate/codec"
@@ -18,46 +17,6 @@ import (
 // A NetherNet client on a route that terminates has a stack: DTLS and SCTP, which run beside the loop. The Relay is
 // ICE's agent. It admits datagrams as for an edge, answers checks itself, and gives DTLS to the stack. When the stack
 // has datagrams or messages for the Relay, it puts the session's edge on a list and wakes the loop.
-
-// Stacks begins the stacks of a listener's clients.
-type Stacks interface {
-	// Accept begins a stack for a client. It calls wake from any goroutine when the stack's Take has something.
-	Accept(p *nethernet.Peer, wake func()) (nethernet.Stack, error)
-}
-
-// stacked is the end of a session that has a stack: an edge or a call.
-type stacked interface {
-	// take lets the session go on, if there still is one.
-	take(r *Relay, now time.Time)
-}
-
-// ready are the ends whose stacks have something for the loop. It is safe for concurrent use.
-type ready struct {
-	mu   sync.Mutex
-	list []stacked
-	last []stacked // the list before, for its memory
-}
-
-func (y *ready) put(g stacked) {
-	y.mu.Lock()
-	defer y.mu.Unlock()
-	y.list = append(y.list, g)
-}
-
-// take returns the list. It is valid until the next call.
-func (y *ready) take() []stacked {
-	y.mu.Lock()
-	defer y.mu.Unlock()
-	clear(y.last)
-	y.list, y.last = y.last[:0], y.list
-	return y.last
-}
-
-// hasStack reports whether the session's client has a stack.
-func (g *edge) hasStack() bool { return g != nil && g.conn != nil }
-
-// isStacked reports whether an end of a session has a stack. Such a session cannot be saved.
-func isStacked(s *link) bool { return s.edge.hasStack() || !s.isRelayed() && s.call != nil }
 
 // beginStacked makes the session of a join whose player has come.
 func (r *Relay) beginStacked(now time.Time, l *listener, entry *protocolEntry, s netio.Socket, from netip.AddrPort,
@@ -141,14 +100,6 @@ func (g *edge) take(r *Relay, now time.Time) {
 	}
 	r.settleSides(now, e, clientSide)
 	r.table.reviewTrust(e, &r.known, connected)
-}
-
-// abandonStack frees what a session with a stack has.
-func (g *edge) abandonStack() {
-	if g.conn != nil {
-		g.conn.Abandon()
-		g.of = nil
-	}
 }
 
 // joinAgain is what players read whose sessions cannot go on.

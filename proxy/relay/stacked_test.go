@@ -5,13 +5,13 @@ import (
 	"errors"
 	"net/netip"
 	"testing"
-	"tidegate/internal/policy"
 	"time"
 
 	"tidegate/codec"
 	"tidegate/codec/nethernet"
 	"tidegate/codec/raknet"
 	"tidegate/internal/joining"
+	"tidegate/internal/policy"
 	"tidegate/proxy/stats"
 )
 

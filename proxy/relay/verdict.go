@@ -5,7 +5,6 @@ import (
 
 	"tidegate/codec"
 	"tidegate/internal/filter"
-	"tidegate/internal/netio"
 	"tidegate/internal/policy"
 	"tidegate/proxy/relay/admission"
 	"tidegate/proxy/stats"
@@ -23,48 +22,6 @@ func (r *Relay) weigh(now time.Time, e *Entry, touched sides) {
 		}
 	}
 	r.judgeQueue(now, e, queued)
-}
-
-// holdings has the accounts of the memory that sessions hold.
-type holdings struct{ admission.Holdings }
-
-func (h *holdings) set(e *Entry, bytes int) { h.Set(e, &e.Value.holding, e.Key.Client.Addr(), bytes) }
-
-// excess returns a session that must give way after the account of another has grown, and why. It returns nil if no
-// bound is exceeded.
-func (h *holdings) excess(e *Entry) (*Entry, error) {
-	victim, why := h.Excess(e, &e.Value.holding)
-	if why == nil {
-		return nil, nil
-	}
-	return victim.(*Entry), why
-}
-
-// memory returns the bytes that a session holds for its peers, and the bytes of its messages that wait for them. It
-// asks the connections of the touched sides.
-func (s *link) memory(touched sides) (held, queued int) {
-	s.client.weigh(touched.has(clientSide))
-	s.upstream.weigh(touched.has(serverSide))
-	held = len(s.hello.Data) + s.client.weight.held + s.upstream.weight.held
-	queued = s.client.weight.queued + s.upstream.weight.queued
-	queued += s.client.Held() + s.upstream.Held() + s.client.Copied() + s.upstream.Copied()
-	if s.listener.stream {
-		in, out := buffered(s.face)
-		held, queued = held+in, queued+out
-	}
-	if s.route.Upstream.Transport.Stream && s.socket != nil {
-		in, out := buffered(s.socket)
-		held, queued = held+in, queued+out
-	}
-	return held, queued
-}
-
-// buffered returns the bytes that a stream holds of unfinished frames, and for a slow peer.
-func buffered(s netio.Socket) (in, out int) {
-	if b, ok := s.(netio.Buffering); ok {
-		return b.Buffered()
-	}
-	return 0, 0
 }
 
 // relieve ends sessions until no bound on held memory is exceeded.

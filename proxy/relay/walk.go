@@ -2,26 +2,7 @@ package relay
 
 import (
 	"time"
-
-	"tidegate/session"
 )
-
-// Visit is called for a session, and returns the cost.
-type Visit func(r *Relay, now time.Time, e *Entry) int
-
-// walk is a visit to all sessions that a Relay has at its start.
-type walk struct {
-	at    *session.Walk[link]
-	visit Visit
-	done  func(now time.Time) // nil: none
-}
-
-// walks are a Relay's walks under way.
-type walks struct {
-	list []*walk
-	left int       // cost that this turn may still spend
-	due  time.Time // when the next slice is due; zero: no walk is under way
-}
 
 // walk visits all present sessions, with the first slice at once. done is called at the end; nil means none.
 func (r *Relay) walk(now time.Time, v Visit, done func(now time.Time)) {
@@ -72,16 +53,6 @@ func (w *walk) slice(r *Relay, now time.Time, cost int) int {
 	}
 	return max(cost, 0)
 }
-
-func (w *walk) end(now time.Time) {
-	if w.done != nil {
-		w.done(now)
-	}
-}
-
-// rounds are repeated walks with the same purpose. A request during a walk leads to one further walk, since the
-// present one has already passed some sessions.
-type rounds struct{ walking, again bool }
 
 func (o *rounds) begin(r *Relay, now time.Time, v Visit) {
 	if o.walking {
