@@ -102,29 +102,69 @@ func TestWall(t *testing.T) {
 	}
 }
 
+// mostInCycle bounds the files of the machine that all reach each other by names.
+const mostInCycle = 30
+
+// TestMachineCycle holds a line through the machine: relay.go and the parts that it is made of do not reach what a
+// Relay does, which are its methods in other files. So most files are in no cycle with most others.
+func TestMachineCycle(t *testing.T) {
+	set := token.NewFileSet()
+	info := checked(t, set, machine)
+	file := func(at token.Pos) string { return filepath.Base(set.Position(at).Filename) }
+	uses, acts := make(map[string]map[string]bool), make(map[string]string)
+	for name, o := range info.Defs {
+		if f, ok := o.(*types.Func); ok && strings.HasPrefix(nameOf(f), "Relay.") {
+			acts[file(name.Pos())] = f.Name()
+		}
+		uses[file(name.Pos())] = make(map[string]bool)
+	}
+	for name, o := range info.Uses {
+		if v, ok := o.(*types.Var); (!ok || !v.IsField()) && o.Pkg() != nil && o.Pkg().Path() == machine {
+			uses[file(name.Pos())][file(o.Pos())] = true
+		}
+	}
+	reached := make(map[string]map[string]bool)
+	for from := range uses {
+		reached[from] = make(map[string]bool)
+		reach(uses, from, reached[from])
+	}
+	cycle := 0
+	for from := range uses {
+		both := 0
+		for to := range reached[from] {
+			if reached[to][from] {
+				both++
+			}
+		}
+		cycle = max(cycle, both)
+	}
+	t.Logf("%d of %d files in the largest cycle", cycle, len(uses))
+	if cycle > mostInCycle || cycle < 2 || len(acts) < 20 {
+		t.Errorf("%d files in a cycle, want at most %d; %d files have methods", cycle, mostInCycle, len(acts))
+	}
+	for part := range reached["relay.go"] {
+		if act := acts[part]; act != "" && part != "relay.go" {
+			t.Errorf("relay.go reaches %s, which has Relay.%s", part, act)
+		}
+	}
+}
+
+// reach adds the files to a set that one reaches.
+func reach(uses map[string]map[string]bool, from string, to map[string]bool) {
+	for next := range uses[from] {
+		if !to[next] {
+			to[next] = true
+			reach(uses, next, to)
+		}
+	}
+}
+
 // reachedNames returns the names of functions, methods, types and values by which a package reaches others, in order:
 // all names whose package's path begins with into. A method has its type's name and a dot before its own.
 func reachedNames(t *testing.T, folder, into string) []string {
 	t.Helper()
-	list, err := exec.Command("go", "list", "-export", "-deps", "-f", "{{.ImportPath}}={{.Export}}", "./"+folder).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	compiled := make(map[string]string)
-	for line := range strings.Lines(string(list)) {
-		pkg, file, _ := strings.Cut(strings.TrimSpace(line), "=")
-		compiled[pkg] = file
-	}
-	set := token.NewFileSet()
-	info := &types.Info{Uses: make(map[*ast.Ident]types.Object)}
-	checker := types.Config{Importer: importer.ForCompiler(set, "gc", func(pkg string) (io.ReadCloser, error) {
-		return os.Open(compiled[pkg])
-	})}
-	if _, err := checker.Check(folder, set, parsed(t, set, folder), info); err != nil {
-		t.Fatal(err)
-	}
 	names := make(map[string]bool)
-	for _, used := range info.Uses {
+	for _, used := range checked(t, token.NewFileSet(), folder).Uses {
 		if v, ok := used.(*types.Var); used.Pkg() == nil || !strings.HasPrefix(used.Pkg().Path(), into) || ok && v.IsField() {
 			continue
 		}
@@ -144,4 +184,26 @@ func nameOf(o types.Object) string {
 		of = p.Elem()
 	}
 	return types.TypeString(of, func(*types.Package) string { return "" }) + "." + o.Name()
+}
+
+// checked returns what the names of a package's files mean to the compiler.
+func checked(t *testing.T, set *token.FileSet, folder string) *types.Info {
+	t.Helper()
+	list, err := exec.Command("go", "list", "-export", "-deps", "-f", "{{.ImportPath}}={{.Export}}", "./"+folder).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	compiled := make(map[string]string)
+	for line := range strings.Lines(string(list)) {
+		pkg, file, _ := strings.Cut(strings.TrimSpace(line), "=")
+		compiled[pkg] = file
+	}
+	info := &types.Info{Uses: make(map[*ast.Ident]types.Object), Defs: make(map[*ast.Ident]types.Object)}
+	checker := types.Config{Importer: importer.ForCompiler(set, "gc", func(pkg string) (io.ReadCloser, error) {
+		return os.Open(compiled[pkg])
+	})}
+	if _, err := checker.Check(folder, set, parsed(t, set, folder), info); err != nil {
+		t.Fatal(err)
+	}
+	return info
 }

@@ -23,7 +23,7 @@
 //   - calls.go: NetherNet's servers, in ModeTerminate
 //   - seek.go, redial.go, dismiss.go: servers for waiting sessions, another socket, the end for many sessions
 //   - succeed.go: a new client at the address of an ended session
-//   - walk.go, cost.go: work on all sessions, a slice in each turn, and its cost
+//   - walk.go: work on all sessions, a slice in each turn
 //
 // What happens to a terminated session:
 //
@@ -45,18 +45,23 @@
 //
 // These files get the Relay as an argument:
 //
-//   - checker.go, pinger.go, queries.go, closing.go: servers are checked, asked for texts, and left with a goodbye
+//   - checker.go, pinger.go, queries.go: servers are checked, and asked for texts
 //   - envelope.go: the messages of an envelope, one by one
+//
+// What a Relay is made of calls nothing that a Relay does (the root's TestMachineCycle):
+//
+//   - work.go: work of several turns: walks, stacks with something to take, and records under way
 //
 // Parts of the Relay. They know no Relay:
 //
+//   - probes.go, closing.go: questions to servers, and connections with a goodbye
 //   - waiting.go, presence.go, forward.go, pressure.go: sessions without a server, names of clients, kernel offload,
 //     and a side that is too fast
 //   - sample.go, drops.go, journal.go, loglimiter.go: figures, drops, and log lines
 //   - save.go, save_relay.go: the fields of a session's record, and of a Relay's
 //   - session.go, path.go, line.go, fifo.go: a session, and its way to a server at the pace that the server accepts
 //   - shared.go: what the Relays of one Server share
-//   - joins.go: the joins and addresses of NetherNet's clients
+//   - joins.go: the joins, addresses and stacks of NetherNet
 //   - trusted_proxy.go, identity.go, serial.go, hold.go: what sessions refer to
 //   - arrivals.go: sessions that wait for their clients
 //   - listener.go, known.go, players.go: listeners, clients that are no strangers, and clients at other nodes
