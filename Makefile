@@ -159,8 +159,8 @@ pictures: build recording ## take the picture of the dashboard for the documenta
 	@dir=$$(mktemp -d) && (cd interop/peers/dashboard && TIDEGATE=$(CURDIR)/tidegate SHOTS=$$dir $(GO) test -count 1 .) \
 		&& cp $$dir/now-light-1280.png docs/pictures/dashboard.png && echo "screenshots of all pages: $$dir"
 
-reference: ## write the tables of docs/configuration from config.example.toml
-	$(GO) test ./internal/config -run TestReferenceIsWhole -update
+reference: ## write the tables of docs/configuration and the JSON schema from config.example.toml
+	$(GO) test ./internal/config -run "TestReferenceIsWhole|TestSchemaIsCurrent" -update
 
 charts: ## draw the charts of docs/benchmarks.md from the tables
 	cd packaging/charts && $(GO) run . ../../docs

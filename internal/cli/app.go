@@ -138,7 +138,7 @@ func App(exampleConfig []byte) *cli.App {
 			fleetCommand(),
 			drainCommand(),
 			contextCommand(),
-			configCommand(exampleConfig),
+			configCommand(),
 			completionCommand(),
 			versionCommand(),
 			helpCommand(),

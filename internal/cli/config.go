@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"io"
 
 	"github.com/pelletier/go-toml/v2"
 	"github.com/urfave/cli/v2"
@@ -10,7 +11,7 @@ import (
 	"tidegate/internal/config"
 )
 
-func configCommand(exampleConfig []byte) *cli.Command {
+func configCommand() *cli.Command {
 	return group(&cli.Command{
 		Name:  "config",
 		Usage: "print the effective configuration, or the schema for editors",
@@ -32,7 +33,7 @@ func configCommand(exampleConfig []byte) *cli.Command {
 				if err := wantArguments(c); err != nil {
 					return err
 				}
-				_, err := c.App.Writer.Write(config.Schema(string(exampleConfig)))
+				_, err := io.WriteString(c.App.Writer, config.Schema)
 				return err
 			},
 		})},

@@ -12,6 +12,7 @@ import (
 
 	"tidegate/internal/protocols"
 	"tidegate/internal/registry"
+	"tidegate/packaging/manual/sections"
 )
 
 const (
@@ -71,8 +72,8 @@ func TestManualShowsDefaults(t *testing.T) {
 
 // TestManualIsWhole checks that the manual describes every key, and says which ones are required.
 func TestManualIsWhole(t *testing.T) {
-	found := make(map[string]ManualKey)
-	for _, s := range Manual(readFile(t, manual)) {
+	found := make(map[string]sections.Key)
+	for _, s := range sections.Read(readFile(t, manual)) {
 		for _, k := range s.Keys {
 			found[child(s.Table(), k.Name)] = k
 		}
@@ -123,7 +124,7 @@ func TestManualHasBounds(t *testing.T) {
 const required, none = "Required.", "Default: none."
 
 // described returns the text of a key in one line, and its default or one of the ends above.
-func described(k ManualKey) (text, byDefault string) {
+func described(k sections.Key) (text, byDefault string) {
 	text = strings.Join(strings.Fields(k.Text), " ")
 	for _, end := range []string{required, none} {
 		if text, ok := strings.CutSuffix(text, end); ok {
@@ -139,11 +140,11 @@ var marked = regexp.MustCompile(`(?s)(<!--keys:([a-z.]+)-->\n).*?(<!--end-->)`)
 
 // TestReferenceIsWhole compares the tables of docs/configuration with the manual. "make reference" writes them.
 func TestReferenceIsWhole(t *testing.T) {
-	sections := make(map[string]Section)
-	for _, s := range Manual(readFile(t, manual)) {
-		sections[s.Table()] = s
+	tables := make(map[string]sections.Section)
+	for _, s := range sections.Read(readFile(t, manual)) {
+		tables[s.Table()] = s
 	}
-	delete(sections, "")
+	delete(tables, "")
 	pages, err := filepath.Glob(reference)
 	if err != nil {
 		t.Fatal(err)
@@ -152,11 +153,11 @@ func TestReferenceIsWhole(t *testing.T) {
 		was := readFile(t, page)
 		is := marked.ReplaceAllStringFunc(was, func(part string) string {
 			found := marked.FindStringSubmatch(part)
-			s, ok := sections[found[2]]
+			s, ok := tables[found[2]]
 			if !ok {
 				t.Errorf("%s: the manual has no table %s, or it is shown twice", page, found[2])
 			}
-			delete(sections, found[2])
+			delete(tables, found[2])
 			return found[1] + tableOf(t, s, filepath.Base(page)) + found[3]
 		})
 		if *update {
@@ -167,13 +168,13 @@ func TestReferenceIsWhole(t *testing.T) {
 			t.Errorf("%s is not current: make reference", page)
 		}
 	}
-	for table := range sections {
+	for table := range tables {
 		t.Errorf("no page has the table %s", table)
 	}
 }
 
 // tableOf returns the Markdown of a table's keys, for a page of docs/configuration.
-func tableOf(t *testing.T, s Section, page string) string {
+func tableOf(t *testing.T, s sections.Section, page string) string {
 	t.Helper()
 	var b strings.Builder
 	b.WriteString("| Key | Default | Meaning |\n| --- | --- | --- |\n")

@@ -10,8 +10,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"tidegate/internal/config"
 	"tidegate/internal/daemon"
+	"tidegate/packaging/manual/sections"
 )
 
 // manualPage is a page of the manual.
@@ -191,7 +191,7 @@ func configurationPage(app *cli.App, exampleConfig string) manualPage {
 	name := app.Name + ".toml"
 	p := beginPage(name, 5, "the configuration of Tidegate")
 	p.Section("DESCRIPTION")
-	for _, s := range config.Manual(exampleConfig) {
+	for _, s := range sections.Read(exampleConfig) {
 		if s.Header != "" {
 			p.Section(s.Header)
 		}

@@ -1,4 +1,6 @@
-package config
+// Package sections reads the manual of the configuration, which is config.example.toml: for the manual page, the JSON
+// schema and the tables of docs/configuration.
+package sections
 
 import (
 	"regexp"
@@ -11,11 +13,11 @@ type Section struct {
 	Header string // such as [[listener]]; empty: what comes before the first table
 	Group  string // introduces a group of tables, in lines
 	Text   string // introduces this table, in lines
-	Keys   []ManualKey
+	Keys   []Key
 }
 
-// ManualKey is a key of the manual.
-type ManualKey struct {
+// Key is a key of the manual.
+type Key struct {
 	Name, Value string
 	Text        string // in lines
 	Shown       bool   // in a comment, with its default
@@ -29,9 +31,9 @@ var (
 	manualKey    = regexp.MustCompile(`^(# )?([a-z0-9_]+) = (.*)$`)
 )
 
-// Manual reads a manual. A comment describes the key or table below it. Lines that begin with "#   " show a table that
+// Read reads a manual. A comment describes the key or table below it. Lines that begin with "#   " show a table that
 // is not in force.
-func Manual(text string) []Section {
+func Read(text string) []Section {
 	all := []Section{{}}
 	last := &all[0]
 	var group, comment []string
@@ -44,7 +46,7 @@ func Manual(text string) []Section {
 			all = append(all, Section{Header: line, Group: join(group), Text: join(comment)})
 			last, group, comment = &all[len(all)-1], nil, nil
 		case key != nil:
-			last.Keys = append(last.Keys, ManualKey{key[2], key[3], join(comment), key[1] != ""})
+			last.Keys = append(last.Keys, Key{key[2], key[3], join(comment), key[1] != ""})
 			comment = nil
 		case strings.HasPrefix(line, "#"):
 			comment = append(comment, strings.TrimPrefix(strings.TrimPrefix(line, "#"), " "))
@@ -60,16 +62,3 @@ func Manual(text string) []Section {
 }
 
 func join(lines []string) string { return strings.Trim(strings.Join(lines, "\n"), "\n") }
-
-// remarks returns the texts of a manual, each in one line, by the paths of tables and keys.
-func remarks(manual string) map[string]string {
-	found := make(map[string]string)
-	inLine := func(text string) string { return strings.Join(strings.Fields(text), " ") }
-	for _, s := range Manual(manual) {
-		found[s.Table()] = inLine(s.Text)
-		for _, k := range s.Keys {
-			found[child(s.Table(), k.Name)] = inLine(k.Text)
-		}
-	}
-	return found
-}
