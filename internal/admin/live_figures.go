@@ -49,6 +49,7 @@ type LiveTraffic struct {
 type LiveLeg struct {
 	RTTMedian float64 `json:"rtt_median_ms"` // estimated
 	RTTP90    float64 `json:"rtt_p90_ms"`
+	RTTMean   float64 `json:"rtt_mean_ms"`
 	Resent    float64 `json:"resent"` // per second
 	Lost      float64 `json:"lost"`   // per second
 	Queued    int     `json:"queued_bytes"`
@@ -101,8 +102,7 @@ const floodRate = 200
 type meter struct {
 	at      time.Time
 	before  relay.Figures
-	rtt     [2]float64 // of the last interval with samples: medians, clients and servers
-	rtt90   [2]float64
+	trips   [2][3]float64 // of the last interval with samples: medians, 90 % and means, of clients and servers
 	servers map[serverKey][2]float64
 }
 
@@ -158,12 +158,13 @@ func (r rates) of(now, before stats.Traffic) LiveTraffic {
 
 // leg returns one side's figures. An interval without samples shows the round trips of the one before.
 func (m *meter) leg(i int, rate rates, now, before *stats.Samples) LiveLeg {
-	if since := now.RTT.Since(&before.RTT); since.Count() > 0 {
-		m.rtt[i], m.rtt90[i] = milliseconds(since.Quantile(0.5)), milliseconds(since.Quantile(0.9))
+	since := now.RTT.Since(&before.RTT)
+	if n := since.Count(); n > 0 {
+		mean := since.Sum() / time.Duration(n)
+		m.trips[i] = [3]float64{milliseconds(since.Quantile(0.5)), milliseconds(since.Quantile(0.9)), milliseconds(mean)}
 	}
-	return LiveLeg{
-		m.rtt[i], m.rtt90[i], rate.per(now.Resent, before.Resent), rate.per(now.Lost, before.Lost), now.Queued,
-	}
+	t := &m.trips[i]
+	return LiveLeg{t[0], t[1], t[2], rate.per(now.Resent, before.Resent), rate.per(now.Lost, before.Lost), now.Queued}
 }
 
 func (m *meter) sessions(l *Live, rate rates, f, before *relay.Figures) {

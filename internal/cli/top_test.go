@@ -7,6 +7,7 @@ import (
 
 	gork "github.com/sandertv/go-raknet"
 
+	"tidegate/internal/admin"
 	"tidegate/internal/testkit/await"
 	"tidegate/internal/top"
 )
@@ -22,11 +23,11 @@ func TestTop(t *testing.T) {
 	p.await(t, "session established")
 	code, stdout, stderr := tidegate(t, "top", "-c", p.file, "--json", "--count", "2")
 	lines := strings.Split(strings.TrimSpace(stdout), "\n")
-	var s top.Sample
+	var s admin.Live
 	if code != 0 || len(lines) != 2 || json.Unmarshal([]byte(lines[1]), &s) != nil {
 		t.Fatalf("code %d, says\n%s%s", code, stdout, stderr)
 	}
-	if s.Sessions != 1 || len(s.Servers) != 1 || s.Servers[0].State != "up" || s.Over < 0.5 {
+	if s.Sessions != 1 || len(s.Servers) != 1 || s.Servers[0].Upstream != "arena" || s.Over < 0.5 {
 		t.Errorf("sample %+v", s)
 	}
 	code, stdout, _ = tidegate(t, "top", "-c", p.file, "--count", "1")

@@ -2,7 +2,6 @@ package demo
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -18,7 +17,6 @@ import (
 	"tidegate/internal/top"
 	"tidegate/internal/words"
 	"tidegate/proxy"
-	"tidegate/proxy/captures"
 	"tidegate/proxy/relay"
 	"tidegate/proxy/stats"
 )
@@ -181,10 +179,8 @@ func warning(loss float64) string {
 	return text
 }
 
-// play runs the clients and shows the proxy. An error of the view ends the play.
+// play runs the clients and shows the proxy.
 func (s *stage) play(ctx context.Context, o *Options) error {
-	ctx, quit := context.WithCancel(ctx)
-	defer quit()
 	watched, over := context.WithCancel(ctx)
 	defer over()
 	played := make(chan error, 1)
@@ -192,25 +188,19 @@ func (s *stage) play(ctx context.Context, o *Options) error {
 		defer over()
 		played <- s.clients.play(ctx, o.For)
 	}()
-	err := s.watch(watched, o)
-	if watched.Err() == nil {
-		quit()
-	}
-	return errors.Join(<-played, err)
+	s.watch(watched, o)
+	return <-played
 }
 
-// watch shows the proxy until ctx is done, by the API that operators have.
-func (s *stage) watch(ctx context.Context, o *Options) error {
-	client := admin.NewLocalClient(admin.New(admin.Options{
-		Proxy: s.proxy.server, Captures: captures.New(s.proxy.server, nil, 0),
-		Reloads: func() admin.Reloads { return admin.Reloads{} }, Version: "demo", Log: o.Log,
-	}))
+// watch shows the proxy until ctx is done, by the figures that operators have.
+func (s *stage) watch(ctx context.Context, o *Options) {
 	began := time.Now()
 	_, _ = io.WriteString(o.Out, top.Heading)
-	return top.Watch(ctx, client, 0, func(sample *top.Sample) error {
-		_, _ = io.WriteString(o.Out, sample.Line(began))
-		return nil
-	})
+	for l := range admin.Watch(ctx, s.proxy.server) {
+		if l.Over > 0 {
+			_, _ = io.WriteString(o.Out, top.Line(l, began))
+		}
+	}
 }
 
 // finish ends all parts, from the clients to the game server, and makes the result.

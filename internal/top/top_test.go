@@ -1,47 +1,36 @@
 package top
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"tidegate/internal/admin"
 )
 
-// fakeProxy is an admin server with three players, whose counts grow with each question.
+// fakeProxy is an admin server with three players. Each of its streams has two events: the first one has no rates.
 type fakeProxy struct {
 	asked atomic.Int64
-	away  atomic.Int64 // a question that it does not answer
+	away  int64 // a question that it does not answer
 }
 
 func (f *fakeProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch r.URL.Path {
-	case "/metrics":
-		n := f.asked.Add(1)
-		if n == f.away.Load() {
+	case "/api/v1/live":
+		if f.asked.Add(1) == f.away {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return
 		}
-		fmt.Fprintf(w, "tidegate_sessions{listener=\"a\",protocol=\"raknet\",state=\"established\"} 3\n"+
-			"tidegate_dropped_total{listener=\"a\",reason=\"malformed\"} %d\n"+
-			"tidegate_dropped_total{listener=\"a\",reason=\"banned\"} 0\n"+
-			"tidegate_messages_total{listener=\"a\",protocol=\"raknet\",from=\"client\",mode=\"reliable\"} %d\n", 10*n, 40*n)
-	case "/api/v1/upstreams":
-		fmt.Fprint(w, `{"upstreams":[{"name":"arena","servers":[`+
-			`{"address":"10.0.0.5:19132","state":"up","sessions":3,"weight":1}]}]}`)
-	case "/api/v1/sessions":
-		var all []string
-		for i, id := range []string{"1", "2", "c"} {
-			all = append(all, fmt.Sprintf(`{"id":%q,"state":"established","mode":"terminate","listener":"a","route":"arena",`+
-				`"age_seconds":%d,"client":{"address":"192.0.2.%d:5000","protocol":"riptide-2.2","rtt_ms":%d,"messages":%d},`+
-				`"server":{"address":"10.0.0.5:19132","protocol":"bedrock","rtt_ms":1.5}}`, id, 100-i, i+1, 30-10*i,
-				20*f.asked.Load()))
+		for over := range 2 {
+			fmt.Fprintf(w, `event: live`+"\n"+`data: {"at":"2027-01-15T08:00:0%dZ","over_seconds":%d,"sessions":3,`+
+				`"from_clients":{"count":40},"drops":[{"name":"malformed","rate":10}]}`+"\n\n", over, over)
 		}
-		fmt.Fprintf(w, `{"sessions":[%s]}`, strings.Join(all, ","))
+	case "/api/v1/sessions":
+		fmt.Fprint(w, `{"sessions":[{"client":{"rtt_ms":30},"server":{"rtt_ms":1.5}},{"client":{"rtt_ms":10}},{}]}`)
 	}
 }
 
@@ -53,30 +42,30 @@ func (f *fakeProxy) client(t *testing.T) *admin.Client {
 	return admin.NewClient(admin.Address(server.Listener.Addr().String()), "")
 }
 
-// TestRates asserts that counts become rates.
-func TestRates(t *testing.T) {
-	from := source{client: new(fakeProxy).client(t)}
-	at := time.Unix(1_800_000_000, 0)
-	if _, err := from.read(t.Context(), at); err != nil {
-		t.Fatal(err)
-	}
-	s, err := from.read(t.Context(), at.Add(time.Second))
-	if err != nil || s.Sessions != 3 || s.Dropped != 10 || s.FromClients.Count != 40 || len(s.Drops) != 1 ||
-		s.Drops[0].Reason != "malformed" || s.Client.RTT != 20 {
-		t.Errorf("sample %+v: %v", s, err)
+// TestWatch takes samples of three streams, with a moment without an answer in between, as during an upgrade.
+func TestWatch(t *testing.T) {
+	f, lines := &fakeProxy{away: 2}, 0
+	err := Watch(t.Context(), f.client(t), 2, func(l *admin.Live) error {
+		lines++
+		if got := strings.Fields(Line(l, l.At)); strings.Join(got, " ") != "0s 3 20.0 1.5 40 0.0 0 0.0 0.0 0.0 10.0" {
+			t.Errorf("%q", got)
+		}
+		return nil
+	})
+	if err != nil || lines != 2 || f.asked.Load() != 3 {
+		t.Errorf("%d lines of %d streams, %v", lines, f.asked.Load(), err)
 	}
 }
 
-// TestWatch takes one sample, after a moment without an answer, as during an upgrade.
-func TestWatch(t *testing.T) {
-	var lines []string
-	f := new(fakeProxy)
-	f.away.Store(2)
-	err := Watch(t.Context(), f.client(t), 1, func(s *Sample) error {
-		lines = append(lines, s.Line(s.At))
-		return nil
-	})
-	if err != nil || len(lines) != 1 || !strings.HasPrefix(lines[0], "0s          3    20.0    1.5") {
-		t.Errorf("%q, %v", lines, err)
+// TestWatchEnds asserts that a reader's error ends the watch, and that of a proxy which never answers.
+func TestWatchEnds(t *testing.T) {
+	full := errors.New("disk full")
+	err := Watch(t.Context(), new(fakeProxy).client(t), 0, func(*admin.Live) error { return full })
+	if !errors.Is(err, full) {
+		t.Error(err)
+	}
+	absent := &fakeProxy{away: 1}
+	if err := Watch(t.Context(), absent.client(t), 0, func(*admin.Live) error { return nil }); err == nil {
+		t.Error("a proxy that refuses is watched")
 	}
 }
