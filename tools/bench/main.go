@@ -194,7 +194,7 @@ func floodCommand() *cli.Command {
 		Description: "As root, clients and attackers use a virtual cable and forged addresses. This takes some minutes.",
 		Flags: []cli.Flag{
 			&cli.IntFlag{
-				Name: "players", Aliases: []string{"n"}, Value: 20, Usage: "connect `N` clients to each of three listeners",
+				Name: "players", Aliases: []string{"n"}, Value: 20, Usage: "connect `N` clients to each of four listeners",
 			},
 			&cli.IntFlag{Name: "hz", Value: 30, Usage: "let each client send `N` times a second"},
 			&cli.IntFlag{Name: "rate", Usage: "flood with `N` datagrams a second (default: as many as one core can send)"},

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/codec/nethernet"
 	"tidegate/tools/bench/process"
 )
 
@@ -34,6 +35,10 @@ var attacks = []attack{
 	{name: "pings", packets: pings},
 	{name: "unknown sessions", packets: func(r *recording) []packet { return r.later }},
 	{name: "ban evader", banned: true, packets: forgedHandshakes},
+	{name: "unknown names", packets: unknownNames},
+	{name: "wrong passwords", packets: wrongPasswords},
+	{name: "DTLS", packets: dtlsRecords},
+	{name: "RakNet at an edge", packets: rakNetAtEdge},
 }
 
 // recording has datagrams that clients have sent, as an attacker on the path would see them.
@@ -41,6 +46,7 @@ type recording struct {
 	counts     map[*conn]int
 	handshakes []packet
 	later      []packet
+	edges      int // clients of the edge
 }
 
 // Bounds of a recording. A handshake of RakNet begins with two datagrams without a connection, one of Riptide with one.
@@ -54,6 +60,9 @@ const (
 func (r *recording) add(c *conn, datagram []byte) {
 	if r.counts == nil {
 		r.counts = make(map[*conn]int)
+	}
+	if c.Value.listener == edgeListener { // its floods know the names of its clients
+		return
 	}
 	n := r.counts[c]
 	r.counts[c]++
@@ -71,10 +80,10 @@ func (r *recording) add(c *conn, datagram []byte) {
 // garbage makes random datagrams of 1 to 200 bytes.
 func garbage(*recording) (packets []packet) {
 	noise := rand.NewChaCha8([32]byte{1})
-	for i := range 1024 * listeners {
+	for i := range 1024 * edgeListener {
 		b := make([]byte, 1+rand.IntN(200))
 		_, _ = noise.Read(b) // it never fails
-		packets = append(packets, packet{i % listeners, b})
+		packets = append(packets, packet{i % edgeListener, b})
 	}
 	return packets
 }
@@ -86,7 +95,7 @@ var offlineMagic = []byte("\x00\xff\xff\x00\xfe\xfe\xfe\xfe\xfd\xfd\xfd\xfd\x12\
 func forgedHandshakes(*recording) (packets []packet) {
 	now := time.Now()
 	for i := range 64 {
-		for listener, p := range spoken {
+		for listener, p := range spoken[:edgeListener] {
 			to := netip.AddrPortFrom(process.Loopback, 1)
 			conn := p.Dial(now, to, codec.Hello{Identity: rand.Uint64()})
 			if b, ok := conn.Transmit(now, make([]byte, 0, codec.MaxDatagram)); ok {
@@ -107,4 +116,53 @@ func pings(*recording) []packet {
 	b := binary.BigEndian.AppendUint64([]byte{1}, 1)
 	b = binary.BigEndian.AppendUint64(append(b, offlineMagic...), 2)
 	return []packet{{rakNetListener, b}, {relayListener, b}}
+}
+
+// unknownNames makes whole checks of ICE for joins that no client has asked for.
+func unknownNames(*recording) (packets []packet) {
+	for range 1024 {
+		packets = append(packets, forgedCheck(rand.Uint64()>>33|1<<31))
+	}
+	return packets
+}
+
+// wrongPasswords makes checks of ICE for the joins of clients that play.
+func wrongPasswords(r *recording) (packets []packet) {
+	for range 256 {
+		packets = append(packets, forgedCheck(edgeListener+1+listeners*uint64(rand.IntN(max(1, r.edges)))))
+	}
+	return packets
+}
+
+func forgedCheck(client uint64) packet {
+	check := nethernet.Check{Role: nethernet.Controlling, Nominates: true}
+	check.To, check.From = edgeUfrags(client)
+	binary.BigEndian.PutUint64(check.ID[:], rand.Uint64())
+	return packet{edgeListener, nethernet.NewIntegrity().AppendCheck(nil, check, "another password")}
+}
+
+// dtlsRecords makes the first datagram of a handshake, and records that look encrypted.
+func dtlsRecords(*recording) (packets []packet) {
+	noise := rand.NewChaCha8([32]byte{2})
+	for i := range 1024 {
+		b := make([]byte, recordHeader+1+rand.IntN(200))
+		_, _ = noise.Read(b) // it never fails
+		copy(b, []byte{byte(20 + i%4), 0xfe, 0xfd, 0, 1})
+		if i%4 == 2 {
+			b[4], b[recordHeader] = 0, 1 // a client's hello
+		}
+		binary.BigEndian.PutUint16(b[11:], uint16(len(b)-recordHeader))
+		packets = append(packets, packet{edgeListener, b})
+	}
+	return packets
+}
+
+// rakNetAtEdge makes RakNet's pings and first datagrams, and numbered ones of no session.
+func rakNetAtEdge(r *recording) (packets []packet) {
+	for _, p := range slices.Concat(forgedHandshakes(r), pings(r), r.later) {
+		if p.listener != riptideListener {
+			packets = append(packets, packet{edgeListener, p.payload})
+		}
+	}
+	return packets
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"time"
 
@@ -23,14 +24,19 @@ const (
 	rakNetListener  = iota // RakNet, terminated
 	riptideListener        // Riptide, terminated
 	relayListener          // RakNet, relayed
+	edgeListener           // NetherNet, relayed
 	listeners
 )
+
+// theEdge counts what its server must not see.
+var theEdge = newEdge()
 
 // spoken is the protocol of each listener.
 var spoken = [listeners]codec.Protocol{
 	rakNetListener:  raknet.New(raknet.Options{}),
 	riptideListener: riptide.New(riptide.Options{}),
 	relayListener:   raknet.New(raknet.Options{}),
+	edgeListener:    theEdge,
 }
 
 // conn is a connection of a client or of a game server. Only a client's has a Value.
@@ -51,7 +57,8 @@ type clients struct {
 	*endpoint.Endpoint[*client]
 	ctx       context.Context // its end ends the measurement
 	servers   [listeners]*endpoint.Listener
-	conns     []*conn // of the clients
+	joins     net.Listener // of the edge's server
+	conns     []*conn      // of the clients
 	began     time.Time
 	since     time.Time // messages that were due earlier do not count
 	every     time.Duration
@@ -78,10 +85,29 @@ func newClients(ctx context.Context, rate int) (*clients, error) {
 			return nil, err
 		}
 	}
+	if c.joins, err = net.Listen("tcp4", netip.AddrPortFrom(process.Loopback, 0).String()); err != nil {
+		c.close()
+		return nil, err
+	}
+	go serveEdge(c.joins, c.servers[edgeListener].Addr())
 	return c, nil
 }
 
-func (c *clients) close() { _ = c.Close() }
+// serverAddrs returns where the game servers are asked first.
+func (c *clients) serverAddrs() (addrs [listeners]net.Addr) {
+	for listener, s := range c.servers {
+		addrs[listener] = net.UDPAddrFromAddrPort(s.Addr())
+	}
+	addrs[edgeListener] = c.joins.Addr()
+	return addrs
+}
+
+func (c *clients) close() {
+	_ = c.Close()
+	if c.joins != nil {
+		_ = c.joins.Close()
+	}
+}
 
 // join connects clients to each listener of a subject. First is the number of clients of each that joined before.
 func (c *clients) join(t *testbed, to [listeners]netip.AddrPort, first, count int) (err error) {
@@ -89,7 +115,11 @@ func (c *clients) join(t *testbed, to [listeners]netip.AddrPort, first, count in
 		for i := range count * listeners {
 			var one *conn
 			listener, index := i%listeners, first*listeners+i
-			options := endpoint.SocketOptions{Local: t.client(64 + index)}
+			options := endpoint.SocketOptions{Local: t.client(128 + index)}
+			if listener == edgeListener { // the join takes part in no turn: a flood may delay it
+				c.recording.edges++
+				go t.inNamespace(func() { joinEdge(c.ctx, options.Local, to[listener], uint64(index)+1) })
+			}
 			if one, err = c.Dial(spoken[listener], to[listener], codec.Hello{Identity: uint64(index) + 1}, options); err != nil {
 				err = fmt.Errorf("client %d: %w", i, err)
 				return

@@ -23,7 +23,7 @@ import (
 
 // Options configure a measurement.
 type Options struct {
-	Clients  int           // at each listener: RakNet and Riptide terminated, RakNet relayed
+	Clients  int           // at each listener: RakNet and Riptide terminated, RakNet and NetherNet relayed
 	Rate     int           // turns a second of each client: a reliable and an unreliable message
 	Flood    int           // datagrams a second; 0: as many as one core can send
 	Window   time.Duration // of one flood
@@ -39,8 +39,8 @@ type Options struct {
 
 func (o *Options) check() error {
 	switch {
-	case o.Clients < 1 || o.Clients > 50:
-		return fmt.Errorf("%d clients at each listener: %w: want 1 to 50", o.Clients, scenario.ErrOptions)
+	case o.Clients < 1 || o.Clients > 31:
+		return fmt.Errorf("%d clients at each listener: %w: want 1 to 31", o.Clients, scenario.ErrOptions)
 	case o.Rate < 1 || o.Rate > 1000:
 		return fmt.Errorf("%d turns a second: %w: want 1 to 1000", o.Rate, scenario.ErrOptions)
 	case o.Flood < 0 || o.Window < 100*time.Millisecond:
@@ -102,6 +102,7 @@ type Figures struct {
 	Unreliable     uint64  `json:"unreliable"`
 	UnreliableLost uint64  `json:"unreliable_lost"`
 	Gone           int     `json:"players_gone"` // clients that lost their connection
+	Forwarded      uint64  `json:"forwarded"`    // datagrams at the edge's server that no client has made
 	Newcomers      int     `json:"newcomers"`    // clients, one at each listener, that connected during the flood
 	P50            float64 `json:"rtt_p50_us"`   // round trip of reliable messages
 	P99            float64 `json:"rtt_p99_us"`
@@ -274,6 +275,7 @@ func (r *run) flood(f *Figures, calm *gauges) error {
 		return err
 	}
 	var sent uint64
+	junk := theEdge.junk.Load()
 	observed, err := r.observe(r.o.Window, func() error {
 		flood.start()
 		return r.clients.join(r.testbed, r.to, r.o.Clients, 1)
@@ -289,6 +291,7 @@ func (r *run) flood(f *Figures, calm *gauges) error {
 	}
 	r.clients.sending = false
 	f.addGauges(observed, calm, sent)
+	f.Forwarded = theEdge.junk.Load() - junk
 	settled := r.clients.run(settleTime, func() bool { return r.clients.missing() == 0 })
 	if err := errors.Join(settled, r.clients.run(lastTime, nil)); err != nil {
 		return err
@@ -341,7 +344,7 @@ func (r *Result) Print(w io.Writer) error {
 	columns := []table.Column{{Name: "flood"}, {Name: "subject"}}
 	for _, name := range []string{
 		"sent k/s", "dropped: line", "user", "kernel", "buffer", "reliable lost", "unreliable lost %", "clients gone",
-		"newcomers", "RTT p50 ms", "p99", "calm p99", "late p99", "cores", "ns/drop", "MiB before", "after",
+		"forwarded", "newcomers", "RTT p50 ms", "p99", "calm p99", "late p99", "cores", "ns/drop", "MiB before", "after",
 	} {
 		columns = append(columns, table.Column{Name: name, Number: true})
 	}
@@ -351,7 +354,7 @@ func (r *Result) Print(w io.Writer) error {
 		rows = append(rows, []string{
 			f.Kind, f.Subject, number(0, f.Sent/1e3), number(0, f.Line/1e3), number(0, f.User/1e3),
 			number(0, f.Kernel/1e3), number(0, f.Buffer/1e3), fmt.Sprintf("%d of %d", f.ReliableLost, f.Reliable),
-			number(2, 100*float64(f.UnreliableLost)/float64(max(1, f.Unreliable))), fmt.Sprint(f.Gone),
+			number(2, 100*float64(f.UnreliableLost)/float64(max(1, f.Unreliable))), fmt.Sprint(f.Gone), fmt.Sprint(f.Forwarded),
 			fmt.Sprintf("%d of %d", f.Newcomers, listeners), number(1, f.P50/1e3), number(1, f.P99/1e3),
 			number(1, f.CalmP99/1e3), number(1, f.Late/1e3), number(2, f.Core), scenario.Figure(f.DropCost),
 			number(1, float64(f.Before)/(1<<20)), number(1, float64(f.After)/(1<<20)),

@@ -57,9 +57,10 @@ func (r *run) adminSocket() string { return filepath.Join(r.dir, "admin") }
 func configuration(r *run, kernel string) string {
 	text := fmt.Sprintf("[bans]\nfile = %q\n[admin]\nlisten = %q\n[loop]\ncount = 1\n[kernel]\n%s\n",
 		filepath.Join(r.dir, "bans.jsonl"), "unix:"+r.adminSocket(), kernel)
+	servers := r.clients.serverAddrs()
 	for listener, addr := range r.to {
 		mode := "terminate"
-		if listener == relayListener {
+		if listener >= relayListener {
 			mode = "relay"
 		}
 		text += fmt.Sprintf(`
@@ -76,7 +77,7 @@ mode = %[4]q
 name = "flood%[1]d"
 protocol = %[3]q
 servers = [%[5]q]
-`, listener, addr, spoken[listener].Spec().Name, mode, r.clients.servers[listener].Addr())
+`, listener, addr, spoken[listener].Spec().Name, mode, servers[listener])
 	}
 	return text
 }

@@ -25,7 +25,7 @@ const (
 	nearAddress           = "198.18.0.1/30"
 	farAddress            = "198.18.0.2/30"
 	benchNetwork          = "198.18.0.0/15"
-	clientsNetwork        = "198.18.64.0/18" // local addresses of the far end
+	clientsNetwork        = "198.18.128.0/17" // local addresses of the far end
 )
 
 // openVeth connects a new namespace to this one by a virtual cable. A kernel thread receives from the cable and can be
