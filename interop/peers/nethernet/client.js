@@ -1,6 +1,6 @@
 // A NetherNet client on libwebrtc (@roamhq/wrtc), libdatachannel (node-datachannel) or werift: node client.js STACK URL.
 // It joins, verifies the server's identity, and obeys lines on standard input: "echo N", "large BYTES" and "close". It
-// writes a line for each step.
+// writes a line for each step, and "told" when it is told to join again.
 'use strict';
 const readline = require('readline');
 
@@ -39,6 +39,7 @@ function received(data) {
   if (part[0] > 0) return;
   const got = Buffer.concat(parts);
   parts = [];
+  if (awaited.length === 0 && got.includes('join again')) return say('told');
   const want = awaited.shift();
   if (!want || !got.equals(want)) {
     throw new Error(`got ${got.length} bytes: ${got.subarray(0, 40)}, want ${want && want.subarray(0, 40)}`);

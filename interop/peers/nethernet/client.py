@@ -1,6 +1,6 @@
 """A NetherNet client on aiortc, or on wrtc (libwebrtc) by its module webrtc.aiortc: client.py MODULE URL. It joins,
 verifies the server's identity, and obeys lines on standard input: "echo N", "large BYTES" and "close". It writes a
-line for each step."""
+line for each step, and "told" when it is told to join again."""
 import asyncio
 import base64
 import collections
@@ -106,6 +106,9 @@ async def main(url):
             return
         got = b"".join(parts)
         parts.clear()
+        if not awaited and b"join again" in got:
+            print("told", flush=True)
+            return
         want = awaited.popleft()
         if got != want:
             sys.exit("got %d bytes: %r, want %r" % (len(got), got[:40], want[:40]))

@@ -295,27 +295,3 @@ func playAt(t *testing.T, server *stack, client string) {
 		}
 	})
 }
-
-// TestOtherStacksThroughTidegate joins with clients of other authors through the real program. In mid-game a NAT gives
-// each another port.
-func TestOtherStacksThroughTidegate(t *testing.T) {
-	for _, s := range otherStacks {
-		t.Run(s.name, func(t *testing.T) {
-			t.Parallel()
-			k := newKeys(t)
-			k.client = nil // the client makes its own
-			g := startGame(t, k, true)
-			const public = "127.0.0.2"
-			at, log, _ := startTidegate(t, g.http, public)
-			n := startNATAt(t, at, netip.AddrPortFrom(netip.MustParseAddr(public), at.Port()))
-			p := s.start(t, "http://"+at.String())
-			p.order("", "open")
-			p.order(fmt.Sprintf("echo %d", s.messages), "echoed")
-			n.rebind(t)
-			p.order("echo 100", "echoed")
-			if n := strings.Count(log.String(), "session established"); n != 1 {
-				t.Errorf("%d sessions", n)
-			}
-		})
-	}
-}
