@@ -78,12 +78,21 @@ func (v *validator) listenAddress(i int) {
 	}
 	v.portCount(key, address)
 	for j, other := range v.Listeners[:i] {
-		if other.Transport == v.Listeners[i].Transport && overlap(address, other.Address) {
+		if v.sharePort(v.Listeners[i], other) && overlap(address, other.Address) {
 			v.fault(key, address, "an address and port of its own; "+v.where(item("listener", j))+
 				" takes "+other.Address.String())
 			return
 		}
 	}
+}
+
+// sharePort reports whether two listeners need the same port at one address. NetherNet's joins come by TCP.
+func (v *validator) sharePort(a, b Listener) bool {
+	return a.Transport == b.Transport || (a.Transport == TCP || v.isEdge(a)) && (b.Transport == TCP || v.isEdge(b))
+}
+
+func (v *validator) isEdge(l Listener) bool {
+	return slices.ContainsFunc(l.Protocols, func(name string) bool { return v.known[name].Edge })
 }
 
 // listenProxies checks the trusted proxies of a listener.
@@ -101,7 +110,7 @@ func (v *validator) listenProxies(path string, l Listener) {
 
 // edge checks the keys of NetherNet's joins.
 func (v *validator) edge(path string, l Listener) {
-	if !slices.ContainsFunc(l.Protocols, func(name string) bool { return v.known[name].Edge }) {
+	if !v.isEdge(l) {
 		for _, key := range []struct {
 			name  string
 			isSet bool

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"maps"
 	"strings"
 	"testing"
 )
@@ -60,6 +61,13 @@ func TestTransportsShareAPort(t *testing.T) {
 	_, _, err := Parse("t.toml", []byte(listener("a", "tcp")+listener("b", "tcp")+rest), known)
 	check(t, err, `t.toml:9:11: listener[1].address = "0.0.0.0:7777": want an address and port of its own; `+
 		`listener[0] on line 1 takes 0.0.0.0:7777`)
+	edge := strings.Replace(listener("b", "udp"), `"riptide-2.2"`, `"nethernet"`, 1)
+	edges := maps.Clone(known)
+	edges["nethernet"] = Traits{Edge: true, Server: true}
+	_, _, err = Parse("t.toml", []byte(listener("a", "tcp")+edge+rest), edges)
+	if err == nil || !strings.Contains(err.Error(), `listener[1].address = "0.0.0.0:7777": want an address and port`) {
+		t.Errorf("joins of NetherNet at another listener's TCP port: %v", err)
+	}
 	loop := strings.Replace(rest, "127.0.0.1:19132", "127.0.0.1:7777", 1)
 	if _, _, err := Parse("t.toml", []byte(listener("a", "tcp")+loop), known); err != nil {
 		t.Errorf("a UDP server beside a TCP listener: %v", err)
