@@ -27,3 +27,10 @@ func (s *Server) DismissStacked() (count, left int) {
 		}
 	}
 }
+
+// AllowStacked begins such sessions again, after an upgrade that has failed.
+func (s *Server) AllowStacked() {
+	for _, l := range s.loops {
+		l.ask(stats.WorkHandover, func(r *relay.Relay, _ time.Time) { r.AllowStacked() })
+	}
+}

@@ -142,6 +142,44 @@ func TestUpgradeThatFails(t *testing.T) {
 	}
 }
 
+// TestReloadDuringUpgrade lets a reload wait until an upgrade has failed: a successor would not know the listeners that
+// the reload adds, nor their sessions.
+func TestReloadDuringUpgrade(t *testing.T) {
+	folder := t.TempDir()
+	in := func(name string) string { return filepath.Join(folder, name) }
+	program, started, ends := in("tidegate"), in("started"), in("ends")
+	if err := os.Link(os.Args[0], program); err != nil {
+		t.Skip(err) // another file system
+	}
+	p := startProgram(t, program, bridgeConfig("127.0.0.1:1"), nil)
+	script := fmt.Sprintf("#!/bin/sh\n: > %s\nuntil test -e %s; do sleep 0.01; done\nexit 1\n", started, ends)
+	if err := errors.Join(os.Remove(program), os.WriteFile(program, []byte(script), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Process.Signal(syscall.SIGUSR2); err != nil {
+		t.Fatal(err)
+	}
+	await.Until(t, "the upgrade has begun", func() bool { _, err := os.Stat(started); return err == nil })
+	reloaded := make(chan int, 1)
+	go func() {
+		code, _, _ := tidegate(t, "reload", "-c", p.file)
+		reloaded <- code
+	}()
+	select {
+	case code := <-reloaded:
+		t.Errorf("reloaded during an upgrade, code %d", code)
+	case <-time.After(500 * time.Millisecond): // without the wait it takes some milliseconds
+	}
+	if err := os.WriteFile(ends, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.await(t, "upgrade failed; this process continues")
+	p.await(t, "configuration reloaded")
+	if code := <-reloaded; code != 0 {
+		t.Errorf("after the upgrade, code %d", code)
+	}
+}
+
 // notified is the service manager's end of notifications.
 type notified struct {
 	t      *testing.T

@@ -36,6 +36,8 @@ type reloader struct {
 	log       zerolog.Logger
 	events    *admin.Events
 
+	changing sync.Mutex // held during a reload, and during an upgrade: a successor must know all listeners
+
 	mu      sync.Mutex // guards the fields below
 	current *config.Config
 	earlier []*config.Config // in force before, and with listeners that current does not have; the oldest first
@@ -48,10 +50,12 @@ const maxChanges = 200
 
 // reload reads the file again. An error changes nothing. Safe for concurrent use.
 func (r *reloader) reload(cause string) error {
+	r.changing.Lock()
+	defer r.changing.Unlock()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.stopped {
-		return relay.ErrEnded
+		return fmt.Errorf("reload: %w", relay.ErrEnded)
 	}
 	manager.reloading()
 	defer manager.ready()

@@ -74,8 +74,11 @@ func (u *upgrader) upgrade() bool {
 	u.running.Lock()
 	defer u.running.Unlock()
 	u.state.Store(&admin.Upgrade{Running: true})
+	u.reloads.changing.Lock()
+	defer u.reloads.changing.Unlock()
 	s, err := u.succeed()
 	if err != nil {
+		u.server.AllowStacked()
 		u.state.Store(&admin.Upgrade{Error: err.Error()})
 		u.log.Error().Err(err).Str("program", u.program).Msg("upgrade failed; this process continues")
 		return false

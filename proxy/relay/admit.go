@@ -94,7 +94,7 @@ func (r *Relay) dial(now time.Time, e *Entry, failed *upstream.Server) bool {
 	switch {
 	case server == nil:
 		r.end(now, e, stats.ByUpstream, codec.Goodbye{Reason: codec.NoConnection})
-	case s.route.Upstream.Protocol == NetherNet && r.isReplaced(now): // the successor joins
+	case s.route.Upstream.Protocol == NetherNet && r.replaced: // the successor joins
 		s.tries--
 		s.dialBy = now.Add(seekEvery)
 	case r.reach(now, e):

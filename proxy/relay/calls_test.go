@@ -315,7 +315,10 @@ func TestNoStackDuringUpgrade(t *testing.T) {
 	if e.Value.call = nil; !w.relay.dial(w.now, e, nil) || len(w.asked) != asked || !e.Value.dialBy.After(w.now) {
 		t.Errorf("asked %d servers after the dismissal", len(w.asked)-asked)
 	}
-	w.now = w.now.Add(replacedWithin)
+	if w.hears(playerAddr(2), w.request(late, true)); len(w.stacks) != 1 {
+		t.Error("a stack begins while the upgrade goes on")
+	}
+	w.relay.AllowStacked()
 	if w.hears(playerAddr(2), w.request(late, true)); len(w.stacks) != 2 {
 		t.Error("no stack begins after an upgrade that has failed")
 	}

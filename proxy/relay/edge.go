@@ -33,7 +33,7 @@ func (r *Relay) openEdge(now time.Time, l *listener, entry *protocolEntry, s net
 		r.drops.add(now, dropped{edgeDrop(err), l, from, len(datagram), err})
 		return
 	}
-	if t.Peer != nil && r.isReplaced(now) && l.joins.sessions[t] == nil { // it waits for the successor, and checks again
+	if t.Peer != nil && r.replaced && l.joins.sessions[t] == nil { // it waits for the successor, and checks again
 		r.drops.add(now, dropped{stats.DropClosing, l, from, len(datagram), nil})
 		return
 	}

@@ -70,7 +70,7 @@ type Relay struct {
 	leaving    bool      // sessions move to other nodes, and the loop goes on without sessions, while draining
 	drainBy    time.Time // when remaining sessions get their goodbyes, while draining
 	farewell   bool      // the goodbyes have been sent
-	dismissed  time.Time // when sessions with stacks were; zero: never
+	replaced   bool      // a successor is about to take over, which can have no stacks. So none begins
 
 	walks                       walks
 	bansEnforced, rulesEnforced rounds

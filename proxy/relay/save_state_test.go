@@ -40,7 +40,7 @@ checkers             anew     servers are asked again; the Pools have the last a
 closing              anew     from the sessions
 counters             carried
 dirty                anew     the first Flush visits all sessions
-dismissed            anew     a successor may begin stacks
+replaced             anew     a successor may begin stacks
 drainBy              carried
 draining             carried
 drops                lost     recent drops, for the command why

@@ -105,17 +105,11 @@ func (g *edge) take(r *Relay, now time.Time) {
 // joinAgain is what players read whose sessions cannot go on.
 const joinAgain = "The proxy has been replaced. Please join again."
 
-// replacedWithin bounds the time from DismissStacked to the end of the handover.
-const replacedWithin = 15 * time.Second
-
-// isReplaced reports whether a successor is about to take over, which can have no stacks. So none begins.
-func (r *Relay) isReplaced(now time.Time) bool { return now.Sub(r.dismissed) < replacedWithin }
-
-// DismissStacked ends the sessions that no successor can have, and begins no others for a while. Their players are told
-// to join again, which those of half-open channels can read later only. It returns the number of them, and that of all
-// such sessions that are still here.
+// DismissStacked ends the sessions that no successor can have, and begins no others before AllowStacked. Their players
+// are told to join again, which those of half-open channels can read later only. It returns the number of them, and
+// that of all such sessions that are still here.
 func (r *Relay) DismissStacked(now time.Time) (dismissed, left int) {
-	r.dismissed = now
+	r.replaced = true
 	r.eachStacked(func(e *Entry) {
 		left++
 		if s := &e.Value; !s.life.isEnding() && (!s.edge.hasStack() || s.edge.conn.IsOpen()) {
@@ -125,6 +119,9 @@ func (r *Relay) DismissStacked(now time.Time) (dismissed, left int) {
 	})
 	return dismissed, left
 }
+
+// AllowStacked begins sessions with stacks again: no successor takes over.
+func (r *Relay) AllowStacked() { r.replaced = false }
 
 func (r *Relay) eachStacked(do func(e *Entry)) {
 	for _, l := range slices.Concat(r.listeners, r.retired.list) {
