@@ -11,7 +11,7 @@ PLATFORMS ?= linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64,win
 BENCH ?= .
 BENCHCOUNT ?= 6
 
-.PHONY: help reference build build-platform test race fuzz fuzz-smoke simulate simulate-mutants planted-faults codec-mutants bench bench-tool bench-flood bench-compare bench-peers vuln lint check demo interop interop-peers interop-nethernet kubernetes pictures charts chaos beside fleet soak module release release-check image chart site recording
+.PHONY: help reference build build-platform test race fuzz fuzz-smoke oss-fuzz simulate simulate-mutants planted-faults codec-mutants bench bench-tool bench-flood bench-compare bench-peers vuln lint check demo interop interop-peers interop-nethernet kubernetes pictures charts chaos beside fleet soak module release release-check image chart site recording
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' Makefile
@@ -54,6 +54,16 @@ smoke = (cd "$(1)" && "$$dir/$(subst /,-,$(1)).test" -test.run '^$$' -test.fuzz 
 	echo "$(1) $(2): $$(grep -o 'elapsed: .*execs: [0-9]*.*' "$$dir/out" | tail -1)"
 built = $(GO) test -c -fuzz . -o "$$dir/$(subst /,-,$(1)).test" ./$(1)
 
+oss-fuzz: ## build every fuzz target for libFuzzer as OSS-Fuzz does, and run its seeds; needs clang, takes some 20 minutes
+	@set -e; source=$$(mktemp -d); trap 'rm -rf "$$source"' EXIT; ln -s $(CURDIR) "$$source/tidegate"; \
+	rm -rf dist/oss-fuzz; mkdir -p dist/oss-fuzz; export OUT=$(CURDIR)/dist/oss-fuzz; \
+	SRC=$$source CXX=clang++ CXXFLAGS= LIB_FUZZING_ENGINE=-fsanitize=fuzzer packaging/oss-fuzz/build.sh; \
+	for seeds in "$$OUT"/*.zip; do target=$${seeds%_seed_corpus.zip}; mkdir "$$target.seeds"; \
+		python3 -m zipfile -e "$$seeds" "$$target.seeds"; \
+		"$$target" -runs=0 "$$target.seeds" > "$$target.log" 2>&1 || { tail -20 "$$target.log"; exit 1; }; \
+		echo "$${target##*/}: $$(ls "$$target.seeds" | wc -l) seeds, $$(grep -o 'cov: [0-9]*' "$$target.log" | tail -1)"; \
+	done
+
 fuzz-smoke: ## fuzz whole connections, decode and the Relay for a minute
 	@set -e; dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; \
 	$(call built,internal/protocols); \
@@ -69,7 +79,7 @@ simulate: ## play games in virtual time for FOR=1m or GAMES=1000, fresh ones or 
 		$(if $(GAMES),-games $(GAMES),-simulate $(FOR)) $(if $(SEED),-seed $(SEED))
 
 simulate-mutants: ## plant faults in the code, one after the other; the simulation must find each
-	$(GO) test ./proxy/relay -count 1 -timeout 3h -v -run '^TestMutants$$' -mutants $(FOR)
+	$(GO) test ./proxy/relay -count 1 -timeout 24h -v -run '^TestMutants$$' -mutants $(or $(GAMES),20000)
 
 planted-faults: ## plant each fault that was found from outside; the test named beside it must find it
 	$(GO) test . -count 1 -timeout 1h -v -run '^TestPlantedFaults$$' -planted
