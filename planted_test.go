@@ -90,6 +90,12 @@ var plantedFaults = []planted{
 	{"conversations of a capture have no common bound", "internal/decode/survey.go",
 		"registry.NewMemory(maxMemory)", "registry.NewMemory(100 * maxMemory)",
 		"internal/decode", "^TestOneCaptureIsBounded$"},
+	{"a change of the year 1 is centuries late", "internal/fleet/sync.go", "min(max(0, now.Sub(changed)), maxLag)",
+		"max(0, now.Sub(changed))", "internal/fleet", "^TestLagIsBounded$"},
+	{"clients that cannot prove their address have no bound", "proxy/relay/admission/allowance.go",
+		"!t.Bucket.Take(at, rateOf(u.Session), amount) || ", "", "proxy/relay", "^TestForgedLifeIsBounded$"},
+	{"a forger's numbers push the peer's out", "codec/internal/prints/prints.go", "farthest, most = i, d",
+		"farthest, most = 0, d", "codec/internal/prints", "^TestForgersDoNotPushOutThePeer$"},
 }
 
 // TestPlantedFaults plants each fault. The test must fail then. Without -planted it only looks for the places.

@@ -4,8 +4,10 @@
 package prints
 
 import (
+	"cmp"
 	mathbits "math/bits"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/zeebo/xxh3"
 )
@@ -91,11 +93,26 @@ func (p *Prints) Add(number int, print uint32, ahead int) {
 		return
 	}
 	if len(p.rivals) == mostRivals {
-		copy(p.rivals, p.rivals[1:])
-		p.rivals = p.rivals[:mostRivals-1]
+		p.forgetFarthest(number - ahead)
 	}
 	p.rivals = append(p.rivals, rival{Number: number, Print: print})
 }
+
+// forgetFarthest makes room for a rival. A peer repeats messages near the oldest number that is missing. Those of a
+// blind forger lie anywhere, and a thousand a second would push out the peer's own.
+func (p *Prints) forgetFarthest(near int) {
+	farthest, most := 0, -1
+	for i, r := range p.rivals {
+		d := (r.Number - near) & (p.wrap() - 1)
+		if d = min(d, p.wrap()-d); d > most {
+			farthest, most = i, d
+		}
+	}
+	p.rivals = slices.Delete(p.rivals, farthest, farthest+1)
+}
+
+// wrap returns one more than the highest number.
+func (p *Prints) wrap() int { return cmp.Or(p.Wrap, 1<<24) }
 
 // slot returns the place of a number. The length of the list is a power of two, so no slow division is needed.
 func (p *Prints) slot(number int) *uint32 { return &p.list[number&(len(p.list)-1)] }
@@ -118,10 +135,7 @@ func (p *Prints) knows(number int) bool {
 func (p *Prints) grow(near int) {
 	old := p.list
 	p.list = make([]uint32, max(first, 2*len(old)))
-	cycle, wrap := turns*len(old), p.Wrap
-	if wrap == 0 {
-		wrap = 1 << 24
-	}
+	cycle, wrap := turns*len(old), p.wrap()
 	for i, known := range old {
 		if known == 0 {
 			continue

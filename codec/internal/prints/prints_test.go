@@ -55,6 +55,28 @@ func TestRivalsAreKnown(t *testing.T) {
 	}
 }
 
+// TestForgersDoNotPushOutThePeer has a forger use numbers of a session before the peer does, and many others. The
+// peer's messages stay known for as long as it may repeat them, also over the wrap-around.
+func TestForgersDoNotPushOutThePeer(t *testing.T) {
+	const wrap, due, near = 1 << 16, 20, 50 // the peer's last numbers are before due, some of them before 0
+	p := Prints{Wrap: wrap}
+	rng := rand.New(rand.NewPCG(1, 1))
+	for content := range 2 { // the forger's, and the peer's
+		for n := due - near; n < due; n++ {
+			p.Add((n+wrap)%wrap, printOf(n, content), 0)
+		}
+	}
+	for i := range 10_000 {
+		n := due + near + rng.IntN(600)
+		p.Add(n, printOf(n, 2+i), n-due)
+	}
+	for n := due - near; n < due; n++ {
+		if p.Differs((n+wrap)%wrap, printOf(n, 1)) {
+			t.Errorf("the peer's message %d is another one", n)
+		}
+	}
+}
+
 // TestPrintsAreBounded takes messages under random numbers.
 func TestPrintsAreBounded(t *testing.T) {
 	p := Prints{Wrap: 1 << 24}
