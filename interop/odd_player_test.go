@@ -44,7 +44,7 @@ func oddPlayers(to contender) (all []oddPlayer) {
 	for _, route := range []string{"arena", "raw"} {
 		all = append(all, oddPlayer{route, oddRakNet(11)}, oddPlayer{route, riptide}, oddPlayer{route, enet})
 	}
-	all = append(all, oddPlayer{"old", oddplayer.Options{Protocol: calmCodec("rudp")}},
+	all = append(all, oddPlayer{"old", oddplayer.Options{Protocol: calmCodec("rudp"), Mangle: oddplayer.RUDP}},
 		oddPlayer{"old", oddplayer.Options{Protocol: calmCodec("riptide-2.0"), Mangle: oddplayer.Riptide20}})
 	if to.relays() {
 		all = append(all, oddPlayer{"relayed", relayedPlayer(to)})

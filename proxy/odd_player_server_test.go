@@ -16,6 +16,11 @@ import (
 	"tidegate/proxy/relay"
 )
 
+// manglers change the datagrams of a protocol's odd players.
+var manglers = map[string]func(*rand.Rand, []byte) []byte{
+	"riptide-2.2": oddplayer.Riptide, "riptide-2.0": oddplayer.Riptide20, "enet": oddplayer.ENet, "rudp": oddplayer.RUDP,
+}
+
 // visits is how many odd players of each protocol come.
 const visits = 12
 
@@ -45,7 +50,7 @@ func TestOddPlayerHarmsNoOther(t *testing.T) {
 			joined := 0
 			go func() {
 				defer close(attacked)
-				o := oddplayer.Options{Protocol: odd, At: r.addr}
+				o := oddplayer.Options{Protocol: odd, At: r.addr, Mangle: manglers[d.Name]}
 				if d.Evidence == registry.ByMagic {
 					o.Mangle = oddplayer.RakNet
 				}

@@ -2,6 +2,7 @@ package oddplayer
 
 import (
 	"encoding/binary"
+	"hash/crc32"
 	"math/rand/v2"
 )
 
@@ -90,4 +91,28 @@ func ENet(rng *rand.Rand, datagram []byte) []byte {
 		b[start] ^= []byte{0x80, 0x40}[rng.IntN(2)]
 	}
 	return b
+}
+
+// RUDP changes the form of a packet, and its checksum: empty data, company of a packet without data, another type, also
+// a server's or one that does not exist, acknowledgements of nothing.
+func RUDP(rng *rand.Rand, datagram []byte) []byte {
+	const header, checksum = 12, 4
+	if len(datagram) < header+checksum {
+		return datagram
+	}
+	b := append(make([]byte, 0, len(datagram)+16), datagram[:len(datagram)-checksum]...)
+	switch rng.IntN(5) {
+	case 0: // no data
+		b = b[:header]
+	case 1: // keep-alives, goodbyes and messages alike
+		b = append(b, []byte{0, 1, 0x80, 0xff}[:1+rng.IntN(4)]...)
+	case 2:
+		binary.BigEndian.PutUint16(b[10:], []uint16{1, 2, 4, 6, 0xffff}[rng.IntN(5)])
+	case 3: // all of the 32 earlier ones, or none
+		binary.BigEndian.PutUint32(b[6:], -rng.Uint32N(2))
+	case 4: // a message of one byte
+		b = append(b[:header], byte(rng.Uint32()))
+		binary.BigEndian.PutUint16(b[10:], 5)
+	}
+	return binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(b))
 }

@@ -9,8 +9,11 @@ import (
 // company. Only the first capsule changes. It returns other datagrams as they are.
 func RakNet(rng *rand.Rand, datagram []byte) []byte {
 	const header = 4
+	if len(datagram) > 3 && datagram[0]&0x80 != 0 && datagram[0]&0x60 != 0 {
+		return acknowledgement(rng, datagram)
+	}
 	if len(datagram) < header+4 || datagram[0]&0xe0 != 0x80 {
-		return datagram // an acknowledgement, or of the handshake
+		return datagram // of the handshake
 	}
 	b := append(make([]byte, 0, len(datagram)+64), datagram...)
 	capsule := b[header:]
@@ -31,6 +34,27 @@ func RakNet(rng *rand.Rand, datagram []byte) []byte {
 		b = appendUnreliable(b, []byte{byte(rng.IntN(0x90)), 1, 2, 3, 4, 5, 6, 7, 8}[:1+rng.IntN(9)])
 	case 5: // an unreliable message of bits only
 		b = append(b, 0, 0, byte(1+rng.IntN(7)), 0x86)
+	}
+	return b
+}
+
+// acknowledgement changes the form of an ACK or NACK: nothing, a range of one, one number twice, company, flags.
+func acknowledgement(rng *rand.Rand, datagram []byte) []byte {
+	b := append(make([]byte, 0, len(datagram)+16), datagram...)
+	count := binary.BigEndian.Uint16(b[1:])
+	switch rng.IntN(5) {
+	case 0: // no number; the rest comes with the next one
+		return append(b[:1], 0, 0)
+	case 1: // one more record: a number that is acknowledged again
+		b = append(b, 1, 0, 0, 0)
+		binary.BigEndian.PutUint16(b[1:], count+1)
+	case 2: // the same as a range
+		b = append(b, 0, 0, 0, 0, 0, 0, 0)
+		binary.BigEndian.PutUint16(b[1:], count+1)
+	case 3: // bytes behind the last record
+		b = append(b, 0x86, 0xff)
+	case 4: // low bits of the first byte that mean nothing here
+		b[0] |= byte(rng.IntN(16))
 	}
 	return b
 }
