@@ -65,7 +65,7 @@ const (
 	PoorConnection          // too many datagrams were lost
 	TransportError          // the path below failed
 	Violation               // the peer broke a bound that no honest peer reaches
-	Overflow                // the queue to the peer exceeded its bound, or a server's message did
+	Overflow                // the queue to the peer exceeded its bound, or the peer's message did
 	reasonCount
 )
 

@@ -12,18 +12,21 @@ import (
 const partingTime = 5 * time.Second
 
 // DismissStacked ends the sessions that no successor can have, waits a moment until their players know, and returns
-// the numbers of those players and of the sessions that are still there.
-func (s *Server) DismissStacked() (count, left int) {
+// the numbers of those players and of the sessions whose players could not read that.
+func (s *Server) DismissStacked() (count, behind int) {
 	for until := time.Now().Add(partingTime); ; time.Sleep(20 * time.Millisecond) {
-		left = 0
+		left := 0
+		behind = 0
 		for _, l := range s.loops {
-			var dismissed, here int
-			if l.ask(stats.WorkHandover, func(r *relay.Relay, now time.Time) { dismissed, here = r.DismissStacked(now) }) {
-				count, left = count+dismissed, left+here
+			var dismissed, unread, here int
+			if l.ask(stats.WorkHandover, func(r *relay.Relay, now time.Time) {
+				dismissed, unread, here = r.DismissStacked(now)
+			}) {
+				count, behind, left = count+dismissed, behind+unread, left+here
 			}
 		}
 		if left == 0 || time.Now().After(until) {
-			return count, left
+			return count, behind
 		}
 	}
 }

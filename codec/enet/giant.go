@@ -8,7 +8,8 @@ import (
 
 // A peer repeats the parts of its due message until it is acknowledged, and ends the session 5 s later or more. One
 // that shows so many parts of a due message beyond Options.MaxMessage, for so long and in so short a time, waits for
-// that message. A blind forger does not hit the due number so often.
+// that message. The first number of an unused channel is due all the time, and any peer may forge it without checksums:
+// docs/security/forgers.md says how fast.
 const (
 	giantSightings = 32
 	giantPatience  = time.Second // beside two round trips

@@ -81,7 +81,7 @@ func describeCheck(fromServer bool, datagram []byte) (text string, reached int, 
 
 func describeRecords(d []byte) (content []string, reached int, err error) {
 	for len(d) > 0 {
-		if d[0] > dtlsData || len(d) < recordHeader || len(d)-recordHeader < int(be.Uint16(d[11:])) {
+		if d[0] < dtlsLeast || d[0] > dtlsData || len(d) < recordHeader || len(d)-recordHeader < int(be.Uint16(d[11:])) {
 			return nil, 0, fmt.Errorf("%w: record of DTLS", codec.ErrMalformed)
 		}
 		name, body := recordNames[d[0]-dtlsLeast], d[recordHeader:recordHeader+int(be.Uint16(d[11:]))]

@@ -2,6 +2,7 @@ package nethernet
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	"tidegate/codec"
@@ -10,7 +11,9 @@ import (
 // TestDescribe says what no recorded datagram of the libraries has: checks that prove nothing, and damaged records.
 func TestDescribe(t *testing.T) {
 	hello := append([]byte{22, 0xfe, 0xfd, 0, 0, 0, 0, 0, 0, 0, 1, 0, 2}, 1, 0)
+	alert := append([]byte{21, 0xfe, 0xfd}, make([]byte, recordHeader-3)...)
 	wrong := appendHeader(nil, Request, TransactionID{})
+	unknown := slices.Concat(alert, make([]byte, recordHeader))
 	describe := Describe() // the stages are those of one conversation
 	for _, c := range []struct {
 		what     string
@@ -23,6 +26,7 @@ func TestDescribe(t *testing.T) {
 		{"DTLS 1.3", []byte{40, 1, 2}, "DTLS, whose handshake is done"},
 		{"cut short", hello[:len(hello)-1], ""},
 		{"no record", []byte{19}, ""},
+		{"a record of an unknown kind behind another", unknown, ""},
 		{"nothing", nil, ""},
 	} {
 		text, content, err := describe(false, c.datagram)
@@ -39,6 +43,7 @@ func FuzzDescribe(f *testing.F) {
 			f.Add(d.FromServer, unhex(f, d.Hex), unhex(f, d.Hex))
 		}
 	}
+	f.Add(true, []byte{21, 0xfe, 0xfd, 12: 0}, []byte{20, 0xfe, 0xfd, 25: 0})
 	f.Fuzz(func(t *testing.T, fromServer bool, first, second []byte) {
 		describe := Describe()
 		for _, d := range [][]byte{first, second} {

@@ -178,15 +178,15 @@ func (p *past) findLost(now time.Time, f *relay.Figures) {
 	}
 }
 
-// kernel says in the answer to why what the kernel had no room for in the last hour.
+// kernel says in the answer to why what the kernel had no room for, if it lacked room in the last hour.
 func (p *past) kernel() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.lost == 0 || time.Since(p.lostAt) > time.Hour {
 		return ""
 	}
-	return fmt.Sprintf("no room for %d datagrams of servers, at %s: %s", p.lost, p.lostAt.UTC().Format(time.RFC3339),
-		roomRemedy)
+	return fmt.Sprintf("no room for %d datagrams of servers since the start, last at %s: %s", p.lost,
+		p.lostAt.UTC().Format(time.RFC3339), roomRemedy)
 }
 
 // findLimits notes breaches of limits. Only the first one after a quiet minute is an event.

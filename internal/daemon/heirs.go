@@ -57,8 +57,8 @@ func (s *joinServers) takeLate(join []byte) {
 		table.Count(joining.Answered)
 		if err != nil {
 			table.Count(joining.Failed)
-		} else if table.Restore(time.Now(), []joining.SavedTicket{v.Ticket}) > 0 {
-			err = joining.ErrFull
+		} else {
+			table.Restore(time.Now(), []joining.SavedTicket{v.Ticket})
 		}
 	}
 	if err != nil {
@@ -164,9 +164,10 @@ func (s *joinServers) listen(at netip.AddrPort) (l *net.TCPListener, err error) 
 }
 
 const (
-	portPause  = 20 * time.Millisecond
-	portTime   = 2 * time.Second // in which a predecessor or an earlier server leaves a TCP port
-	portPeriod = time.Minute     // between two log lines about a port that is not left
+	expiryPeriod = time.Second
+	portPause    = 20 * time.Millisecond
+	portTime     = 2 * time.Second // in which a predecessor or an earlier server leaves a TCP port
+	portPeriod   = time.Minute     // between two log lines about a port that is not left
 )
 
 // await opens a TCP port that another process has: a predecessor that does not give its port leaves it. At the end

@@ -23,6 +23,7 @@ import (
 	"tidegate/internal/door"
 	"tidegate/internal/filter"
 	"tidegate/internal/joining"
+	"tidegate/internal/pause"
 	"tidegate/internal/setup"
 	"tidegate/internal/signalling"
 	"tidegate/internal/stray"
@@ -251,6 +252,11 @@ func (s *joinServers) start(l *relay.Listener, at netip.AddrPort, c *config.Conf
 		files := []string{one.files.identityKey, one.files.issuer}
 		s.all.Go(func() { s.watch(ctx, "identity", load, c, files) })
 	}
+	s.all.Go(func() {
+		for now := range pause.Every(ctx, expiryPeriod) {
+			l.Joins.Expire(now)
+		}
+	})
 	s.all.Go(func() {
 		if port == nil {
 			if port = s.await(ctx, one, at); port == nil {

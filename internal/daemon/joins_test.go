@@ -62,6 +62,34 @@ func TestCalls(t *testing.T) {
 	q.Abandon()
 }
 
+// TestJoinsExpireWithoutPort ends the joins whose players never came, also while another process has the TCP port.
+func TestJoinsExpireWithoutPort(t *testing.T) {
+	busy, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer busy.Close()
+	at := busy.Addr().(*net.TCPAddr).AddrPort()
+	s := newJoinServers(zerolog.Nop())
+	t.Cleanup(s.close)
+	all := &relay.Settings{Listeners: []relay.Listener{{
+		Name: "bedrock", Addr: at, Protocols: []codec.Protocol{relay.NetherNet},
+		Route: &relay.Route{Name: "bedrock", Upstream: &relay.Upstream{Name: "bedrock:19133"}},
+	}}}
+	s.prepare(all, new(config.Config))
+	s.follow(all, []netip.AddrPort{at}, &config.Config{
+		Listeners: []config.Listener{{Name: "bedrock"}}, Upstreams: []config.Upstream{{Name: "bedrock"}},
+	})
+	if lost := all.Listeners[0].Joins.Restore(time.Now(), []joining.SavedTicket{{
+		ID: "1", Client: at.Addr(), Target: at, ServerUfrag: "s", ServerPassword: "p", ClientUfrag: "c",
+	}}); lost != 0 {
+		t.Fatal("the join was not restored")
+	}
+	await.Until(t, "the join is over", func() bool {
+		return s.figures()["bedrock"].Stages["never-came"] == 1
+	})
+}
+
 // TestJoinServersFollow opens and closes the TCP ports of joins with the listeners, and keeps a listener's joins over
 // reloads.
 func TestJoinServersFollow(t *testing.T) {

@@ -230,8 +230,8 @@ func (u *upgrader) tellLast(s *successor) {
 // successor is killed first.
 func (u *upgrader) handOver(s *successor) error {
 	defer restCollector()()
-	if told, left := u.joins.dismiss(); told+left > 0 {
-		u.log.Warn().Int("players", told).Int("left_behind", left).Msg("players of NetherNet sessions are told to join again")
+	if told, behind := u.joins.dismiss(); told+behind > 0 {
+		u.log.Warn().Int("told_to_join_again", told).Int("left_behind", behind).Msg("NetherNet sessions have no successor")
 	}
 	if s.keeps {
 		s.trace.at("process copies the sessions")

@@ -15,7 +15,7 @@ const (
 	Answered               // the client has the answer
 	Admitted               // a datagram has proved the client's address
 	Refused                // the server said no
-	Failed                 // there was no answer that could be used
+	Failed                 // no answer could be used, or the player came and could not be let in
 	NeverCame              // no valid datagram came in time
 	Ended                  // the session is over
 	Lost                   // and its client was silent for so long that it is gone

@@ -57,7 +57,9 @@ func (k *Tickets) Lend(now time.Time, v *SavedTicket, came bool) {
 	if !came {
 		t := v.ticket(now)
 		t.borrowed = true
-		k.restore(t)
+		if k.restore(t) != nil {
+			k.Count(Foreign)
+		}
 	} else if t := k.answered[v.Username()]; t != nil && t.stage == Answered {
 		k.withdraw(t)
 	}

@@ -87,7 +87,7 @@ func (k *Tickets) RestoreOne(now time.Time, v *SavedTicket, loop int) *Ticket {
 	defer k.mu.Unlock()
 	t := v.ticket(now)
 	t.owner = uint16(loop)
-	k.restore(t)
+	_ = k.restore(t)
 	return t
 }
 
@@ -113,13 +113,16 @@ func (k *Tickets) withdraw(t *Ticket) {
 
 // Restore adds the joins of another process, and returns the number that cannot be used. The table's bounds hold.
 func (k *Tickets) Restore(now time.Time, all []SavedTicket) (lost int) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
 	for i := range all {
-		if !k.restore(all[i].ticket(now)) {
-			k.Count(Failed)
-			lost++
+		t := all[i].ticket(now)
+		k.mu.Lock()
+		err := k.restore(t)
+		if err == nil {
+			k.mu.Unlock()
+			continue
 		}
+		lost++
+		k.over(now, t, Failed, "it was answered before an upgrade: "+err.Error())
 	}
 	return lost
 }
@@ -151,16 +154,18 @@ func (v *SavedTicket) peer() *nethernet.Peer {
 	return p
 }
 
-// restore puts a join into the table, and reports whether it could.
-func (k *Tickets) restore(t *Ticket) bool {
+// restore puts a join into the table, or returns why it cannot.
+func (k *Tickets) restore(t *Ticket) error {
 	comes := t.admitted.IsZero()
 	switch {
-	case !t.Client.IsValid() || !t.Target.IsValid(), t.ServerUfrag == "" || t.ServerPassword == "" || t.ClientUfrag == "",
-		k.answered[t.username()] != nil,
-		comes && !t.borrowed && len(k.unfinished)-k.borrowed >= k.limits.Unfinished,
+	case !t.Client.IsValid() || !t.Target.IsValid(), t.ServerUfrag == "" || t.ServerPassword == "" || t.ClientUfrag == "":
+		return errRecord
+	case k.answered[t.username()] != nil:
+		return errNames
+	case comes && !t.borrowed && len(k.unfinished)-k.borrowed >= k.limits.Unfinished,
 		t.borrowed && k.borrowed >= maxBorrowed,
 		!comes && k.sessions >= k.limits.Sessions:
-		return false
+		return ErrFull
 	case comes:
 		t.unproved.Store(true)
 		k.unfinished[t] = struct{}{}
@@ -174,5 +179,5 @@ func (k *Tickets) restore(t *Ticket) bool {
 		k.sessions++
 	}
 	k.answered[t.username()] = t
-	return true
+	return nil
 }

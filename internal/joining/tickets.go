@@ -15,6 +15,8 @@ import (
 // Errors of Tickets.
 var (
 	ErrFull     = errors.New("too many joins wait for their players")
+	errRecord   = errors.New("its record lacks an address or a name")
+	errNames    = errors.New("another join has its names")
 	ErrNetwork  = errors.New("too many joins of one network wait for their players")
 	ErrConflict = errors.New("a session of these ICE names lives")
 )
@@ -206,7 +208,7 @@ func (k *Tickets) Expire(now time.Time) {
 	}
 }
 
-// End ends a join, unless it is over. If its player had come, the stage is Ended or Lost.
+// End ends a join, unless it is over. If its player had come, the stage is Ended, Lost or Failed.
 func (k *Tickets) End(now time.Time, t *Ticket, stage Stage, reason string) {
 	k.mu.Lock()
 	_, waits := k.unfinished[t]
@@ -223,6 +225,11 @@ func (k *Tickets) End(now time.Time, t *Ticket, stage Stage, reason string) {
 	} else {
 		k.sessions--
 	}
+	k.over(now, t, stage, reason)
+}
+
+// over notes that a join is over, and unlocks the table.
+func (k *Tickets) over(now time.Time, t *Ticket, stage Stage, reason string) {
 	t.stage = stage
 	k.Count(stage)
 	join := t.join()

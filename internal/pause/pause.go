@@ -24,7 +24,7 @@ func Every(ctx context.Context, interval time.Duration) iter.Seq[time.Time] {
 	return func(yield func(time.Time) bool) {
 		ticker := time.NewTicker(interval)
 		defer ticker.Stop()
-		for now := time.Now(); yield(now); {
+		for now := time.Now(); ctx.Err() == nil && yield(now); {
 			select {
 			case <-ctx.Done():
 				return

@@ -137,7 +137,6 @@ func (s *Server) Serve(ctx context.Context, raw net.Listener) error {
 		cancel()
 		s.shutDown()
 	}()
-	all.Go(func() { s.expire(ctx) })
 	// Without room for a descriptor, Accept may have returned before the function runs that ends it.
 	defer func() { _ = l.Close() }()
 	defer context.AfterFunc(ctx, func() { _ = l.Close() })()
@@ -163,10 +162,9 @@ func (s *Server) Serve(ctx context.Context, raw net.Listener) error {
 }
 
 const (
-	acceptPause  = 100 * time.Millisecond
-	expiryPeriod = time.Second
-	lastAnswers  = 5 * time.Second
-	offerTime    = 300 * time.Millisecond // in which an offer follows the question for the state
+	acceptPause = 100 * time.Millisecond
+	lastAnswers = 5 * time.Second
+	offerTime   = 300 * time.Millisecond // in which an offer follows the question for the state
 )
 
 // shutDown waits for the last offers and answers: a client asks once.
@@ -176,20 +174,6 @@ func (s *Server) shutDown() {
 	defer cancel()
 	_ = s.http.Shutdown(ctx)
 	_ = s.http.Close()
-}
-
-// expire ends the joins whose players did not come.
-func (s *Server) expire(ctx context.Context) {
-	ticks := time.NewTicker(expiryPeriod)
-	defer ticks.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticks.C:
-			s.o.Tickets.Expire(s.o.Now())
-		}
-	}
 }
 
 // handed is the listener of the HTTP server: it has the connections that greet has found to be good.

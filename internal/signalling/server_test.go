@@ -237,6 +237,7 @@ func TestPlayersWhoNeverComeOverHTTP(t *testing.T) {
 		t.Fatalf("%+v", got)
 	}
 	w.pass(joining.DefaultLimits.Patience)
+	w.tickets.Expire(w.now)
 	if join := w.lastOver(1); join.Stage != joining.NeverCame || join.ID != "1" {
 		t.Errorf("%+v", join)
 	}

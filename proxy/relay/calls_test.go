@@ -133,8 +133,8 @@ func TestCalls(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if n, left := w.relay.DismissStacked(w.now); n != 1 || left != 1 {
-		t.Errorf("%d dismissed, %d left", n, left)
+	if n, behind, left := w.relay.DismissStacked(w.now); n != 1 || behind != 0 || left != 1 {
+		t.Errorf("%d dismissed, %d behind, %d left", n, behind, left)
 	}
 	for _, s := range []*fakeStack{up, w.client} {
 		s.out.End.Reason = codec.Closed

@@ -12,6 +12,7 @@ import (
 	"tidegate/internal/policy"
 	"tidegate/internal/stray"
 	"tidegate/proxy/stats"
+	"tidegate/session"
 )
 
 // openEdge handles a STUN message from an address without a session.
@@ -55,8 +56,11 @@ func (r *Relay) openEdge(now time.Time, l *listener, entry *protocolEntry, s net
 
 // edgeDrop returns the reason to drop a STUN message.
 func edgeDrop(err error) stats.Drop {
-	if errors.Is(err, codec.ErrMalformed) {
+	switch {
+	case errors.Is(err, codec.ErrMalformed):
 		return stats.DropMalformed
+	case errors.Is(err, nethernet.ErrBusy):
+		return stats.DropHalfOpen
 	}
 	return stats.DropUnknownProtocol
 }
@@ -77,10 +81,13 @@ func (r *Relay) beginEdge(now time.Time, l *listener, entry *protocolEntry, s ne
 	}
 	if e == nil {
 		_, why := l.whyFull(r.draining, err)
-		if err == nil {
+		switch {
+		case err == nil:
 			err = codec.ErrClosed
+		case why == stats.DropTableFull && err != session.ErrFull:
+			why = edgeDrop(err)
 		}
-		l.joins.table.End(now, t, joining.Failed, "no place: "+err.Error())
+		l.joins.table.End(now, t, joining.Failed, err.Error())
 		r.drops.add(now, dropped{why, l, from, len(datagram), err})
 		return
 	}

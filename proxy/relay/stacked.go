@@ -106,18 +106,22 @@ func (g *edge) take(r *Relay, now time.Time) {
 const joinAgain = "The proxy has been replaced. Please join again."
 
 // DismissStacked ends the sessions that no successor can have, and begins no others before AllowStacked. Their players
-// are told to join again, which those of half-open channels can read later only. It returns the number of them, and
-// that of all such sessions that are still here.
-func (r *Relay) DismissStacked(now time.Time) (dismissed, left int) {
+// are told to join again. Those of half-open channels can read that later only: they are left behind. here also counts
+// the sessions whose goodbye is on its way.
+func (r *Relay) DismissStacked(now time.Time) (dismissed, behind, here int) {
 	r.replaced = true
 	r.eachStacked(func(e *Entry) {
-		left++
-		if s := &e.Value; !s.life.isEnding() && (!s.edge.hasStack() || s.edge.conn.IsOpen()) {
+		here++
+		switch s := &e.Value; {
+		case s.life.isEnding():
+		case s.edge.hasStack() && !s.edge.conn.IsOpen():
+			behind++
+		default:
 			dismissed++
 			r.dismiss(now, e, codec.Goodbye{Reason: codec.ServerStopped, Text: joinAgain})
 		}
 	})
-	return dismissed, left
+	return dismissed, behind, here
 }
 
 // AllowStacked begins sessions with stacks again: no successor takes over.

@@ -127,8 +127,8 @@ func TestStacked(t *testing.T) {
 	if out := w.hears(playerAddr(9), edgeRecord); len(out) != 0 || len(s.got) != 1 {
 		t.Fatal("a stranger's datagram reached the stack")
 	}
-	if n, left := w.relay.DismissStacked(w.now.Add(-time.Hour)); n != 0 || left != 1 { // it could read nothing
-		t.Errorf("%d dismissed, %d left, of a client without channels", n, left)
+	if n, behind, left := w.relay.DismissStacked(w.now.Add(-time.Hour)); n != 0 || behind != 1 || left != 1 {
+		t.Errorf("%d dismissed, %d behind, %d left, of a client without channels", n, behind, left)
 	}
 	s.out.Open = true
 	out := w.woken(s)
@@ -137,7 +137,8 @@ func TestStacked(t *testing.T) {
 	}
 	w.relay.Advance(w.now)
 	for again := range 2 {
-		if n, left := w.relay.DismissStacked(w.now); n != 1-again || left != 1 || s.closed != joinAgain {
+		n, behind, left := w.relay.DismissStacked(w.now)
+		if n != 1-again || behind != 0 || left != 1 || s.closed != joinAgain {
 			t.Errorf("%d dismissed, %d left, %q", n, left, s.closed)
 		}
 	}
@@ -153,16 +154,20 @@ func TestStacked(t *testing.T) {
 	w.woken(s) // a late wake concerns no session
 }
 
-// TestStackedFull refuses a client without a stack. The end of its join says so.
-func TestStackedFull(t *testing.T) {
-	w := newStacked(t)
-	w.full = errors.New("full")
-	ticket := w.joinStacked("a")
-	if out := w.hears(playerAddr(1), w.request(ticket, true)); len(out) != 0 || w.relay.Len() != 0 {
-		t.Errorf("%v, %d sessions", out, w.relay.Len())
-	}
-	if w.relay.counters.Drops[stats.DropTableFull] != 1 || len(w.ended) != 1 {
-		t.Errorf("%v; %v", w.relay.counters.Drops, w.ended)
+// TestStackedRefused refuses clients without a stack. The ends of their joins and the drops say why.
+func TestStackedRefused(t *testing.T) {
+	for drop, err := range map[stats.Drop]error{
+		stats.DropHalfOpen: nethernet.ErrBusy, stats.DropUnknownProtocol: errors.New("another certificate"),
+	} {
+		w := newStacked(t)
+		w.full = err
+		ticket := w.joinStacked("a")
+		if out := w.hears(playerAddr(1), w.request(ticket, true)); len(out) != 0 || w.relay.Len() != 0 {
+			t.Errorf("%v, %d sessions", out, w.relay.Len())
+		}
+		if w.relay.counters.Drops[drop] != 1 || len(w.ended) != 1 || w.ended[0].Reason != err.Error() {
+			t.Errorf("%v: %v; %v", err, w.relay.counters.Drops, w.ended)
+		}
 	}
 }
 
