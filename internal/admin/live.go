@@ -136,7 +136,9 @@ func (l *live) collect(ctx context.Context, m *meter) {
 	if err != nil {
 		return // the next round tries again; readers see that no event comes
 	}
-	common := event("live", m.read(now, &figures))
+	read := m.read(now, &figures)
+	m.joins(&read, l.server.Joins())
+	common := event("live", read)
 	sessions := make(map[session.ID][]byte)
 	l.mu.Lock()
 	present := slices.Collect(maps.Keys(l.streams))

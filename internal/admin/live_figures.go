@@ -2,6 +2,7 @@ package admin
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -32,6 +33,7 @@ type Live struct {
 	TurnLongest float64        `json:"turn_longest_ms"` // of the last minute or two
 	Drops       []LiveRate     `json:"drops"`           // by reason; only reasons with drops
 	Kernel      []LiveRate     `json:"kernel"`          // datagrams judged by kernel filters, by hook and verdict
+	Stages      []LiveRate     `json:"join_stages"`     // of NetherNet clients; only stages that joins have reached
 	SocketDrops float64        `json:"socket_drops"`
 	Bans        int            `json:"bans"`
 	Floods      []LiveFlood    `json:"floods"` // under way
@@ -104,6 +106,7 @@ type meter struct {
 	before  relay.Figures
 	trips   [2][3]float64 // of the last interval with samples: medians, 90 % and means, of clients and servers
 	servers map[serverKey][2]float64
+	stages  map[string]uint64 // of joins
 }
 
 // read returns the figures since the last call.
@@ -233,6 +236,23 @@ func (m *meter) kernel(l *Live, rate rates, f, before *relay.Figures) {
 		was += before.Sockets[i].KernelDrops + before.Sockets[i].FilterDrops + before.Sockets[i].DialedDrops
 	}
 	l.SocketDrops = rate.per(now, was)
+}
+
+// joins sets the rates of joins by stage, after read.
+func (m *meter) joins(l *Live, all map[string]Joins) {
+	now := make(map[string]uint64)
+	for _, one := range all {
+		for stage, n := range one.Stages {
+			now[stage] += n
+		}
+	}
+	l.Stages = []LiveRate{}
+	for _, stage := range slices.Sorted(maps.Keys(now)) {
+		if rate := rates(l.Over).per(now[stage], m.stages[stage]); rate > 0 {
+			l.Stages = append(l.Stages, LiveRate{stage, rate})
+		}
+	}
+	m.stages = now
 }
 
 // perServer sets the figures of each server. An interval without samples shows the round trips of the one before.

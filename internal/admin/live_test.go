@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -159,7 +160,16 @@ func TestLiveRates(t *testing.T) {
 	if first := m.read(now, figures(1)); first.Over != 0 || first.Joins != 0 || len(first.Drops) != 0 {
 		t.Errorf("the first event has rates: %+v", first)
 	}
+	joins := func(n uint64) map[string]Joins {
+		of := Joins{Stages: map[string]uint64{"admitted": 10 * n, "asked": 20 * n, "lost": 7}}
+		return map[string]Joins{"play": of, "other": of}
+	}
+	m.joins(new(Live), joins(1))
 	l := m.read(now.Add(2*time.Second), figures(3))
+	m.joins(&l, joins(2))
+	if want := []LiveRate{{"admitted", 10}, {"asked", 20}}; !slices.Equal(l.Stages, want) {
+		t.Errorf("joins by stage %v, want %v", l.Stages, want)
+	}
 	if l.Over != 2 || l.Joins != 1 || l.FromClients != (LiveTraffic{100, 1000}) || l.Servers[0].Joins != 4 {
 		t.Errorf("%+v", l)
 	}

@@ -51,6 +51,7 @@ function remember(f) {
     });
     for (const d of f.drops) values['drop ' + d.name] = d.rate;
     for (const k of f.kernel) values['kernel ' + k.name] = k.rate;
+    for (const s of f.join_stages) values['stage ' + s.name] = s.rate;
   }
   app.history.add(Date.parse(f.at) / 1000, values);
 }

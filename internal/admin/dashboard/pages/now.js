@@ -15,6 +15,7 @@ export default function now(app) {
   const named = (prefix) => () => [...app.history.series.keys()].filter((k) => k.startsWith(prefix))
     .map((k) => [k, k.slice(prefix.length), app.history.of(k).reduce((a, b) => a + b, 0)]).filter(([, , sum]) => sum > 0)
     .sort((a, b) => b[2] - a[2]);
+  const stages = named('stage ');
   const c = (title, names, format) => new Chart(app.history, title, names, format);
   const charts = [
     c('Sessions', [['sessions', 'established'], ['half', 'joining']], exact),
@@ -29,6 +30,7 @@ export default function now(app) {
     c('Drops by reason', named('drop '), rate),
     c('Processing time of a turn', [['turn50', 'median'], ['turn99', 'p99']], ms),
     c('Kernel filters', named('kernel '), rate),
+    c('NetherNet joins by stage', stages, rate),
   ];
   const listeners = h('div'), events = h('div'), limits = h('div');
   const poll = every(5000, async (wanted) => {
@@ -65,6 +67,7 @@ export default function now(app) {
       }
       const draining = f.draining ? 'The proxy is draining: it admits no new sessions.' : '';
       if (drain.textContent !== draining) drain.textContent = draining;
+      charts.at(-1).element.hidden = stages().length === 0; // most games have no such joins
       for (const one of charts) one.draw();
       if (round++ % 5 === 0) {
         put(listeners, table('Sessions by listener', [{ name: 'Listener' }, { name: 'Protocol' }, { name: 'Sessions', num: true }, { name: 'Joining', num: true }],
