@@ -56,16 +56,8 @@ func build(folder, target, archive string) error {
 	if err != nil {
 		return err
 	}
-	args := append([]string{"build", "-overlay", overlay, "-tags", "gofuzz,libfuzzer"}, kind(archive)...)
-	return run(nil, append(args, "-o", archive, temporary)...)
-}
-
-// kind returns the flags of go build for an archive. One with the name of the null device is only compiled.
-func kind(archive string) []string {
-	if archive == os.DevNull {
-		return nil
-	}
-	return []string{"-trimpath", "-buildmode", "c-archive", "-gcflags", "all=-d=libfuzzer"}
+	return run(nil, "build", "-overlay", overlay, "-tags", "gofuzz,libfuzzer", "-trimpath", "-buildmode", "c-archive",
+		"-gcflags", "all=-d=libfuzzer", "-o", archive, temporary)
 }
 
 // listed is what go list tells of a folder.
