@@ -37,7 +37,7 @@ var plantedFaults = []planted{
 	{"ENet gives up a peer of a far peer after 5 s", "codec/enet/patience.go",
 		"p.least = p.most", "p.least = o.TimeoutMinimum", "proxy/relay", "^TestPausesBesideDirect$"},
 	{"an ENet client waits for the session at its address", "codec/enet/handshake.go",
-		"ok && c.server && isSeeded", "!ok && c.server && isSeeded", "proxy/relay", "^TestClientReturnsToItsPort$"},
+		"isSeeded && c.state >= admitted", "!isSeeded && c.state >= admitted", "proxy/relay", "^TestClientReturnsToItsPort$"},
 	{"a missing route is a refusal", "proxy/relay/refused.go",
 		"if errors.Is(err, netio.ErrUnreachable) {", "if errors.Is(err, netio.ErrUnreachable) && false {",
 		"proxy/relay", "^Test(Players|Joins)OutliveAnInterruption$"},

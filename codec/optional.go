@@ -57,7 +57,7 @@ type Listing struct {
 // Kinds of ErrUnexpected that have a remedy.
 var (
 	// ErrCompressed: the game has compressed a datagram, in a way that the protocol leaves to the game.
-	ErrCompressed error = unexpected("the game compresses: turn that off at both ends, or relay")
+	ErrCompressed error = unexpected(`the game compresses: use the range coder and enet.compression = "auto", or relay`)
 	// ErrNoNames: a server sends its game before the names without which no player understands it.
 	ErrNoNames error = unexpected("the server has not sent its names: does it speak the upstream's protocol?")
 )

@@ -1,6 +1,7 @@
 package enet
 
 import (
+	"bytes"
 	"os"
 	"strings"
 	"testing"
@@ -32,6 +33,17 @@ func commandsOf(t testing.TB, d []byte, summed bool) (h header, all []command) {
 	if err != nil {
 		t.Fatalf("%x: %v", d, err)
 	}
+	if h.compressed {
+		body := len(d) - len(rest)
+		if summed {
+			body += checksumLen
+		}
+		plain, ok := new(rangeCoder).unpack(bytes.Clone(d[:body]), d[body:], codec.MaxDatagram)
+		if !ok {
+			t.Fatalf("%x: not by the range coder", d)
+		}
+		rest = plain[len(d)-len(rest):]
+	}
 	if summed {
 		rest = rest[checksumLen:]
 	}
@@ -52,10 +64,13 @@ type received struct {
 	payload string
 }
 
-// TestCapturesAreWellFormed: our sides take no datagram of the real library for malformed.
+// TestCapturesAreWellFormed: our sides take no datagram of the real library for malformed. With checksums that needs
+// the connect ID, which TestReplay has.
 func TestCapturesAreWellFormed(t *testing.T) {
 	for _, c := range loadCaptures(t) {
-		codectest.Replay(t, c, New(Options{}))
+		if !strings.HasSuffix(c.Name, "crc32") {
+			codectest.Replay(t, c, New(Options{}))
+		}
 	}
 }
 

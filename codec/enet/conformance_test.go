@@ -6,6 +6,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/codec/codectest"
+	"tidegate/internal/testkit/heavy"
 )
 
 // seeded returns options with secrets from a seed.
@@ -69,7 +70,7 @@ func suite(o Options) codectest.Config {
 		ForgeNear:        forgeNear,
 		ForgedLoss:       mostForgedLoss,
 		Derived: []string{
-			"events", "giant",
+			"events", "giant", "evident",
 			"handshake.due", "heirs.proved", "stats.RTT", "stats.Queued", "stats.Held", "stats.Kept", "stats.MTU",
 			"flight.bytes", "flight.messages", "flight.resend", "flight.waiting",
 			"in.early", "in.follows", "in.guesses", "in.held", "in.heldNext", "in.largest", "in.now", "in.waiting",
@@ -80,6 +81,10 @@ func suite(o Options) codectest.Config {
 
 func TestConformance(t *testing.T) {
 	t.Run("checksums", func(t *testing.T) { codectest.Run(t, suite(Options{Checksums: ChecksumsOn})) })
+	t.Run("checksums and compression", func(t *testing.T) {
+		heavy.Skip(t)
+		codectest.Run(t, suite(Options{Checksums: ChecksumsOn, Compression: CompressionRange}))
+	})
 	t.Run("plain", func(t *testing.T) {
 		config := suite(Options{})
 		// A forger that reads a session's datagrams can write others: only an ID and a session identify them.

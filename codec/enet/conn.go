@@ -35,6 +35,8 @@ type Conn struct {
 	options *Options
 	server  bool
 	summed  bool
+	packs   bool // the peer understands compressed datagrams
+	evident bool // a command that only the peer can know is in the present datagram
 	state   state
 	// tentative says that the acknowledgement of VerifyConnect waits for Confirm.
 	tentative bool

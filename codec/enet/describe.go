@@ -1,6 +1,7 @@
 package enet
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 
@@ -15,6 +16,7 @@ type Describer struct {
 	summed    bool
 	connectID [4]byte
 	started   bool
+	coders    coders
 }
 
 // Describe explains a datagram as a whole, and each command in it, up to the first that is malformed. Errors wrap
@@ -27,10 +29,8 @@ func (d *Describer) Describe(_ bool, datagram []byte) (text string, content []st
 	}
 	text = h.describe()
 	switch {
-	case h.compressed && !d.started: // otherwise any bytes would be accepted
-		return "", nil, codec.ErrMalformed
-	case h.compressed:
-		return text, nil, nil
+	case rest == nil:
+		return text + " by the game", nil, nil
 	case good:
 		text += ", checksum good"
 	}
@@ -63,8 +63,18 @@ func (d *Describer) open(h *header, datagram []byte) (commands []byte, good bool
 		return nil, false, err
 	}
 	at := len(datagram) - len(rest)
+	if h.compressed {
+		plain, ok := d.unpack(h, datagram, at)
+		if !ok && !d.started { // otherwise any bytes would be accepted
+			return nil, false, codec.ErrMalformed
+		}
+		if !ok {
+			return nil, false, nil
+		}
+		datagram, rest = plain, plain[at:]
+	}
 	d.learn(h, datagram, at)
-	if h.compressed || !d.summed {
+	if !d.summed {
 		return rest, false, nil
 	}
 	connectID := d.connectID[:]
@@ -78,6 +88,20 @@ func (d *Describer) open(h *header, datagram []byte) (commands []byte, good bool
 		return nil, false, fmt.Errorf("%w: checksum differs", codec.ErrMalformed)
 	}
 	return rest[checksumLen:], good, nil
+}
+
+// unpack returns a compressed datagram as it was before.
+func (d *Describer) unpack(h *header, datagram []byte, at int) ([]byte, bool) {
+	if h.peer == noPeer {
+		return (&Options{coders: &d.coders}).unpackConnect(nil, datagram, at)
+	}
+	if d.summed {
+		at += checksumLen
+	}
+	if at > len(datagram) {
+		return nil, false
+	}
+	return d.coders.unpack(bytes.Clone(datagram[:at]), datagram[at:], codec.MaxDatagram)
 }
 
 // learn learns the format of later datagrams from a Connect.

@@ -1,11 +1,10 @@
 package enet
 
 import (
-	"errors"
-	"slices"
 	"time"
 
 	"tidegate/codec"
+	"tidegate/internal/enum"
 	"tidegate/internal/registry"
 	"tidegate/internal/units"
 )
@@ -29,6 +28,7 @@ var Descriptor = registry.Descriptor{
 // Settings are the options in the configuration.
 type Settings struct {
 	Checksums      Checksums      `toml:"checksums"`                          // of datagrams
+	Compression    Compression    `toml:"compression"`                        // of datagrams
 	Channels       int            `toml:"channels" min:"1" max:"255"`         // requested or granted
 	MTU            int            `toml:"mtu" min:"576" max:"4096"`           // bytes of a datagram
 	MaxMessage     units.Size     `toml:"max_message" min:"1KiB" max:"12MiB"` // of one message
@@ -41,6 +41,7 @@ type Settings struct {
 func (s *Settings) with(use registry.Use) Options {
 	return Options{
 		Checksums:      s.Checksums,
+		Compression:    s.Compression,
 		Channels:       s.Channels,
 		MTU:            min(s.MTU, maxMTU-use.Headroom),
 		MaxMessage:     int(s.MaxMessage),
@@ -53,23 +54,26 @@ func (s *Settings) with(use registry.Use) Options {
 	}
 }
 
-// checksumNames are the values' names in the configuration.
-var checksumNames = [...]string{ChecksumsAuto: "auto", ChecksumsOn: "on", ChecksumsOff: "off"}
-
-var errChecksums = errors.New("unknown checksums value")
+// The values' names in the configuration.
+var (
+	checksumNames    = []string{ChecksumsAuto: "auto", ChecksumsOn: "on", ChecksumsOff: "off"}
+	compressionNames = []string{CompressionAuto: "auto", CompressionRange: "range-coder", CompressionOff: "off"}
+)
 
 // String returns the value as in the configuration.
-func (c Checksums) String() string { return checksumNames[c] }
+func (c Checksums) String() string { return enum.Name(checksumNames, c) }
 
 // UnmarshalText reads String's form.
-func (c *Checksums) UnmarshalText(text []byte) error {
-	i := slices.Index(checksumNames[:], string(text))
-	if i < 0 {
-		return errChecksums
-	}
-	*c = Checksums(i)
-	return nil
-}
+func (c *Checksums) UnmarshalText(text []byte) error { return enum.Parse(checksumNames, text, c) }
 
 // Choices lists the values that UnmarshalText reads.
-func (Checksums) Choices() []string { return checksumNames[:] }
+func (Checksums) Choices() []string { return checksumNames }
+
+// String returns the value as in the configuration.
+func (c Compression) String() string { return enum.Name(compressionNames, c) }
+
+// UnmarshalText reads String's form.
+func (c *Compression) UnmarshalText(text []byte) error { return enum.Parse(compressionNames, text, c) }
+
+// Choices lists the values that UnmarshalText reads.
+func (Compression) Choices() []string { return compressionNames }

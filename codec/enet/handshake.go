@@ -67,9 +67,9 @@ func (h *handshake) echoes(clock uint16) (at time.Time, ok bool) {
 }
 
 // accept makes the connection the server's side for a client's Connect. docs/protocols/enet.md#handshake
-func (c *Conn) accept(asks *connect, summed bool) *Conn {
-	c.server, c.summed, c.state, c.terms = true, summed, asked, *asks
-	c.in.guesses = !summed
+func (c *Conn) accept(asks *request) *Conn {
+	c.server, c.summed, c.packs, c.state, c.terms = true, asks.summed, asks.packed, asked, asks.connect
+	c.in.guesses = !c.summed
 	c.peer = asks.id & 0xfff
 	c.sessionIn, c.sessionOut = c.secrets.Session&3, c.secrets.Session>>2&3
 	c.mtu = min(max(int(min(asks.mtu, maxMTU)), minMTU), c.options.MTU)
@@ -95,25 +95,14 @@ func (c *Conn) Admit(now time.Time, _ uint16) {
 
 // receiveConnect handles a repeated Connect. It extends the client's wait, and may provoke another VerifyConnect.
 func (c *Conn) receiveConnect(now time.Time, d []byte) error {
-	asks, summed, ok := c.options.parseConnect(d)
+	asks, ok := c.options.parseConnect(d)
 	isSeeded := c.options.Seed != [32]byte{} // else all clients have the same ID
-	if ok && c.server && isSeeded && c.state >= admitted && asks.connectID != c.terms.connectID {
-		return c.invite(now, &asks, summed)
-	}
-	var h header
-	rest, _ := h.parse(d)
-	if c.summed {
-		if !checksumFits(d, len(d)-len(rest), nil) {
-			return codec.ErrMalformed
-		}
-		rest = rest[checksumLen:]
-	}
-	var cmd command
-	var again connect
-	if _, err := cmd.parse(rest); err != nil || cmd.kind != kindConnect {
+	switch {
+	case !ok || !c.server:
 		return codec.ErrUnexpected
-	}
-	if again.parse(cmd.body); again.connectID != c.terms.connectID || !c.server {
+	case asks.connectID != c.terms.connectID && isSeeded && c.state >= admitted:
+		return c.invite(now, &asks)
+	case asks.connectID != c.terms.connectID || asks.summed != c.summed:
 		return codec.ErrUnexpected
 	}
 	switch c.state {
@@ -138,6 +127,7 @@ func (c *Conn) receiveProof(now time.Time, cmd *command) error {
 	}
 	c.control.reset(c.control.Reliable)
 	c.open(now)
+	c.evident = true
 	c.rtt.sample(now.Sub(at))
 	c.events.Push(codec.Event{Kind: codec.Connected})
 	return nil
@@ -153,7 +143,7 @@ func (c *Conn) open(now time.Time) {
 
 // dial makes the connection the client's side of a new one. docs/protocols/enet.md#handshake
 func (c *Conn) dial(hello codec.Hello) *Conn {
-	c.summed = c.options.Checksums == ChecksumsOn
+	c.summed, c.packs = c.options.Checksums == ChecksumsOn, c.options.Compression == CompressionRange
 	c.in.guesses = !c.summed
 	c.tentative = hello.Tentative
 	c.terms = connect{
@@ -178,7 +168,7 @@ func (c *Conn) receiveVerify(now time.Time, h *header, cmd *command) error {
 	if v.connectID != c.terms.connectID || v.throttle != c.terms.throttle || v.channels < 1 || v.channels > maxChannels {
 		return codec.ErrUnexpected
 	}
-	c.peer = v.id & 0xfff
+	c.peer, c.evident = v.id&0xfff, true
 	c.sessionIn, c.sessionOut = v.incoming&3, v.outgoing&3
 	c.mtu = min(max(int(min(v.mtu, maxMTU)), minMTU), c.options.MTU)
 	c.channels = min(int(v.channels), c.options.Channels)

@@ -33,7 +33,7 @@ func (c *Conn) Successor() codec.Conn {
 }
 
 // invite answers the Connect of a new client. It is no sign of life of this one.
-func (c *Conn) invite(now time.Time, asks *connect, summed bool) error {
+func (c *Conn) invite(now time.Time, asks *request) error {
 	h := &c.heirs
 	for _, n := range h.list {
 		if n.terms.connectID == asks.connectID {
@@ -48,7 +48,7 @@ func (c *Conn) invite(now time.Time, asks *connect, summed bool) error {
 	if len(h.list) == maxHeirs {
 		h.list = append(h.list[:0], h.list[1:]...)
 	}
-	n := newConn(c.options, now, c.secretsBeside(now, asks)).accept(asks, summed)
+	n := newConn(c.options, now, c.secretsBeside(now, &asks.connect)).accept(asks)
 	n.Admit(now, 0)
 	h.list = append(h.list, n)
 	return codec.ErrUnexpected
@@ -81,14 +81,12 @@ func (c *Conn) heir(id uint16) *Conn {
 // hearHeir takes a datagram of a new client. It must begin with the acknowledgement of our VerifyConnect. The client
 // repeats what follows.
 func (c *Conn) hearHeir(now time.Time, n *Conn, h *header, d, rest []byte) error {
-	switch {
-	case h.compressed || h.session != n.sessionIn || c.heirs.proved != nil:
+	if h.session != n.sessionIn || c.heirs.proved != nil {
 		return codec.ErrUnexpected
-	case n.summed:
-		if !checksumFits(d, len(d)-len(rest), n.terms.connectID[:]) {
-			return codec.ErrMalformed
-		}
-		rest = rest[checksumLen:]
+	}
+	rest, err := n.commandsOf(h, d, rest)
+	if err != nil {
+		return err
 	}
 	var cmd command
 	if _, err := cmd.parse(rest); err != nil {

@@ -17,6 +17,17 @@ const (
 	ChecksumsOff                   // never; a server ignores clients with a checksum
 )
 
+// Compression says whether datagrams are compressed by the range coder that the library has built in. A host with it
+// takes plain datagrams, too. The wire does not negotiate it.
+type Compression uint8
+
+// Values of Compression.
+const (
+	CompressionAuto  Compression = iota // from the peer's first compressed datagram on
+	CompressionRange                    // a client compresses from the beginning; a server as with CompressionAuto
+	CompressionOff                      // never; compressed datagrams are not understood
+)
+
 // Bounds and defaults of Options.
 const (
 	minMTU      = 576 // the library's bounds
@@ -40,6 +51,8 @@ const maxUnreliable = 128 << 10
 type Options struct {
 	// Checksums says whether datagrams have a checksum.
 	Checksums Checksums
+	// Compression says whether datagrams are compressed.
+	Compression Compression
 	// Channels is the number of channels that a client requests, and the most that a server grants; 255 if zero.
 	Channels int
 	// MTU bounds the bytes of our datagrams; 1392 if zero, as in the library since 1.3.18. Both ends use the smaller one.
@@ -60,6 +73,7 @@ type Options struct {
 	// Seed makes IDs, sessions and times unguessable for an attacker that cannot read the connection's datagrams.
 	Seed [32]byte
 
+	coders *coders
 	// base is added to all first numbers. It is 0 in every real session. Tests of wrap-around choose another.
 	base uint16
 	// follows is the last unreliable number of every channel before its first message, likewise.

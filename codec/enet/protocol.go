@@ -26,20 +26,28 @@ type Protocol struct {
 // New returns the protocol with options o.
 func New(o Options) *Protocol {
 	o = o.withDefaults()
+	o.coders = new(coders)
 	return &Protocol{spec: specOf(&o), options: o}
+}
+
+// ForLoop implements codec.PerLoop: the connections of a loop share a range coder.
+func (p *Protocol) ForLoop() codec.Protocol {
+	local := *p
+	local.options.coders = new(coders)
+	return &local
 }
 
 // specOf returns the Spec of a Protocol with the given options. The acknowledgement of VerifyConnect proves an
 // address. It echoes the time, the peer ID and the session, which are sent only to the client's address. Only a Seed
-// makes them unguessable. A client writes our peer ID, which is below noPeer except in a Connect. It sets no
-// compression bit. The first datagrams of other clients, and queries, pass the kernel's filter: so they are counted.
+// makes them unguessable. A client writes our peer ID, which is below noPeer except in a Connect. The first datagrams
+// of clients that we do not understand, and queries, pass the kernel's filter: so they are counted.
 func specOf(o *Options) codec.Spec {
 	s := codec.Spec{
 		Name: "enet", Modes: modes, Channels: maxChannels, Proof: codec.ProvedConnect,
 		Openings: codec.ByteSetOf(connectByte, compressedByte, queryByte), IdleTimeout: o.Timeout,
 	}
 	for b := range 256 {
-		if b&0x40 == 0 && (b&0x0f != 0x0f || b == connectByte) {
+		if b&0x0f != 0x0f && (b&compressedBit == 0 || o.Compression != CompressionOff) || b == connectByte {
 			s.FirstBytes.Add(byte(b), byte(b))
 		}
 	}
@@ -57,14 +65,17 @@ const (
 	queryByte      = 0xff // an out-of-band query: ff ff ff ff and a word
 )
 
-var _ codec.Opaque = (*Protocol)(nil)
+var (
+	_ codec.Opaque  = (*Protocol)(nil)
+	_ codec.PerLoop = (*Protocol)(nil)
+)
 
-// SniffOpaque implements codec.Opaque: it recognizes a compressed Connect.
+// SniffOpaque implements codec.Opaque: it recognizes a Connect that is compressed in another way.
 func (p *Protocol) SniffOpaque(datagram []byte) bool {
 	var h header
 	rest, err := h.parse(datagram)
 	return err == nil && h.peer == noPeer && h.timed && h.compressed && h.session == 0 &&
-		len(rest) > 0 && len(rest) < checksumLen+commandLen+connectLen
+		len(rest) > 0 && len(rest) < checksumLen+wholeConnect
 }
 
 // modes are unreliable (ENet's unsequenced packets), unreliable-sequenced (its unreliable ones) and reliable-ordered.
@@ -75,56 +86,90 @@ func (p *Protocol) Spec() *codec.Spec { return &p.spec }
 
 // Sniff reports whether the datagram is a Connect, with or without a checksum as the options say.
 func (p *Protocol) Sniff(datagram []byte) bool {
-	_, _, ok := p.options.parseConnect(datagram)
+	_, ok := p.options.parseConnect(datagram)
 	return ok
 }
 
-// parseConnect reads a client's first datagram, and whether it has a checksum.
-func (o *Options) parseConnect(datagram []byte) (c connect, summed, ok bool) {
+// request is a client's Connect, and what its datagram shows of the client.
+type request struct {
+	connect
+	summed, packed bool // it has a checksum, and is compressed
+}
+
+// wholeConnect is the size of a Connect's command.
+const wholeConnect = commandLen + connectLen
+
+// parseConnect reads a client's first datagram.
+func (o *Options) parseConnect(datagram []byte) (c request, ok bool) {
 	var h header
 	rest, err := h.parse(datagram)
-	if err != nil || h.peer != noPeer || !h.timed || h.compressed || h.session != 0 {
-		return c, false, false
+	if err != nil || h.peer != noPeer || !h.timed || h.session != 0 {
+		return c, false
 	}
-	switch len(rest) {
-	case commandLen + connectLen:
-	case checksumLen + commandLen + connectLen:
-		if !checksumFits(datagram, len(datagram)-len(rest), nil) {
-			return c, false, false
+	at := len(datagram) - len(rest)
+	if h.compressed {
+		var room [headerLen + timeLen + checksumLen + wholeConnect]byte
+		if datagram, ok = o.unpackConnect(room[:0], datagram, at); !ok {
+			return c, false
 		}
-		summed, rest = true, rest[checksumLen:]
+	}
+	switch len(datagram) - at {
+	case wholeConnect:
+	case checksumLen + wholeConnect:
+		if !checksumFits(datagram, at, nil) {
+			return c, false
+		}
+		c.summed = true
 	default:
-		return c, false, false
+		return c, false
 	}
 	var cmd command
-	if _, err := cmd.parse(rest); err != nil || cmd.kind != kindConnect || !cmd.wantsAck || cmd.channel != controlChannel {
-		return c, false, false
+	if _, err := cmd.parse(datagram[len(datagram)-wholeConnect:]); err != nil || cmd.kind != kindConnect ||
+		!cmd.wantsAck || cmd.channel != controlChannel {
+		return c, false
 	}
 	c.parse(cmd.body)
-	switch {
-	case summed && o.Checksums == ChecksumsOff, !summed && o.Checksums == ChecksumsOn:
-		return c, false, false
+	c.packed = h.compressed
+	if c.summed && o.Checksums == ChecksumsOff || !c.summed && o.Checksums == ChecksumsOn {
+		return c, false
 	}
-	return c, summed, c.channels >= 1 && c.channels <= maxChannels && c.mtu >= minMTU
+	return c, c.channels >= 1 && c.channels <= maxChannels && c.mtu >= minMTU
+}
+
+// unpackConnect appends a compressed Connect, with or without a checksum, as it was before.
+func (o *Options) unpackConnect(b, datagram []byte, at int) ([]byte, bool) {
+	if o.Compression == CompressionOff || len(datagram) >= at+checksumLen+wholeConnect {
+		return b, false
+	}
+	for _, body := range [...]int{at, at + checksumLen} {
+		if len(datagram) <= body {
+			break
+		}
+		plain, ok := o.coders.unpack(append(b, datagram[:body]...), datagram[body:], wholeConnect)
+		if ok && len(plain) == body+wholeConnect {
+			return plain, true
+		}
+	}
+	return b, false
 }
 
 // Accept makes a Conn for each valid Connect. The client proves its address afterwards, when it acknowledges our
 // VerifyConnect.
 func (p *Protocol) Accept(now time.Time, from netip.AddrPort, datagram, reply []byte) (codec.Conn, []byte, error) {
-	asks, summed, ok := p.options.parseConnect(datagram)
+	asks, ok := p.options.parseConnect(datagram)
 	if !ok {
 		return nil, reply, codec.ErrMalformed
 	}
-	return newConn(&p.options, now, p.newSecrets(now, from)).accept(&asks, summed), reply, nil
+	return newConn(&p.options, now, p.newSecrets(now, from)).accept(&asks), reply, nil
 }
 
 // Refuse appends a Disconnect without an acknowledgement. A client that waits for its VerifyConnect obeys it.
 func (p *Protocol) Refuse(datagram, reply []byte, _ codec.Reason) []byte {
-	asks, summed, ok := p.options.parseConnect(datagram)
+	asks, ok := p.options.parseConnect(datagram)
 	if !ok {
 		return reply
 	}
-	return appendRefusal(reply, &asks, summed, 0)
+	return appendRefusal(reply, &asks.connect, asks.summed, 0)
 }
 
 // Dial opens a connection to a server. Hello.Data is ENet's connect data if it has 4 bytes.

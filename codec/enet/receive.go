@@ -30,18 +30,13 @@ func (c *Conn) receive(now time.Time, d []byte) error {
 		return codec.ErrUnexpected
 	case h.peer != c.secrets.ID:
 		return codec.ErrUnexpected
-	case h.compressed:
-		return codec.ErrCompressed
 	case c.state == asked || c.state != dialing && h.session != c.sessionIn:
 		return codec.ErrUnexpected
 	}
-	if c.summed {
-		at := len(d) - len(rest)
-		if !checksumFits(d, at, c.terms.connectID[:]) {
-			return codec.ErrMalformed
-		}
-		rest = rest[checksumLen:]
+	if rest, err = c.commandsOf(&h, d, rest); err != nil {
+		return err
 	}
+	c.evident = false
 	var first error
 	for len(rest) > 0 && c.state != closed {
 		var cmd command
@@ -56,8 +51,34 @@ func (c *Conn) receive(now time.Time, d []byte) error {
 		}
 		c.heard = now
 	}
+	c.packs = c.packs || h.compressed && c.evident
 	c.disconnect(now)
 	return first
+}
+
+// commandsOf returns the commands of a datagram, without compression and checksum.
+func (c *Conn) commandsOf(h *header, d, rest []byte) ([]byte, error) {
+	at := len(d) - len(rest)
+	body := at
+	if c.summed {
+		body += checksumLen
+	}
+	switch {
+	case len(d) < body:
+		return nil, codec.ErrMalformed
+	case h.compressed && c.options.Compression == CompressionOff:
+		return nil, codec.ErrCompressed
+	case h.compressed:
+		plain, ok := c.options.coders.unpack(c.in.copyOf(d[:body]), d[body:], c.mtu)
+		c.in.lent = append(c.in.lent, plain)
+		if d = plain; !ok {
+			return nil, codec.ErrCompressed
+		}
+	}
+	if c.summed && !checksumFits(d, at, c.terms.connectID[:]) {
+		return nil, codec.ErrMalformed
+	}
+	return d[body:], nil
 }
 
 func (c *Conn) receiveCommand(now time.Time, h *header, cmd *command) error {
@@ -204,7 +225,7 @@ func (c *Conn) receiveAck(now time.Time, cmd *command) error {
 		return codec.ErrDuplicate
 	}
 	channel.leave(s)
-	c.answered = now
+	c.answered, c.evident = now, true
 	if be.Uint16(cmd.body[2:]) == s.clock { // not an earlier attempt
 		c.farewell.doubt(s.sentAt)
 		c.turnAway()

@@ -38,6 +38,7 @@ type replay struct {
 	side   string
 	lines  []captured
 	summed bool
+	packed bool
 	// limited says that the real side limits its bandwidth. Ours does not, so its handshake differs in that.
 	limited bool
 	conn    *Conn
@@ -62,15 +63,15 @@ func (r *replay) from(side string) (all []captured) {
 func (r *replay) run() {
 	r.acked = make(map[string]bool)
 	first := r.from("client")[0].Datagram
-	h, rest := header{}, []byte(nil)
-	rest, err := h.parse(first)
-	if err != nil {
-		r.t.Fatal(err)
+	all := New(Options{})
+	request, ok := all.options.parseConnect(first)
+	if !ok {
+		r.t.Fatalf("not a Connect: %x", first)
 	}
-	r.summed = len(rest) == checksumLen+commandLen+connectLen
-	_, commands := commandsOf(r.t, first, r.summed)
-	var asks connect
-	asks.parse(commands[0].body)
+	asks := request.connect
+	var h header
+	_, _ = h.parse(first)
+	r.summed, r.packed = request.summed, request.packed
 	var protocol *Protocol
 	if r.side == "client" {
 		protocol = r.dialer(&asks)
@@ -108,6 +109,9 @@ func (r *replay) dialer(asks *connect) *Protocol {
 	if r.summed {
 		o.Checksums = ChecksumsOn
 	}
+	if r.packed {
+		o.Compression = CompressionRange
+	}
 	return New(o)
 }
 
@@ -125,7 +129,7 @@ func (r *replay) accept(l *captured, asks *connect) {
 		ID: v.id, Session: v.outgoing&3 | v.incoming&3<<2,
 		Clock: h.time - uint16(verify.at().Sub(l.at()).Milliseconds()), ConnectID: asks.connectID,
 	}
-	r.conn = newConn(&protocol.options, l.at(), s).accept(asks, r.summed)
+	r.conn = newConn(&protocol.options, l.at(), s).accept(&request{connect: *asks, summed: r.summed, packed: r.packed})
 	if int(v.channels) < r.conn.channels {
 		r.conn.channels = int(v.channels)
 	}

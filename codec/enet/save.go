@@ -58,6 +58,7 @@ type savedConn struct {
 	AcksSince     time.Duration  `cbor:"40,keyasint,omitempty"`
 	Mute          bool           `cbor:"41,keyasint,omitempty"`
 	Reflected     bool           `cbor:"42,keyasint,omitempty"`
+	Packs         bool           `cbor:"43,keyasint,omitempty"`
 }
 
 // savedGoodbye is a peer's goodbye that is not believed yet.
@@ -125,7 +126,7 @@ func (c *Conn) Save(now time.Time, b []byte) []byte {
 		Why: c.why, Goodbye: c.goodbye, PingDue: c.pingDue, DisconnectDue: c.disconnectDue,
 		Stats:    saved.StatsOf(&c.stats),
 		Farewell: c.farewell.save(now), Pressure: c.pressure, AcksSince: c.acks.since, Acks: c.acks.list[c.acks.head:],
-		Mute: c.mute, Reflected: c.reflected,
+		Mute: c.mute, Reflected: c.reflected, Packs: c.packs,
 	}
 	g := &c.groupsIn
 	v.Groups.Other, v.Groups.Has = g.other.newest, g.hasOther
@@ -167,7 +168,7 @@ func (p *Protocol) Restore(now time.Time, _ codec.Addresser, b []byte) (codec.Co
 		return nil, err
 	}
 	c := newConn(&p.options, v.Epoch.Time(now), v.Secrets)
-	c.server, c.summed, c.state, c.tentative = v.Server, v.Summed, v.State, v.Tentative
+	c.server, c.summed, c.packs, c.state, c.tentative = v.Server, v.Summed, v.Packs, v.State, v.Tentative
 	c.in.guesses = !v.Summed
 	c.proof, c.proving, c.proofDue = v.Proof, v.Proving, v.ProofDue
 	c.terms.parse(v.Terms)

@@ -71,8 +71,25 @@ func (c *Conn) appendHeader(b []byte, h *header) ([]byte, sumPlace) {
 	return b, place
 }
 
-// seal writes the checksum.
+// seal compresses the commands of a datagram if that makes it smaller, and writes the checksum of the plain ones.
 func (c *Conn) seal(b []byte, place sumPlace, noPeerYet bool) []byte {
+	if c.packs && c.options.Compression != CompressionOff {
+		r := c.options.coders.lend()
+		defer c.options.coders.spare.Store(r)
+		body := place.at
+		if c.summed {
+			body += checksumLen
+		}
+		if packed, ok := r.pack(b[body:]); ok {
+			b[place.start] |= compressedBit
+			return append(c.sum(b, place, noPeerYet)[:body], packed...)
+		}
+	}
+	return c.sum(b, place, noPeerYet)
+}
+
+// sum writes the checksum.
+func (c *Conn) sum(b []byte, place sumPlace, noPeerYet bool) []byte {
 	if c.summed {
 		id := c.terms.connectID[:]
 		if noPeerYet {

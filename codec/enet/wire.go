@@ -19,6 +19,7 @@ const (
 	noPeer         = 0xfff // receiver's ID in a datagram to a peer with a still unknown ID
 	maxID          = 0xeff // greatest of our own IDs, so that only a Connect begins with the byte 0x8f
 	controlChannel = 0xff
+	compressedBit  = 0x40 // of a datagram's first byte
 )
 
 // header begins each datagram:
@@ -40,7 +41,7 @@ func (h *header) parse(d []byte) (rest []byte, err error) {
 		return nil, codec.ErrMalformed
 	}
 	first := be.Uint16(d)
-	h.timed, h.compressed = first&0x8000 != 0, first&0x4000 != 0
+	h.timed, h.compressed = first&0x8000 != 0, first&(compressedBit<<8) != 0
 	h.session, h.peer = uint8(first>>12&3), first&0xfff
 	d = d[headerLen:]
 	if !h.timed {

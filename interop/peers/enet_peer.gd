@@ -1,5 +1,5 @@
 # An ENet peer on Godot 3's NetworkedMultiplayerENet. A server echoes every message.
-# Usage: godot3-server -s enet_peer.gd PORT client|server ORDERS
+# Usage: godot3-server -s enet_peer.gd PORT client|server|clientcompress|servercompress ORDERS
 # ORDERS is a TCP port that gives orders, one a line: Godot 3 cannot read from stdin.
 # Godot gives the Connect a random ID as data, and no data to a Disconnect. Messages have a head of two IDs.
 extends SceneTree
@@ -18,7 +18,8 @@ func _init():
 	var args = OS.get_cmdline_args()
 	var last = args.size() - 1
 	var port = int(args[last - 2])
-	is_server = args[last - 1] == "server"
+	is_server = args[last - 1].begins_with("server")
+	peer.compression_mode = int(args[last - 1].ends_with("compress"))  # 1: the range coder
 	orders.connect_to_host("127.0.0.1", int(args[last]))
 	Engine.target_fps = 500
 	peer.channel_count = CHANNELS
