@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,6 +20,7 @@ import (
 type enetPeer struct {
 	name      string
 	checksums bool // of datagrams
+	packs     bool // it compresses; the library then dies of an empty message of its own game
 	// ids is set for Godot. Each of its messages begins with the IDs of its sender and its receiver. A client chooses its
 	// own ID at random, and names it in its Connect and in its goodbye.
 	ids    bool
@@ -32,19 +34,13 @@ const connectData = 0x2a5eed07
 var (
 	libenetPeer = enetScript("libenet", libenet, "enet_peer.py")
 	summedPeer  = enetScript("libenet with checksums", libenet, "enet_peer.py", "checksums")
+	packedPeer  = enetScript("libenet with compression", libenet, "enet_peer.py", "compress")
+	packedGodot = godotPeer("godot with compression", "compress")
 	enetPeers   = []enetPeer{
 		libenetPeer,
 		enetScript("rusty_enet", rust, "enet_peer.rs"),
 		enetScript("npm enet", node, "enet_peer.js"),
-		{
-			name: "godot", ids: true,
-			client: func(t *testing.T, port string) *peer { return startGodot(t, port, "client") },
-			server: func(t *testing.T) *peer {
-				p := startGodot(t, freePort(t), "server")
-				p.awaitWithin(t, "listening", 3*patience)
-				return p
-			},
-		},
+		godotPeer("godot", ""),
 	}
 	// enetPairs lets each library be a client once and a server once.
 	enetPairs = [][2]enetPeer{
@@ -53,12 +49,27 @@ var (
 		{enetPeers[2], enetPeers[3]},
 		{enetPeers[3], enetPeers[0]},
 		{summedPeer, summedPeer},
+		{packedPeer, packedGodot},
+		{packedGodot, packedPeer},
 	}
 )
 
+// godotPeer compresses with the range coder, or does not.
+func godotPeer(name, compress string) enetPeer {
+	return enetPeer{
+		name: name, ids: true,
+		client: func(t *testing.T, port string) *peer { return startGodot(t, port, "client"+compress) },
+		server: func(t *testing.T) *peer {
+			p := startGodot(t, freePort(t), "server"+compress)
+			p.awaitWithin(t, "listening", 3*patience)
+			return p
+		},
+	}
+}
+
 func enetScript(name string, in *runtime, file string, flags ...string) enetPeer {
 	return enetPeer{
-		name: name, checksums: slices.Contains(flags, "checksums"),
+		name: name, checksums: slices.Contains(flags, "checksums"), packs: slices.Contains(flags, "compress"),
 		client: script(in, file, append([]string{"client", strconv.Itoa(connectData)}, flags...)...),
 		server: server(in, file, append([]string{"server"}, flags...)...),
 	}
@@ -164,7 +175,11 @@ var enetModes = []string{"unsequenced", "unreliable", "reliable"}
 // message in fragments, and a goodbye's data in both directions.
 func TestENet(t *testing.T) {
 	summedRust := enetScript("rusty_enet with checksums", rust, "enet_peer.rs", "checksums")
-	pairs := [][2]enetPeer{{summedPeer, libenetPeer}, {summedPeer, summedRust}, {summedRust, summedPeer}}
+	packedSum := enetScript("libenet with both", libenet, "enet_peer.py", "compress", "checksums")
+	pairs := [][2]enetPeer{
+		{summedPeer, libenetPeer}, {summedPeer, summedRust}, {summedRust, summedPeer},
+		{packedPeer, libenetPeer}, {libenetPeer, packedPeer}, {packedSum, packedSum}, {packedGodot, packedGodot},
+	}
 	for _, from := range enetPeers {
 		for _, to := range enetPeers {
 			pairs = append(pairs, [2]enetPeer{from, to})
@@ -190,7 +205,7 @@ func (s *enetSession) talk(t *testing.T) {
 			s.exchange(t, channel, mode, fmt.Sprintf("%02xc0ffee%02x", i, channel))
 		}
 	}
-	if s.firstChannel() == 0 {
+	if s.firstChannel() == 0 && !s.from.packs && !s.to.packs {
 		s.exchange(t, 3, "reliable", "")
 	}
 	s.exchange(t, 2, "reliable", "02"+strings.Repeat("0123456789", 20_000)) // 100 KB
@@ -420,4 +435,35 @@ func (y *enetTally) take(t *testing.T, payload string, e event, first, channels 
 		y.seen[payload] = true
 		y.loose++
 	}
+}
+
+// TestENetQueries: a server on libenet answers getinfo beside its players, as FiveM does. A browser at Tidegate gets
+// the answer with its own challenge, while a player plays on the same port.
+func TestENetQueries(t *testing.T) {
+	asked := enetScript("libenet with queries", libenet, "enet_peer.py", "queries")
+	s := meetENet(t, libenetPeer, asked, 0)
+	conn, err := net.Dial("udp", net.JoinHostPort("127.0.0.1", s.door))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	answer := make([]byte, 1500)
+	deadline := time.Now().Add(patience)
+	for i := 0; ; i++ {
+		word := fmt.Sprint("word", i)
+		if _, err := conn.Write([]byte("\xff\xff\xff\xffgetinfo " + word)); err != nil {
+			t.Fatal(err)
+		}
+		_ = conn.SetReadDeadline(time.Now().Add(time.Second))
+		n, err := conn.Read(answer)
+		want := `infoResponse` + "\n" + `\clients\1\challenge\` + word + `\gamename\CitizenFX`
+		if err == nil && strings.HasSuffix(string(answer[:n]), want) {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%q, %v, want %q", answer[:n], err, want)
+		}
+	}
+	s.exchange(t, 1, "reliable", "02aa")
+	s.leave(t)
 }

@@ -1,4 +1,5 @@
-// Package a2s reads and writes the queries that server browsers send to Source's games and many others.
+// Package a2s reads and writes the queries that server browsers send to Source's games and many others (A2S), and those
+// to games like Quake 3 and FiveM (getinfo and getstatus).
 package a2s
 
 import (
@@ -14,7 +15,18 @@ const (
 	Info Kind = iota
 	Players
 	Rules
+	GetInfo
+	GetStatus
 	Kinds // their number
+)
+
+// Family is a language of queries: the kinds from First to Last.
+type Family struct{ First, Last Kind }
+
+// The families.
+var (
+	Source = Family{Info, Rules}
+	Quake  = Family{GetInfo, GetStatus}
 )
 
 // None stands for no challenge: the server gives one.
@@ -28,13 +40,16 @@ const (
 )
 
 var (
-	questions = [Kinds][]byte{[]byte(lone + "TSource Engine Query\x00"), []byte(lone + "U"), []byte(lone + "V")}
-	answers   = [Kinds][]byte{[]byte(lone + "I"), []byte(lone + "D"), []byte(lone + "E")}
+	questions = [Kinds][]byte{[]byte(lone + "TSource Engine Query\x00"), []byte(lone + "U"), []byte(lone + "V"),
+		[]byte(lone + "getinfo"), []byte(lone + "getstatus")}
+	answers = [Kinds][]byte{[]byte(lone + "I"), []byte(lone + "D"), []byte(lone + "E"),
+		[]byte(lone + "infoResponse\n"), []byte(lone + "statusResponse\n")}
 )
 
-// ParseQuery reads a query, and the challenge that its client repeats. It reports false for any other datagram.
+// ParseQuery reads a query of Source's, and the challenge that its client repeats. It reports false for any other
+// datagram.
 func ParseQuery(datagram []byte) (k Kind, given uint32, ok bool) {
-	for k, question := range questions {
+	for k, question := range questions[:Source.Last+1] {
 		rest, found := bytes.CutPrefix(datagram, question)
 		switch {
 		case !found:
@@ -50,7 +65,10 @@ func ParseQuery(datagram []byte) (k Kind, given uint32, ok bool) {
 // AppendQuery appends a query.
 func AppendQuery(b []byte, k Kind, given uint32) []byte {
 	b = append(b, questions[k]...)
-	if k == Info && given == None {
+	switch {
+	case k >= Quake.First:
+		return append(b, " xxx"...)
+	case k == Info && given == None:
 		return b
 	}
 	return binary.LittleEndian.AppendUint32(b, given)

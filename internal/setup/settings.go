@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"tidegate/internal/a2s"
 	"tidegate/internal/config"
 	"tidegate/internal/policy"
 	"tidegate/internal/registry"
@@ -80,7 +81,10 @@ func newListener(c *config.Config, l *config.Listener, route *relay.Route, secre
 		use.Pong = listener.Pong.Text
 	}
 	if route.Pings.Refresh > 0 && route.Mode == policy.ModeRelay && slices.Contains(l.Protocols, Opaque) {
-		listener.Queries = relay.NewQueries(secrets.Seed)
+		listener.Queries = relay.NewQueries(a2s.Source, secrets.Seed)
+	} else if route.Pings.Beside && slices.Contains(l.Protocols, "enet") &&
+		(route.Mode == policy.ModeRelay || route.Upstream.Protocol.Spec().Name == "enet") {
+		listener.Queries = relay.NewQueries(a2s.Quake, secrets.Seed)
 	}
 	for _, name := range byEvidence(l.Protocols) {
 		listener.Protocols = append(listener.Protocols, build(name, c, l.Own, use))
@@ -129,10 +133,11 @@ const (
 // pings returns how a route's servers are asked for their server list texts. The zero value means that they are not
 // asked.
 func pings(r *config.Route) relay.Pings {
-	if !r.AsksServers() {
-		return relay.Pings{}
+	p := relay.Pings{Beside: r.Pong != config.PongConfigured}
+	if r.AsksServers() {
+		p.Refresh, p.Keep, p.Name = pongRefresh, pongKeep, r.PongName
 	}
-	return relay.Pings{Refresh: pongRefresh, Keep: pongKeep, Name: r.PongName}
+	return p
 }
 
 // share returns one loop's part of a limit, at least 1.

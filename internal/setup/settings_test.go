@@ -45,9 +45,9 @@ func TestServerListSettings(t *testing.T) {
 		pings  relay.Pings
 	}{
 		{`"configured"`, relay.Pings{}},
-		{`"auto"`, relay.Pings{}},
-		{`"upstream"`, relay.Pings{Refresh: 2 * time.Second, Keep: time.Minute, Name: "Tide"}},
-		{"\"auto\"\nmode = \"relay\"", relay.Pings{Refresh: 2 * time.Second, Keep: time.Minute, Name: "Tide"}},
+		{`"auto"`, relay.Pings{Beside: true}},
+		{`"upstream"`, relay.Pings{Refresh: 2 * time.Second, Keep: time.Minute, Name: "Tide", Beside: true}},
+		{"\"auto\"\nmode = \"relay\"", relay.Pings{Refresh: 2 * time.Second, Keep: time.Minute, Name: "Tide", Beside: true}},
 	} {
 		c, warnings, err := config.Parse("t.toml", []byte(pinged+row.source+pingedUpstream), Traits())
 		if err != nil || len(warnings) > 0 {

@@ -1,8 +1,9 @@
 """An ENet peer on the C library as Debian packages it. A server echoes every message.
 
-Usage: enet_peer.py PORT client|server [DATA] [checksums] [patient] [from=PORT]
+Usage: enet_peer.py PORT client|server [DATA] [checksums] [compress] [queries] [patient] [from=PORT]
 
 DATA is the data of the Connect. Each peer has 4 channels. "patient" raises the time-outs. A client may leave from a port.
+A server with "queries" answers getinfo beside its players, as FiveM does.
 """
 import ctypes as c
 import queue
@@ -11,7 +12,7 @@ import threading
 import time
 
 from lines import tell
-from libenet import CHANNELS, CONNECT, DISCONNECT, RECEIVE, Address, Event, enet
+from libenet import CHANNELS, CONNECT, DISCONNECT, INTERCEPT, RECEIVE, Address, Buffer, Event, enet
 import json
 
 FLAGS = {"unreliable": 0, "reliable": 1, "unsequenced": 2}
@@ -28,6 +29,24 @@ if not host:
     sys.exit("no host")
 if "checksums" in sys.argv:
     host.contents.checksum = c.cast(enet.enet_crc32, c.c_void_p).value
+if "compress" in sys.argv:
+    enet.enet_host_compress_with_range_coder(host)
+
+
+@INTERCEPT
+def intercept(one, _):
+    """Answers a query. 1 says that the datagram is none of ENet's."""
+    received = one.contents
+    query = c.string_at(received.received, received.received_size)
+    if not query.startswith(b"\xff\xff\xff\xffgetinfo"):
+        return 0
+    text = b"\xff\xff\xff\xffinfoResponse\n\\clients\\1\\challenge\\" + query[12:].strip() + b"\\gamename\\CitizenFX"
+    enet.enet_socket_send(received.socket, c.byref(received.sender), c.byref(Buffer(text, len(text))), 1)
+    return 1
+
+
+if "queries" in sys.argv:
+    host.contents.intercept = c.cast(intercept, c.c_void_p).value
 peer = None
 if is_server:
     tell("listening")

@@ -19,14 +19,16 @@ class Event(c.Structure):
 
 
 class Host(c.Structure):
-    """The beginning of ENetHost in 1.3.17, up to the only field that has no function to set it."""
+    """The beginning of ENetHost in 1.3.17, up to the last field that has no function to set it."""
     _fields_ = [
         ("socket", c.c_int), ("address", Address), ("bandwidth", c.c_uint32 * 2), ("epoch", c.c_uint32),
         ("mtu", c.c_uint32), ("seed", c.c_uint32), ("recalculate", c.c_int), ("peers", c.c_void_p),
         ("peer_count", c.c_size_t), ("channel_limit", c.c_size_t), ("time", c.c_uint32), ("dispatch", c.c_void_p * 2),
         ("continue_sending", c.c_int), ("packet_size", c.c_size_t), ("header_flags", c.c_uint16),
         ("commands", c.c_ubyte * 48 * 32), ("command_count", c.c_size_t), ("buffers", c.c_size_t * 2 * 65),
-        ("buffer_count", c.c_size_t), ("checksum", c.c_void_p),
+        ("buffer_count", c.c_size_t), ("checksum", c.c_void_p), ("compressor", c.c_void_p * 4),
+        ("packets", c.c_ubyte * 4096 * 2), ("sender", Address), ("received", c.POINTER(c.c_ubyte)),
+        ("received_size", c.c_size_t), ("totals", c.c_uint32 * 4), ("intercept", c.c_void_p),
     ]
 
 
@@ -39,6 +41,14 @@ enet.enet_host_connect.argtypes = [c.POINTER(Host), c.POINTER(Address), c.c_size
 enet.enet_peer_disconnect.argtypes = enet.enet_peer_disconnect_later.argtypes = [c.c_void_p, c.c_uint32]
 enet.enet_host_create.argtypes = [c.POINTER(Address), c.c_size_t, c.c_size_t, c.c_uint32, c.c_uint32]
 
+INTERCEPT = c.CFUNCTYPE(c.c_int, c.POINTER(Host), c.c_void_p)
+
+
+class Buffer(c.Structure):
+    _fields_ = [("data", c.c_char_p), ("length", c.c_size_t)]
+
+
+enet.enet_socket_send.argtypes = [c.c_int, c.POINTER(Address), c.POINTER(Buffer), c.c_size_t]
 enet.enet_peer_timeout.argtypes = [c.c_void_p, c.c_uint32, c.c_uint32, c.c_uint32]
 enet.enet_host_compress_with_range_coder.argtypes = [c.POINTER(Host)]
 enet.enet_host_broadcast.argtypes = [c.POINTER(Host), c.c_uint8, c.POINTER(Packet)]

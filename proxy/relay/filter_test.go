@@ -147,9 +147,9 @@ func TestRulesDoNotAllocate(t *testing.T) {
 	}
 	l, stranger := p.world.proxy.relay.listeners[0], netip.MustParseAddrPort("203.0.113.9:4000")
 	for range 10 {
-		p.world.proxy.relay.recognise(p.now, l, stranger, nil)
+		p.world.proxy.relay.recognise(p.now, l, nil, stranger, nil)
 	}
-	if n := allocs.PerRun(200, func() { p.world.proxy.relay.recognise(p.now, l, stranger, nil) }); n != 0 {
+	if n := allocs.PerRun(200, func() { p.world.proxy.relay.recognise(p.now, l, nil, stranger, nil) }); n != 0 {
 		t.Errorf("%v allocations for a newcomer", n)
 	}
 }

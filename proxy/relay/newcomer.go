@@ -17,7 +17,7 @@ import (
 // newcomer handles a datagram from an address without a session. It closes a stream that gets no session, unless the
 // client may ask again.
 func (r *Relay) newcomer(now time.Time, l *listener, s netio.Socket, from netip.AddrPort, datagram []byte) {
-	entry := r.recognise(now, l, from, datagram)
+	entry := r.recognise(now, l, s, from, datagram)
 	switch {
 	case entry != nil && entry.protocol == NetherNet:
 		r.openEdge(now, l, entry, s, from, datagram)
@@ -44,13 +44,14 @@ func (r *Relay) newcomer(now time.Time, l *listener, s netio.Socket, from netip.
 	}
 }
 
-// recognise finds the protocol of a new client's datagram, or drops the datagram.
-func (r *Relay) recognise(now time.Time, l *listener, from netip.AddrPort, datagram []byte) *protocolEntry {
+// recognise finds the protocol of a new client's datagram, or answers or drops the datagram.
+func (r *Relay) recognise(now time.Time, l *listener, s netio.Socket, from netip.AddrPort,
+	datagram []byte) *protocolEntry {
 	if !r.drops.passes(now, l, from, len(datagram), r.guard.MayEnter(now, l.name, from, len(datagram))) {
 		return nil
 	}
 	entry := l.sniff(datagram)
-	if entry == nil {
+	if entry == nil && !r.sockets.answerWord(now, l, s, from, datagram) {
 		why, cause := strangeness(l, datagram)
 		r.drops.add(now, dropped{why, l, from, len(datagram), cause})
 	}
@@ -60,7 +61,7 @@ func (r *Relay) recognise(now time.Time, l *listener, from netip.AddrPort, datag
 // Causes of drops that an operator can remedy.
 var (
 	errDTLS  = errors.New("DTLS: relay it with the protocol any")
-	errQuery = errors.New("a server query: relay it with the protocol any")
+	errQuery = errors.New("a server query without an answer of the servers: pong, or relay it with the protocol any")
 )
 
 // strangeness returns the reason to drop a datagram that no protocol of a listener knows, and what it looks like.

@@ -77,13 +77,23 @@ func (p *Pong) answer(b, ping []byte, protocol codec.Pinger) []byte {
 // others read them. It is safe for concurrent use.
 type Queries struct {
 	key     [2]uint64
+	family  a2s.Family
 	asked   atomic.Bool // a client has asked since the querier last looked
 	answers [a2s.Kinds]atomic.Pointer[[][]byte]
 }
 
-// NewQueries returns Queries without answers. Challenges are made from the seed.
-func NewQueries(seed [32]byte) *Queries {
-	return &Queries{key: [2]uint64{binary.LittleEndian.Uint64(seed[:]), binary.LittleEndian.Uint64(seed[8:])}}
+// NewQueries returns Queries of a family without answers. Challenges are made from the seed.
+func NewQueries(family a2s.Family, seed [32]byte) *Queries {
+	key := [2]uint64{binary.LittleEndian.Uint64(seed[:]), binary.LittleEndian.Uint64(seed[8:])}
+	return &Queries{family: family, key: key}
+}
+
+// answer returns the servers' answer to a query of a client, nil if there is none.
+func (q *Queries) answer(k a2s.Kind) *[][]byte {
+	if !q.asked.Load() {
+		q.asked.Store(true)
+	}
+	return q.answers[k].Load()
 }
 
 // challengeTime is how long a challenge is given. It counts as long again.

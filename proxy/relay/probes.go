@@ -160,6 +160,7 @@ func (s *pinged) topic() topic { return topicOf(s.pinger.route, netip.AddrPort{}
 // querier asks one server of a route what server browsers want to know, while they ask.
 type querier struct {
 	route     *route
+	family    a2s.Family
 	listeners []*listener
 	due       time.Time
 	wanted    time.Time // when a client has asked
@@ -180,17 +181,19 @@ type querier struct {
 // newQueriers makes a querier for every route whose listeners answer server browsers.
 func newQueriers(now time.Time, routes []*route, listeners []*listener) (all []*querier) {
 	for _, route := range routes {
-		q := &querier{route: route, due: now, kind: a2s.Kinds, challenge: a2s.None}
-		for kind := range q.heard {
-			q.heard[kind] = now // answers from before a reload
-		}
-		for _, l := range listeners {
-			if l.route == route && l.queries != nil {
-				q.listeners = append(q.listeners, l)
+		for _, family := range [...]a2s.Family{a2s.Source, a2s.Quake} {
+			q := &querier{route: route, family: family, due: now, kind: a2s.Kinds, challenge: a2s.None}
+			for kind := range q.heard {
+				q.heard[kind] = now // answers from before a reload
 			}
-		}
-		if len(q.listeners) > 0 {
-			all = append(all, q)
+			for _, l := range listeners {
+				if l.route == route && l.queries != nil && l.queries.family == family {
+					q.listeners = append(q.listeners, l)
+				}
+			}
+			if len(q.listeners) > 0 {
+				all = append(all, q)
+			}
 		}
 	}
 	return all

@@ -38,13 +38,10 @@ func nextQuestion(r *Relay) (next time.Time) {
 func (o *outlet) answerQuery(now time.Time, l *listener, entry *protocolEntry, s netio.Socket, from netip.AddrPort,
 	datagram []byte) bool {
 	kind, given, ok := a2s.ParseQuery(datagram)
-	if !ok || l.queries == nil || entry.protocol != Any {
+	if !ok || l.queries == nil || l.queries.family != a2s.Source || entry.protocol != Any {
 		return false
 	}
-	if !l.queries.asked.Load() {
-		l.queries.asked.Store(true)
-	}
-	parts := l.queries.answers[kind].Load()
+	parts := l.queries.answer(kind)
 	switch {
 	case parts == nil:
 		return false
@@ -60,6 +57,20 @@ func (o *outlet) answerQuery(now time.Time, l *listener, entry *protocolEntry, s
 		}
 	}
 	return true
+}
+
+// answerWord answers a server browser that asks beside ENet's players, with its own challenge. The query proves no
+// address, so that the answer is taken from the listener's budget. It reports false without an answer of the servers.
+func (o *outlet) answerWord(now time.Time, l *listener, s netio.Socket, from netip.AddrPort, datagram []byte) bool {
+	kind, word, ok := a2s.ParseWord(datagram)
+	if !ok || l.queries == nil || l.queries.family != a2s.Quake {
+		return false
+	}
+	parts := l.queries.answer(kind)
+	if parts != nil {
+		o.answer(now, l, s, from, datagram, a2s.AppendAnswer(o.Buffer(), (*parts)[0], word))
+	}
+	return parts != nil
 }
 
 // Times and bounds of a querier.
@@ -94,11 +105,13 @@ func (q *querier) advance(now time.Time, r *Relay) {
 		q.close()
 		return
 	case q.kind == a2s.Kinds:
-		q.kind, q.silences = a2s.Info, 0
+		q.kind, q.silences = q.family.First, 0
+	case q.kind == q.family.Last:
+		q.kind, q.silences = q.family.First, q.silences+1
 	default:
-		q.kind, q.silences = (q.kind+1)%a2s.Kinds, q.silences+1
+		q.kind, q.silences = q.kind+1, q.silences+1
 	}
-	isSilent := q.silences >= int(a2s.Kinds) && q.kind == a2s.Info
+	isSilent := q.silences > int(q.family.Last-q.family.First) && q.kind == q.family.First
 	if isSilent {
 		q.place, q.silences = q.place+1, 0
 	}
@@ -173,9 +186,12 @@ func (q *querier) complete(now time.Time, r *Relay, parts [][]byte) {
 	q.heard[q.kind] = now
 	q.publish(q.kind, parts)
 	q.parts, q.silences = nil, 0 // many servers never answer one of the kinds
-	if q.kind++; q.kind < a2s.Kinds {
-		q.ask(now, r)
+	if q.kind == q.family.Last {
+		q.kind = a2s.Kinds
+		return
 	}
+	q.kind++
+	q.ask(now, r)
 }
 
 func (q *querier) publish(kind a2s.Kind, parts [][]byte) {

@@ -9,10 +9,13 @@ import (
 	"time"
 
 	"tidegate/codec/codectest/simnet"
+	"tidegate/codec/enet"
 	"tidegate/internal/a2s"
 	"tidegate/internal/netio"
+	"tidegate/internal/policy"
 	"tidegate/internal/testkit/allocs"
 	"tidegate/internal/upstream"
+	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
 )
 
@@ -39,6 +42,11 @@ func (s *sourceServer) answers(k a2s.Kind) []string {
 }
 
 func (s *sourceServer) Receive(_ time.Time, from, to netip.AddrPort, datagram []byte) {
+	if k, word, ok := a2s.ParseWord(datagram); ok && !s.down {
+		s.queries++
+		s.out = append(s.out, simDatagram{to, from, s.wordAnswer(k, string(word))})
+		return
+	}
 	k, given, ok := a2s.ParseQuery(datagram)
 	if !ok || s.down || s.secret && k == a2s.Rules {
 		return
@@ -80,7 +88,7 @@ func newQueried(t testing.TB, change func(s *Settings)) *queried {
 	route.Upstream.Servers = upstream.At(sourceAddr, otherSourceAddr)
 	q := &queried{server: &sourceServer{name: "one"}, other: &sourceServer{name: "two"}}
 	q.world = newWorldWith(t, 1, simnet.Weather{Latency: 5 * time.Millisecond}, Any, route, func(s *Settings) {
-		s.Listeners[0].Queries = NewQueries([32]byte{1, 2, 3})
+		s.Listeners[0].Queries = NewQueries(a2s.Source, [32]byte{1, 2, 3})
 		if change != nil {
 			change(s)
 		}
@@ -123,7 +131,7 @@ func TestQueriesAreAnsweredFromCache(t *testing.T) {
 	q.warm()
 	sessions := q.proxy.relay.counters.Opened
 	q.server.queries = 0
-	for k := range a2s.Kinds {
+	for k := range a2s.Source.Last + 1 {
 		heard := q.asks(k, a2s.None)
 		if len(heard) != 1 {
 			t.Fatalf("query %d: heard %q", k, heard)
@@ -225,7 +233,7 @@ func TestForgedQueriesAreNotAmplified(t *testing.T) {
 func TestQueriesStayWithReload(t *testing.T) {
 	q := newQueried(t, nil)
 	q.warm()
-	q.reload(func(s *Settings) { s.Listeners[0].Queries = NewQueries([32]byte{1, 2, 3}) })
+	q.reload(func(s *Settings) { s.Listeners[0].Queries = NewQueries(a2s.Source, [32]byte{1, 2, 3}) })
 	q.server.down = true
 	if heard := q.asks(a2s.Info, a2s.None); len(heard) != 1 {
 		t.Errorf("after a reload: heard %q", heard)
@@ -284,3 +292,74 @@ func TestQueriesAllocateNothing(t *testing.T) {
 type silentSockets struct{ Sockets }
 
 func (silentSockets) Send(netio.Socket, netip.AddrPort, []byte) {}
+
+func (s *sourceServer) wordAnswer(k a2s.Kind, word string) []byte {
+	if k == a2s.GetInfo {
+		return []byte("\xff\xff\xff\xffinfoResponse\n\\clients\\3\\challenge\\" + word + "\\hostname\\" + s.name)
+	}
+	return []byte("\xff\xff\xff\xffstatusResponse\n\\sv_hostname\\" + s.name + "\n0 1 \"Ada\"\n")
+}
+
+// TestWordsAreAnsweredFromCache: a listener of ENet answers getinfo and getstatus as its server does, each with the
+// challenge of its own client. A query opens no session, and floods reach no server. An answer that is larger than the
+// query is taken from the listener's budget.
+func TestWordsAreAnsweredFromCache(t *testing.T) {
+	for _, mode := range []policy.Mode{policy.ModeTerminate, policy.ModeRelay} {
+		protocol := enet.New(enet.Options{Seed: [32]byte{1}})
+		route := defaultRoute(protocol)
+		route.Mode, route.Upstream.Servers = mode, upstream.At(sourceAddr, otherSourceAddr)
+		q := &queried{server: &sourceServer{name: "one"}, other: &sourceServer{name: "two"}}
+		q.world = newWorldWith(t, 1, simnet.Weather{Latency: 5 * time.Millisecond}, protocol, route, func(s *Settings) {
+			s.Listeners[0].Queries = NewQueries(a2s.Quake, [32]byte{1})
+			s.Answers = ratelimit.Rates{Overall: 50, Network: 50}
+		})
+		q.Add(q.server, sourceAddr)
+		q.Add(q.other, otherSourceAddr)
+		q.Add(&browser{}, browserAddr)
+		q.SetTap(func(_, to netip.AddrPort, datagram []byte) {
+			if to == browserAddr {
+				q.heard = append(q.heard, bytes.Clone(datagram))
+			}
+		})
+		ask := func(text string) string {
+			q.heard = nil
+			q.Inject(0, browserAddr, listenerAddr, []byte("\xff\xff\xff\xff"+text))
+			q.Run(50 * time.Millisecond)
+			return string(bytes.Join(q.heard, nil))
+		}
+		ask("getinfo xxx")
+		if q.drops(stats.DropQuery) != 1 {
+			t.Errorf("%v: the first query is counted %d times", mode, q.drops(stats.DropQuery))
+		}
+		q.Run(3 * time.Second)
+		for _, word := range []string{"abc", "a-much-longer-one", ""} {
+			if got, want := ask("getinfo "+word), string(q.server.wordAnswer(a2s.GetInfo, word)); got != want {
+				t.Errorf("%v: %q, want %q", mode, got, want)
+			}
+		}
+		if got, want := ask("getstatus x"), string(q.server.wordAnswer(a2s.GetStatus, "x")); got != want {
+			t.Errorf("%v: %q, want %q", mode, got, want)
+		}
+		q.server.queries, q.heard = 0, nil
+		for i := range 1000 {
+			q.Inject(time.Duration(i)*time.Millisecond, browserAddr, listenerAddr, []byte("\xff\xff\xff\xffgetinfo xxx"))
+		}
+		q.Run(2 * time.Second)
+		if len(q.heard) > 100 || len(q.heard) == 0 || q.server.queries > 6 || q.proxy.relay.counters.Opened > 0 ||
+			q.drops(stats.DropPingBudget) < 900 {
+			t.Errorf("%v: 1,000 queries get %d answers, %d reach the server, %d sessions, %d beyond the budget", mode,
+				len(q.heard), q.server.queries, q.proxy.relay.counters.Opened, q.drops(stats.DropPingBudget))
+		}
+		if got := ask("rcon secret status"); got != "" {
+			t.Errorf("%v: another word is answered with %q", mode, got)
+		}
+		q.server.down = true
+		for range 10 {
+			ask("getinfo xxx")
+			q.Run(2 * time.Second)
+		}
+		if got := ask("getinfo z"); !strings.HasSuffix(got, "two") {
+			t.Errorf("%v: with a silent server: %q", mode, got)
+		}
+	}
+}

@@ -141,4 +141,5 @@ type Pings struct {
 	Refresh time.Duration // time between questions; 0: none are asked
 	Keep    time.Duration // how long the text of a silent server counts
 	Name    string        // listed in place of the servers' names; empty: theirs
+	Beside  bool          // ENet's servers are asked with getinfo and getstatus
 }
