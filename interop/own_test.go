@@ -38,7 +38,7 @@ func ownOptions() raknet.Options {
 	}
 }
 
-func newOwnPeer(t *testing.T, name string) *ownPeer {
+func newOwnPeer(t *testing.T, name string, protocol codec.Protocol) *ownPeer {
 	t.Helper()
 	socket, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
@@ -46,7 +46,7 @@ func newOwnPeer(t *testing.T, name string) *ownPeer {
 	}
 	_ = socket.SetReadBuffer(4 << 20)
 	p := &ownPeer{
-		peer: &peer{name: name, events: make(chan event, 4*burst)}, protocol: raknet.New(ownOptions()), socket: socket,
+		peer: &peer{name: name, events: make(chan event, 4*burst)}, protocol: protocol, socket: socket,
 		orders: make(chan order, burst), done: make(chan struct{}),
 	}
 	p.port = portOf(t, socket.LocalAddr().String())
@@ -69,14 +69,22 @@ func newOwnPeer(t *testing.T, name string) *ownPeer {
 
 // startOwnServer runs a server for one client that echoes every message.
 func startOwnServer(t *testing.T) *peer {
-	p := newOwnPeer(t, "our own server")
-	p.echoes = true
-	return p.peer
+	return startOwn(t, raknet.New(ownOptions()), "")
 }
 
 // startOwnClient connects a client.
 func startOwnClient(t *testing.T, port string) *peer {
-	p := newOwnPeer(t, "our own client")
+	return startOwn(t, raknet.New(ownOptions()), port)
+}
+
+// startOwn connects a client to a port, or runs a server if that is empty.
+func startOwn(t *testing.T, protocol codec.Protocol, port string) *peer {
+	if port == "" {
+		p := newOwnPeer(t, "our own server", protocol)
+		p.orders <- order{Do: "echo"}
+		return p.peer
+	}
+	p := newOwnPeer(t, "our own client", protocol)
 	p.orders <- order{Do: "connect", Payload: net.JoinHostPort("127.0.0.1", port)}
 	return p.peer
 }
@@ -143,6 +151,8 @@ func (p *ownPeer) obey(now time.Time) {
 
 func (p *ownPeer) carryOut(now time.Time, o order) {
 	switch o.Do {
+	case "echo":
+		p.echoes = true
 	case "connect":
 		p.to = netip.MustParseAddrPort(o.Payload)
 		p.conn = p.protocol.Dial(now, p.to, codec.Hello{Identity: 0x7e57})
@@ -184,7 +194,11 @@ func (p *ownPeer) tell(e event) {
 }
 
 func (p *ownPeer) send(now time.Time, payload []byte) {
-	if err := p.conn.Send(now, codec.Message{Payload: payload, Mode: codec.ReliableOrdered}); err != nil {
+	m := codec.Message{Payload: payload, Mode: codec.ReliableOrdered}
+	if !p.protocol.Spec().Modes.Has(m.Mode) {
+		m.Mode = codec.Unreliable
+	}
+	if err := p.conn.Send(now, m); err != nil {
 		p.tell(event{Event: "unsent"})
 	}
 }

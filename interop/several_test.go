@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"syscall"
 	"testing"
+
+	"tidegate/codec"
+	"tidegate/codec/rudp"
 )
 
 // severalText is a configuration of two games at servers of one protocol. The first has tables of its own, the second
@@ -74,4 +77,29 @@ func TestTwoENetGames(t *testing.T) {
 	if a, b := all.await(t, "received"), all.await(t, "received"); a.Channel+b.Channel != 4 {
 		t.Errorf("echoes on channels %d and %d, want 3 and 1", a.Channel, b.Channel)
 	}
+}
+
+// TestTwoRUDPGames plays two games with two application IDs. A player of one is a stranger to the other. (No library of
+// another author speaks RUDP here.)
+func TestTwoRUDPGames(t *testing.T) {
+	t.Parallel()
+	game := func(id uint16) codec.Protocol { return rudp.New(rudp.Options{AppID: id, Rate: 20}) }
+	kart, duel := startOwn(t, game(0x2a07), ""), startOwn(t, game(0), "")
+	p := runTidegate(t, severalText("rudp", "rudp", "rudp", "app_id = 0x2a07\nrate = 20", kart.port, duel.port)+
+		"[rudp]\nrate = 20\n", 2)
+	stranger := startOwn(t, game(0x2a07), p.ports["duel"])
+	for _, c := range []struct {
+		server *peer
+		id     uint16
+		name   string
+	}{{kart, 0x2a07, "kart"}, {duel, 0, "duel"}} {
+		client := startOwn(t, game(c.id), p.ports[c.name])
+		client.await(t, "connected")
+		c.server.await(t, "joined")
+		client.order(t, order{Do: "send", Payload: "c0de"})
+		if got := client.await(t, "received").Payload; got != "c0de" {
+			t.Errorf("%s: the player got %s", c.name, got)
+		}
+	}
+	stranger.await(t, "disconnected")
 }
