@@ -101,14 +101,10 @@ func (p *Prints) Add(number int, print uint32, ahead int) {
 // forgetFarthest makes room for a rival. A peer repeats messages near the oldest number that is missing. Those of a
 // blind forger lie anywhere, and a thousand a second would push out the peer's own.
 func (p *Prints) forgetFarthest(near int) {
-	farthest, most := 0, -1
-	for i, r := range p.rivals {
-		d := (r.Number - near) & (p.wrap() - 1)
-		if d = min(d, p.wrap()-d); d > most {
-			farthest, most = i, d
-		}
-	}
-	p.rivals = slices.Delete(p.rivals, farthest, farthest+1)
+	distance := func(r rival) int { return min((r.Number-near)&(p.wrap()-1), (near-r.Number)&(p.wrap()-1)) }
+	farthest := slices.MaxFunc(p.rivals, func(a, b rival) int { return distance(a) - distance(b) })
+	at := slices.Index(p.rivals, farthest)
+	p.rivals = slices.Delete(p.rivals, at, at+1)
 }
 
 // wrap returns one more than the highest number.
@@ -135,17 +131,13 @@ func (p *Prints) knows(number int) bool {
 func (p *Prints) grow(near int) {
 	old := p.list
 	p.list = make([]uint32, max(first, 2*len(old)))
-	cycle, wrap := turns*len(old), p.wrap()
+	cycle := turns * len(old) // a power of two
 	for i, known := range old {
 		if known == 0 {
 			continue
 		}
 		at := int(known>>bits)*len(old) + i // the number, modulo cycle
-		ahead := ((at-near)%cycle + cycle) % cycle
-		if ahead >= cycle/2 {
-			ahead -= cycle
-		}
-		number := ((near+ahead)%wrap + wrap) % wrap
+		number := (near + (at-near+cycle/2)&(cycle-1) - cycle/2) & (p.wrap() - 1)
 		*p.slot(number) = known&(1<<bits-1) | p.turn(number)
 	}
 }
