@@ -98,9 +98,6 @@ func banListCommand() *cli.Command {
 			Name: "all", Usage: "also list expired bans, which make a network's next ban longer",
 		}),
 		Action: func(c *cli.Context) error {
-			if err := wantArguments(c); err != nil {
-				return err
-			}
 			book, err := openBook(c)
 			if err != nil {
 				return err

@@ -20,6 +20,14 @@ func command(c *cli.Command) *cli.Command {
 			is.DisableDefaultText = true // the default is always false
 		}
 	}
+	if len(c.Subcommands) == 0 {
+		c.Before = func(c *cli.Context) error {
+			if c.Command.ArgsUsage != "" {
+				return nil // the command checks its arguments itself
+			}
+			return wantArguments(c)
+		}
+	}
 	c.OnUsageError = func(_ *cli.Context, err error, _ bool) error { return flagError(err) }
 	return c
 }

@@ -30,9 +30,6 @@ func configCommand() *cli.Command {
 			Description: "Editors with Taplo, as VS Code with Even Better TOML, complete and check a file whose first line\n" +
 				"names the schema: #:schema ./tidegate.schema.json\n\n" + examples("tidegate config schema"),
 			Action: func(c *cli.Context) error {
-				if err := wantArguments(c); err != nil {
-					return err
-				}
 				_, err := io.WriteString(c.App.Writer, config.Schema)
 				return err
 			},
@@ -71,9 +68,6 @@ func configText(c *cli.Context) (settled admin.Configuration, err error) {
 			return settled, err
 		}
 		return admin.Configuration{TOML: file.TOML(), Origins: file.Origins()}, nil
-	}
-	if err := wantArguments(c); err != nil {
-		return settled, err
 	}
 	client, err := targetOf(c).client()
 	if err != nil {

@@ -113,9 +113,6 @@ const contextTime = 5 * time.Second
 
 // listContexts asks all proxies at once.
 func listContexts(c *cli.Context) error {
-	if err := wantArguments(c); err != nil {
-		return err
-	}
 	all, err := contexts.Read()
 	if err != nil {
 		return err

@@ -71,8 +71,6 @@ func demoCommand(exampleConfig []byte) *cli.Command {
 				return misuse(errors.New("--serve and --json: want one of them"))
 			case c.Bool("serve") && c.IsSet("for"):
 				return misuse(errors.New("--serve and --for: want one of them"))
-			case c.NArg() > 0:
-				return misuse(fmt.Errorf("unexpected argument %q", c.Args().First()))
 			case c.Bool("list"):
 				fmt.Fprint(c.App.Writer, demo.List())
 				return nil

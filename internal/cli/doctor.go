@@ -29,9 +29,6 @@ func doctorCommand() *cli.Command {
 }
 
 func examine(c *cli.Context) error {
-	if err := wantArguments(c); err != nil {
-		return err
-	}
 	_, settled, err := load(c)
 	if err != nil {
 		return err

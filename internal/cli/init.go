@@ -29,9 +29,6 @@ func initCommand() *cli.Command {
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, TakesFile: true, Usage: "write to a new `FILE`"},
 		},
 		Action: func(c *cli.Context) error {
-			if err := wantArguments(c); err != nil {
-				return err
-			}
 			text, err := starter(c)
 			if err != nil {
 				return err

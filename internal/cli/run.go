@@ -87,9 +87,6 @@ var configFlag = &cli.StringFlag{
 
 // load reads the configuration of -c, or the default one. It prints all faults and warnings.
 func load(c *cli.Context) (path string, settled *config.Config, err error) {
-	if err := wantArguments(c); err != nil {
-		return "", nil, err
-	}
 	if path, err = configPath(c); err != nil {
 		return "", nil, err
 	}

@@ -15,9 +15,6 @@ func versionCommand() *cli.Command {
 		Description: "The flags --version and -v do the same.\n\n" + examples("tidegate version"),
 		Flags:       []cli.Flag{jsonFlag},
 		Action: func(c *cli.Context) error {
-			if err := wantArguments(c); err != nil {
-				return err
-			}
 			return printDone(c, struct {
 				Version string `json:"version"`
 				Go      string `json:"go"`
