@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"tidegate/internal/netio"
+	"tidegate/internal/pause"
 	"tidegate/proxy/relay"
 	"tidegate/proxy/stats"
 )
@@ -122,13 +123,8 @@ func (s *Server) discard(sockets [][]netio.Socket) {
 
 // sweep closes removed listeners once they have no session, until ctx is done.
 func (s *Server) sweep(ctx context.Context) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-s.deserted:
-			s.closeDeserted()
-		}
+	for range pause.On(ctx, s.deserted) {
+		s.closeDeserted()
 	}
 }
 

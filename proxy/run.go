@@ -10,6 +10,7 @@ import (
 
 	"tidegate/internal/kernel/shield"
 	"tidegate/internal/netio"
+	"tidegate/internal/pause"
 	"tidegate/proxy/relay"
 	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
@@ -113,15 +114,9 @@ func (s *Server) Run(ctx context.Context) error {
 
 // enforceBans makes every loop check its sessions whenever the bans have changed, until ctx is done.
 func (s *Server) enforceBans(ctx context.Context) {
-	changed := s.options.Bans.Subscribe()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-changed:
-			for _, l := range s.loops {
-				l.post(stats.WorkBans, (*relay.Relay).EnforceBans)
-			}
+	for range pause.On(ctx, s.options.Bans.Subscribe()) {
+		for _, l := range s.loops {
+			l.post(stats.WorkBans, (*relay.Relay).EnforceBans)
 		}
 	}
 }

@@ -66,18 +66,11 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
 	defer s.pages.close(one)
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
-	for {
-		if http.NewResponseController(w).Flush() != nil {
+	_ = http.NewResponseController(w).Flush()
+	for event := range pause.On(r.Context(), one.events) {
+		limitTime(w, writeTimeout) // extended each time
+		if _, err := w.Write(event); err != nil || http.NewResponseController(w).Flush() != nil {
 			return
-		}
-		select {
-		case <-r.Context().Done():
-			return
-		case event := <-one.events:
-			limitTime(w, writeTimeout) // extended each time
-			if _, err := w.Write(event); err != nil {
-				return
-			}
 		}
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"tidegate/internal/config"
 	"tidegate/internal/filewatch"
 	"tidegate/internal/fleet"
+	"tidegate/internal/pause"
 	"tidegate/internal/setup"
 	"tidegate/proxy"
 	"tidegate/proxy/relay"
@@ -202,13 +203,8 @@ func (r *reloader) configuration() admin.Configuration {
 // onSignal reloads at each SIGHUP until ctx is done. Signals during a reload cause one more reload.
 func (r *reloader) onSignal(ctx context.Context) {
 	go func() {
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-hangups:
-				_ = r.reload("signal") // reload logs the error
-			}
+		for range pause.On(ctx, hangups) {
+			_ = r.reload("signal") // reload logs the error
 		}
 	}()
 }

@@ -14,6 +14,7 @@ import (
 
 	"tidegate/internal/admin"
 	"tidegate/internal/netio"
+	"tidegate/internal/pause"
 	"tidegate/internal/record"
 	"tidegate/proxy"
 	"tidegate/proxy/relay"
@@ -46,12 +47,7 @@ func catchUpgrades() { signal.Notify(upgrades, syscall.SIGUSR2) }
 // onSignal upgrades at SIGUSR2 until ctx is done or an upgrade succeeds.
 func (u *upgrader) onSignal(ctx context.Context) {
 	go func() {
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-upgrades:
-			}
+		for range pause.On(ctx, upgrades) {
 			if u.upgrade() {
 				return
 			}

@@ -134,13 +134,8 @@ func (o *objects) follow(ctx context.Context, from dynamic.ResourceInterface, te
 		return
 	}
 	notify() // there may be no object
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-changed:
-			tell(o.list(informer.GetStore()))
-		}
+	for range pause.On(ctx, changed) {
+		tell(o.list(informer.GetStore()))
 		if !pause.For(ctx, settle) {
 			return
 		}

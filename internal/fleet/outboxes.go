@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"tidegate/internal/pause"
 	"tidegate/internal/stray"
 )
 
@@ -108,12 +109,7 @@ func (o *outboxes) run(ctx context.Context, send func(node string, batch []byte)
 		batch []byte
 	}
 	var all []full
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-o.wake:
-		}
+	for range pause.On(ctx, o.wake) {
 		all = all[:0]
 		o.mu.Lock()
 		for node, batch := range o.boxes {

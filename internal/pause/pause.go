@@ -24,11 +24,23 @@ func Every(ctx context.Context, interval time.Duration) iter.Seq[time.Time] {
 	return func(yield func(time.Time) bool) {
 		ticker := time.NewTicker(interval)
 		defer ticker.Stop()
-		for now := time.Now(); ctx.Err() == nil && yield(now); {
+		if ctx.Err() == nil && yield(time.Now()) {
+			On(ctx, ticker.C)(yield)
+		}
+	}
+}
+
+// On yields what comes from a channel, until ctx is done.
+func On[T any](ctx context.Context, from <-chan T) iter.Seq[T] {
+	return func(yield func(T) bool) {
+		for {
 			select {
 			case <-ctx.Done():
 				return
-			case now = <-ticker.C:
+			case one := <-from:
+				if ctx.Err() != nil || !yield(one) {
+					return
+				}
 			}
 		}
 	}
