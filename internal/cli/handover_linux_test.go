@@ -128,7 +128,7 @@ func TestUpgradeWhosePredecessorDies(t *testing.T) {
 			_ = p.cmd.Wait()
 			p.await(t, "tidegate is running")
 			t.Cleanup(func() { // ends the successor
-				if code, _, stderr := separately(t, "drain", "-c", p.file); code != 0 {
+				if code, _, stderr := separately(t, "drain", "--wait", "-c", p.file); code != 0 {
 					t.Errorf("the successor's admin server: exit code %d, %s", code, stderr)
 				}
 			})
