@@ -61,13 +61,13 @@ func (a *anchor) move(now time.Duration, n Seq24) {
 }
 
 // take reports whether the unreliable messages of a datagram count: none of it has come before.
-func (a *anchor) take(n Seq24, body []byte) bool {
+func (a *anchor) take(now time.Duration, n Seq24, body []byte) bool {
 	print := a.prints.Of(body, 0)
 	if a.has(n) && !a.prints.Differs(int(n), print) {
 		return false
 	}
 	a.mark(n, true)
-	a.prints.Add(int(n), print, n.Sub(a.next))
+	a.prints.Add(now, int(n), print, n.Sub(a.next))
 	return true
 }
 
@@ -104,7 +104,7 @@ type loose struct {
 func (r *receiver) takesLoose() bool {
 	l := &r.loose
 	if l.body != nil {
-		l.isFresh = l.near && r.anchor.take(l.number, l.body) || !l.near && r.scope == everything
+		l.isFresh = l.near && r.anchor.take(r.channels.now, l.number, l.body) || !l.near && r.scope == everything
 		l.body = nil
 	}
 	if l.isFresh && r.scope != everything {

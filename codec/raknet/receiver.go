@@ -357,7 +357,7 @@ func (r *receiver) mayHold(size int) bool {
 
 func (r *receiver) arrived(c *capsule) {
 	if c.mode.IsReliable() {
-		r.reliable.add(c.reliable, c.print)
+		r.reliable.add(r.channels.now, c.reliable, c.print)
 	}
 }
 

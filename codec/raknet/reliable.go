@@ -1,6 +1,10 @@
 package raknet
 
-import "tidegate/codec/internal/prints"
+import (
+	"time"
+
+	"tidegate/codec/internal/prints"
+)
 
 // maxReliableAhead is how many reliable messages may arrive ahead of a missing one. Stock RakNet keeps at most 512 in
 // flight, the most generous other implementation 2048. A message beyond is refused: it is not acknowledged, so the
@@ -40,9 +44,9 @@ func (w *reliableWindow) arrived(n Seq24) bool {
 }
 
 // add records a fresh message.
-func (w *reliableWindow) add(n Seq24, print uint32) {
+func (w *reliableWindow) add(now time.Duration, n Seq24, print uint32) {
 	known := w.arrived(n)
-	if w.prints.Add(int(n), print, n.Sub(w.base)); known {
+	if w.prints.Add(now, int(n), print, n.Sub(w.base)); known {
 		return
 	}
 	if !n.Before(w.next) {

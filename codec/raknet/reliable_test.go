@@ -21,7 +21,7 @@ func TestReliableWindow(t *testing.T) {
 			t.Fatalf("judge(%d) = %v, want %v", n, got, want)
 		}
 		if want == fresh {
-			w.add(n, 1)
+			w.add(0, n, 1)
 			seen[n] = true
 		}
 	}
@@ -39,7 +39,7 @@ func TestReliableWindowIsBounded(t *testing.T) {
 	if got := w.judge(furthest, 1); got != fresh {
 		t.Fatalf("judge at the window's end = %v, want fresh", got)
 	}
-	w.add(furthest, 1)
+	w.add(0, furthest, 1)
 	if w.size() != maxReliableAhead {
 		t.Errorf("the window keeps %d numbers, want %d", w.size(), maxReliableAhead)
 	}
@@ -48,16 +48,16 @@ func TestReliableWindowIsBounded(t *testing.T) {
 func TestReliableWindowInOrderNeedsNoMemory(t *testing.T) {
 	w := reliableWindow{base: seq24Mask - 10}
 	for range 100 {
-		w.add(w.base, 1)
+		w.add(0, w.base, 1)
 	}
 	if len(w.seen) != 0 {
 		t.Errorf("%d words in use, want none", len(w.seen))
 	}
-	w.add(w.base.Add(1), 1)
+	w.add(0, w.base.Add(1), 1)
 	if w.release(); len(w.seen) == 0 {
 		t.Error("released the window with a missing message")
 	}
-	w.add(w.base, 1)
+	w.add(0, w.base, 1)
 	if w.release(); len(w.seen) != 0 {
 		t.Error("not released though nothing is missing")
 	}

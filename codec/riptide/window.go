@@ -56,10 +56,10 @@ func (w *window) add(now time.Time, s seq, print uint32, patience time.Duration)
 		if !isLate && (ahead <= -prints.Most || !w.prints.Differs(int(s), print)) {
 			return duplicate
 		}
-		w.prints.Add(int(s), print, ahead)
+		w.prints.Add(time.Duration(now.UnixNano()), int(s), print, ahead)
 		return fresh
 	}
-	w.prints.Add(int(s), print, ahead)
+	w.prints.Add(time.Duration(now.UnixNano()), int(s), print, ahead)
 	if s == w.base && !w.hasHoles() {
 		w.advance(s)
 		w.base++

@@ -8,13 +8,19 @@ import (
 	mathbits "math/bits"
 	"math/rand/v2"
 	"slices"
+	"time"
 
 	"github.com/zeebo/xxh3"
 )
 
 const (
-	// Most is the number of newest messages that are remembered.
+	// Most is the largest number of newest messages that are remembered. Those older than span may be forgotten sooner:
+	// no peer sends a message again so late, and slow games need little memory.
 	Most = 1024
+	span = 5 * time.Second
+	// least is the number of messages that are remembered however old they are. With fewer, the turns would not tell all
+	// numbers apart that codecs ask for.
+	least = 64
 
 	first = 16
 	// mostRivals is how many further messages are remembered that came under a number which another had used.
@@ -27,13 +33,16 @@ const (
 
 // Prints remember the newest numbered messages. A second message under a known number with other content is no
 // repetition: one of the two is forged, and nothing tells which. The codec then delivers both. Memory grows with the
-// number of messages, to 4 KiB, and beyond that with the distance to the message that is furthest ahead.
+// number of messages in span, to 4 KiB, and beyond that with the distance to the message that is furthest ahead.
 type Prints struct {
-	Wrap   int      // one more than the highest number, a power of two; zero means 2^24
+	Wrap   int32    // one more than the highest number, a power of two; zero means 2^24
+	taken  uint16   // newest messages that are remembered for certain, up to Most
+	lap    uint16   // messages since marks[0]
 	key    uint64   // of the hash; zero means the process's own
 	list   []uint32 // by number; 0: none
-	taken  int      // messages so far, up to Most
-	rivals []rival
+	rivals *[]rival // nil: none
+	// marks are the times in ms, newest first, at which a quarter of the list's length had come once more. 0: not set.
+	marks [4]uint32
 }
 
 // rival is a message under a number that another had used.
@@ -65,7 +74,7 @@ func (p *Prints) Differs(number int, print uint32) bool {
 	if known && *p.slot(number) == print|p.turn(number) {
 		return false
 	}
-	for _, r := range p.rivals {
+	for _, r := range p.others() {
 		if r.Number == number {
 			known = true
 			if r.Print == print {
@@ -79,36 +88,62 @@ func (p *Prints) Differs(number int, print uint32) bool {
 // Missed reports whether nothing has come under a number that is behind the oldest missing one by less than the number
 // of messages so far. A codec that gives up missing numbers so tells a late message from a repeated one.
 func (p *Prints) Missed(number, behind int) bool {
-	return behind < p.taken && !p.knows(number)
+	return behind < int(p.taken) && !p.knows(number)
 }
 
 // Add remembers a message. ahead is its distance from the oldest number that is missing.
-func (p *Prints) Add(number int, print uint32, ahead int) {
-	p.taken = min(p.taken+1, Most)
-	for len(p.list) < p.taken+max(ahead, 0) {
+func (p *Prints) Add(now time.Duration, number int, print uint32, ahead int) {
+	needed := int(p.taken) + max(ahead, 0)
+	if isYoung := p.mark(now) < span; p.taken < Most && (isYoung || needed < max(len(p.list), least)) {
+		p.taken++
+		needed++
+	}
+	for len(p.list) < needed {
 		p.grow(number - ahead)
 	}
 	if !p.knows(number) {
 		*p.slot(number) = print | p.turn(number)
 		return
 	}
-	if len(p.rivals) == mostRivals {
+	if p.rivals == nil {
+		p.rivals = new([]rival)
+	}
+	if len(*p.rivals) == mostRivals {
 		p.forgetFarthest(number - ahead)
 	}
-	p.rivals = append(p.rivals, rival{Number: number, Print: print})
+	*p.rivals = append(*p.rivals, rival{Number: number, Print: print})
+}
+
+func (p *Prints) others() []rival {
+	if p.rivals == nil {
+		return nil
+	}
+	return *p.rivals
 }
 
 // forgetFarthest makes room for a rival. A peer repeats messages near the oldest number that is missing. Those of a
 // blind forger lie anywhere, and a thousand a second would push out the peer's own.
 func (p *Prints) forgetFarthest(near int) {
 	distance := func(r rival) int { return min((r.Number-near)&(p.wrap()-1), (near-r.Number)&(p.wrap()-1)) }
-	farthest := slices.MaxFunc(p.rivals, func(a, b rival) int { return distance(a) - distance(b) })
-	at := slices.Index(p.rivals, farthest)
-	p.rivals = slices.Delete(p.rivals, at, at+1)
+	farthest := slices.MaxFunc(*p.rivals, func(a, b rival) int { return distance(a) - distance(b) })
+	at := slices.Index(*p.rivals, farthest)
+	*p.rivals = slices.Delete(*p.rivals, at, at+1)
+}
+
+// mark notes a message. It returns an age that the message which is forgotten next exceeds.
+func (p *Prints) mark(now time.Duration) time.Duration {
+	at := max(uint32(now.Milliseconds()), 1)
+	if p.marks[3] == 0 {
+		p.marks = [4]uint32{at, at, at, at}
+	}
+	if p.lap++; int(p.lap) >= len(p.list)/4 {
+		p.marks, p.lap = [4]uint32{at, p.marks[0], p.marks[1], p.marks[2]}, 0
+	}
+	return time.Duration(at-p.marks[3]) * time.Millisecond
 }
 
 // wrap returns one more than the highest number.
-func (p *Prints) wrap() int { return cmp.Or(p.Wrap, 1<<24) }
+func (p *Prints) wrap() int { return int(cmp.Or(p.Wrap, 1<<24)) }
 
 // slot returns the place of a number. The length of the list is a power of two, so no slow division is needed.
 func (p *Prints) slot(number int) *uint32 { return &p.list[number&(len(p.list)-1)] }

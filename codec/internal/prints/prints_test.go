@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math/rand/v2"
 	"testing"
+	"time"
 )
 
 func printOf(n, content int) uint32 {
@@ -15,11 +16,11 @@ func printOf(n, content int) uint32 {
 // wrap-around and while memory grows.
 func TestRepetitionsAreKnown(t *testing.T) {
 	for _, wrap := range []int{1 << 16, 1 << 24} {
-		p := Prints{Wrap: wrap}
+		p := Prints{Wrap: int32(wrap)}
 		start := wrap - 700
 		for i := range 3000 {
 			n := (start + i) % wrap
-			p.Add(n, printOf(n, 0), 0)
+			p.Add(0, n, printOf(n, 0), 0)
 			for back := range min(i+1, len(p.list)) {
 				old := (n - back + wrap) % wrap
 				if p.Differs(old, printOf(old, 0)) {
@@ -36,6 +37,32 @@ func TestRepetitionsAreKnown(t *testing.T) {
 	}
 }
 
+// TestSlowGamesNeedLittleMemory sends messages at several rates. All of the span are known, up to Most, also when a
+// burst follows a slow time.
+func TestSlowGamesNeedLittleMemory(t *testing.T) {
+	for _, c := range []struct{ rate, places int }{{1, least}, {30, 256}, {60, 512}, {10_000, Most}} {
+		var p Prints
+		var came []time.Duration
+		now := time.Hour
+		send := func(rate, messages int) {
+			for range messages {
+				now += time.Second / time.Duration(rate)
+				p.Add(now, len(came), printOf(len(came), 0), 0)
+				came = append(came, now)
+				for n := len(came) - 1; n >= max(0, len(came)-Most) && now-came[n] < span && len(came)%16 == 0; n-- {
+					if !p.Differs(n, printOf(n, 1)) {
+						t.Fatalf("%d a second: message %d of %d is forgotten after %v", rate, n, len(came), now-came[n])
+					}
+				}
+			}
+		}
+		if send(c.rate, 3000); len(p.list) != c.places {
+			t.Errorf("%d a second: %d places, want %d", c.rate, len(p.list), c.places)
+		}
+		send(3000, 2*Most)
+	}
+}
+
 // TestRivalsAreKnown takes several messages under one number. Each of them is known, and no further one.
 func TestRivalsAreKnown(t *testing.T) {
 	p := Prints{Wrap: 1 << 16}
@@ -43,7 +70,7 @@ func TestRivalsAreKnown(t *testing.T) {
 		if content > 0 && !p.Differs(7, printOf(7, content)) {
 			t.Errorf("content %d is known before it came", content)
 		}
-		p.Add(7, printOf(7, content), 7)
+		p.Add(0, 7, printOf(7, content), 7)
 	}
 	for content := range 10 {
 		if p.Differs(7, printOf(7, content)) {
@@ -59,16 +86,16 @@ func TestRivalsAreKnown(t *testing.T) {
 // peer's messages stay known for as long as it may repeat them, also over the wrap-around.
 func TestForgersDoNotPushOutThePeer(t *testing.T) {
 	const wrap, due, near = 1 << 16, 20, 50 // the peer's last numbers are before due, some of them before 0
-	p := Prints{Wrap: wrap}
+	p := Prints{Wrap: int32(wrap)}
 	rng := rand.New(rand.NewPCG(1, 1))
 	for content := range 2 { // the forger's, and the peer's
 		for n := due - near; n < due; n++ {
-			p.Add((n+wrap)%wrap, printOf(n, content), 0)
+			p.Add(0, (n+wrap)%wrap, printOf(n, content), 0)
 		}
 	}
 	for i := range 10_000 {
 		n := due + near + rng.IntN(600)
-		p.Add(n, printOf(n, 2+i), n-due)
+		p.Add(0, n, printOf(n, 2+i), n-due)
 	}
 	for n := due - near; n < due; n++ {
 		if p.Differs((n+wrap)%wrap, printOf(n, 1)) {
@@ -82,10 +109,10 @@ func TestPrintsAreBounded(t *testing.T) {
 	p := Prints{Wrap: 1 << 24}
 	rng := rand.New(rand.NewPCG(1, 1))
 	for i := range 100_000 {
-		p.Add(rng.IntN(1<<24), printOf(i, i), rng.IntN(4096))
+		p.Add(0, rng.IntN(1<<24), printOf(i, i), rng.IntN(4096))
 	}
 	const most = 8192 // the next power of two
-	if len(p.list) > most || len(p.rivals) > mostRivals {
-		t.Errorf("%d places and %d rivals, want at most %d and %d", len(p.list), len(p.rivals), most, mostRivals)
+	if len(p.list) > most || len(p.others()) > mostRivals {
+		t.Errorf("%d places and %d rivals, want at most %d and %d", len(p.list), len(p.others()), most, mostRivals)
 	}
 }

@@ -19,7 +19,7 @@ type Saved struct {
 
 // Save returns the prints as part of a record.
 func (p *Prints) Save() Saved {
-	v := Saved{Taken: p.taken, List: make([]byte, 0, 4*len(p.list)), Rivals: p.rivals}
+	v := Saved{Taken: int(p.taken), List: make([]byte, 0, 4*len(p.list)), Rivals: p.others()}
 	if len(p.list) > 0 {
 		v.Key = p.usedKey()
 	}
@@ -40,7 +40,11 @@ func (v *Saved) Restore(wrap int) (Prints, error) {
 	case len(v.Rivals) > mostRivals:
 		return Prints{}, saved.Fault("number of rivals", len(v.Rivals))
 	}
-	p := Prints{Wrap: wrap, key: v.Key, taken: v.Taken, list: make([]uint32, 0, places), rivals: v.Rivals}
+	p := Prints{Wrap: int32(wrap), key: v.Key, taken: uint16(v.Taken), list: make([]uint32, 0, places)}
+	if len(v.Rivals) > 0 {
+		all := v.Rivals
+		p.rivals = &all
+	}
 	for i := range places {
 		p.list = append(p.list, binary.LittleEndian.Uint32(v.List[4*i:]))
 	}
