@@ -30,7 +30,7 @@ func (c *Conn) Introduce(now time.Time, hello codec.Hello) {
 	}
 	c.occupy()
 	c.ahead = false
-	c.attemptRoom.setPassword(hello)
+	c.asking.setPassword(hello)
 	if c.phase == waiting {
 		c.requestConnection(now.Sub(c.start))
 	}

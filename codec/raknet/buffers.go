@@ -1,6 +1,10 @@
 package raknet
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"tidegate/codec/internal/events"
+)
 
 // Buffers are kept for reuse in classes of powers of two from 64 bytes to 64 KiB: at most keptBytes of them, and
 // keptMessages records.
@@ -18,6 +22,8 @@ type buffers struct {
 	free    *[mostClass - leastClass + 1][][]byte
 	kept    int
 	records []*outgoing
+	ready   []inbound   // of the datagram in hand, in the order of delivery to the application
+	events  events.Pool // of all connections
 }
 
 // record returns an empty record of a message.

@@ -41,43 +41,42 @@ const (
 // Conn is one side of a RakNet connection. sender and receiver are its two halves. The handshakes, the keep-alive and
 // the shutdown have their own files. Conn only conducts them. It is not safe for concurrent use.
 //
-// Internal times are durations since the Conn was made.
+// Internal times are durations since the Conn was made. What each message needs comes first: it shares cache lines.
 type Conn struct {
-	p     *Protocol
-	peer  netip.AddrPort
-	start time.Time
-	phase phase
-
-	dialed bool // we are the client
-	// tentative says that the client's NEW_INCOMING_CONNECTION waits for Confirm.
-	tentative bool
-	ahead     bool           // client: Introduce has not been called yet
-	family    family         // of IPv6 addresses, in the peer's form
-	guid      uint64         // the client's GUID
-	server    uint64         // the server's GUID, as sent to the client
-	version   uint8          // server: the client's
-	longList  bool           // the handshake lists 20 addresses, not 10
-	mute      bool           // as Reflect has said
-	pressure  codec.Pressure // on the peer
-	round     uint8          // server: round of the cookie that opened the connection
-	attempt   *attempt       // client: until the connection is granted
-	askedAt   uint64         // the peer's time in its CONNECTION_REQUEST, or in its CONNECTION_REQUEST_ACCEPTED
-	upSince   time.Duration  // when it became connected; before that, on a server, when it last granted the connection
-	offline   []byte         // offline message or final datagram to be sent next; a later one replaces it
-	pongDue   time.Duration  // server: pings before this time get no answer
-	shutdown  shutdown
-	goodbye   goodbye
-
 	*workspace // noWorkspace while nothing is under way
+	p          *Protocol
+	start      time.Time
+	phase      phase
+	dialed     bool           // we are the client
+	mute       bool           // as Reflect has said
+	pressure   codec.Pressure // on the peer
+	wrote      bool           // data was sent since Transmit last had none
+	sent       uint64         // as in codec.Stats
+	received   uint64
+	reportAt   time.Duration // when messages dropped by Transmit are reported
+	offline    []byte        // offline message or final datagram to be sent next; a later one replaces it
+	attempt    *attempt      // client: until the connection is granted
+	goodbye    goodbye
+	shutdown   shutdown
+	keepalive  keepalive
 	sender     sender
 	receiver   receiver
-	reportAt   time.Duration // when messages dropped by Transmit are reported
-	keepalive  keepalive
-	clock      peerClock
-	quirks     quirks
-	wrote      bool   // data was sent since Transmit last had none
-	sent       uint64 // as in codec.Stats
-	received   uint64
+
+	peer netip.AddrPort
+	// tentative says that the client's NEW_INCOMING_CONNECTION waits for Confirm.
+	tentative bool
+	ahead     bool          // client: Introduce has not been called yet
+	family    family        // of IPv6 addresses, in the peer's form
+	guid      uint64        // the client's GUID
+	server    uint64        // the server's GUID, as sent to the client
+	version   uint8         // server: the client's
+	longList  bool          // the handshake lists 20 addresses, not 10
+	round     uint8         // server: round of the cookie that opened the connection
+	askedAt   uint64        // the peer's time in its CONNECTION_REQUEST, or in its CONNECTION_REQUEST_ACCEPTED
+	upSince   time.Duration // when it became connected; before that, on a server, when it last granted the connection
+	pongDue   time.Duration // server: pings before this time get no answer
+	clock     peerClock
+	quirks    quirks
 }
 
 var (

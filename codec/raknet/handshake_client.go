@@ -79,11 +79,9 @@ func dial(p *Protocol, now time.Time, to netip.AddrPort, hello codec.Hello) *Con
 	if p.o.KeepVersion && hello.Version != 0 {
 		version = hello.Version
 	}
-	c.attemptRoom = attempt{
-		Password: c.attemptRoom.Password, from: hello.From, Version: p.servers.ask(to, version),
-	}
-	c.attemptRoom.setPassword(hello)
-	c.attempt = &c.attemptRoom
+	c.asking = &attempt{from: hello.From, Version: p.servers.ask(to, version)}
+	c.asking.setPassword(hello)
+	c.attempt = c.asking
 	c.ask(0)
 	return c
 }
@@ -270,12 +268,14 @@ func (c *Conn) granted(now time.Duration, reply *openConnectionReply2) {
 // requestConnection sends the first message of the reliability layer, unless the server could block us for its
 // password.
 func (c *Conn) requestConnection(now time.Duration) {
-	if len(c.attemptRoom.Password) > maxPassword {
+	a := c.asking
+	c.asking = nil
+	if len(a.Password) > maxPassword {
 		c.finish(codec.InvalidPassword)
 		return
 	}
-	m := connectionRequest{guid: c.guid, time: c.milliseconds(now), password: c.attemptRoom.Password}
-	c.sender.enqueueControl(now, codec.Reliable, m.append(c.scratch()), c.attemptRoom.Pad)
+	m := connectionRequest{guid: c.guid, time: c.milliseconds(now), password: a.Password}
+	c.sender.enqueueControl(now, codec.Reliable, m.append(c.scratch()), a.Pad)
 	c.phase = requesting
 	c.expectAnswer(now)
 }

@@ -89,12 +89,14 @@ func (c *Conn) receiveOnline(now time.Duration, b []byte) error {
 
 // handleReady handles the messages whose turn has come. It returns the first error.
 func (c *Conn) handleReady(now time.Duration) (err error) {
-	for i := range c.receiver.ready {
-		if handleErr := c.handle(now, &c.receiver.ready[i]); err == nil {
+	for i := range c.memory.ready {
+		if handleErr := c.handle(now, &c.memory.ready[i]); err == nil {
 			err = handleErr
 		}
 	}
-	c.receiver.ready = c.receiver.ready[:0]
+	if c.memory.ready = c.memory.ready[:0]; cap(c.memory.ready) > keptMessages {
+		c.memory.ready = nil
+	}
 	return err
 }
 

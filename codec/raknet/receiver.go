@@ -50,11 +50,11 @@ const everything = -1
 
 // receiving is the part of a receiver that is needed only while data arrives.
 type receiving struct {
-	ready  []inbound // in the order of delivery to the application
 	acks   ackQueue
-	recent ackQueue // numbers that the last ACK held for the first time, at recentAt
-	repeat ackQueue // its memory alternates with that of recent
-	nacks  ackQueue // due at once
+	recent ackQueue       // numbers that the last ACK held for the first time, at recentAt
+	repeat ackQueue       // its memory alternates with that of recent
+	nacks  ackQueue       // due at once
+	room   [3][2]ackRange // memory of acks, recent and repeat, as long as they are short
 	holes  holes
 
 	ackTimes
@@ -71,7 +71,7 @@ type ackTimes struct {
 // isIdle reports whether no acknowledgement waits.
 func (r *receiving) isIdle() bool { return r.acks.count == 0 && r.nacks.count == 0 }
 
-// take takes a data datagram; what came of it is in ready. Parts of a datagram may count even if there is an error. The
+// take takes a data datagram; what came of it is in memory.ready. Parts of a datagram may count even if there is an error. The
 // number of a datagram shows which ones are missing, and which unreliable messages have come before. It is no reason to
 // drop a reliable message, since a forged datagram may have used it.
 func (r *receiver) take(now time.Duration, d *datagram) error {
@@ -302,7 +302,7 @@ func (r *receiver) place(now time.Duration, m inbound, v verdict) {
 		r.placeLate(m)
 		return
 	}
-	r.ready = append(r.ready, m)
+	r.memory.ready = append(r.memory.ready, m)
 	if !hasChannel(m.Mode) {
 		return
 	}
@@ -320,7 +320,7 @@ func (r *receiver) releaseHeld(channel uint8) {
 			r.placeLate(m)
 			continue
 		}
-		r.ready = append(r.ready, m)
+		r.memory.ready = append(r.memory.ready, m)
 		r.channels.pass(&m)
 	}
 }
@@ -329,7 +329,7 @@ func (r *receiver) releaseHeld(channel uint8) {
 // is new, so a forged message has taken its place.
 func (r *receiver) placeLate(m inbound) {
 	if isOrdered(m.Mode) {
-		r.ready = append(r.ready, m)
+		r.memory.ready = append(r.memory.ready, m)
 		return
 	}
 	r.channels.overtake(&m)

@@ -37,8 +37,8 @@ func (f *feeder) feed(capsules ...capsule) (messages int, err error) {
 		f.t.Fatal(err)
 	}
 	err = f.r.take(f.at, &d)
-	messages = len(f.r.ready)
-	f.r.ready = f.r.ready[:0]
+	messages = len(f.r.memory.ready)
+	f.r.memory.ready = f.r.memory.ready[:0]
 	return messages, err
 }
 

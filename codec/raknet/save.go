@@ -120,10 +120,13 @@ func (p *Protocol) Restore(now time.Time, from codec.Addresser, b []byte) (codec
 	c.dialed, c.tentative, c.ahead, c.family = v.Dialed, v.Tentative, v.Ahead, v.Family
 	c.version, c.guid, c.server, c.longList = v.Version, v.GUID, v.Server, v.LongList
 	c.pressure, c.round, c.mute = v.Pressure, v.Round, v.Mute
+	if v.Phase <= waiting {
+		c.asking = new(attempt)
+	}
 	if v.Attempt != nil {
-		v.Attempt.restore(&c.attemptRoom)
-		c.attemptRoom.from = from
-		c.attempt = &c.attemptRoom
+		v.Attempt.restore(c.asking)
+		c.asking.from = from
+		c.attempt = c.asking
 	}
 	c.askedAt, c.upSince, c.pongDue = v.AskedAt, v.UpSince, v.PongDue
 	c.shutdown, c.goodbye = v.Shutdown, v.Goodbye

@@ -10,11 +10,11 @@ type workspace struct {
 	flying    flying
 	receiving receiving
 
-	attemptRoom attempt // room for Conn.attempt
-	early       earlyMessages
-	lent        [][]byte // recycled buffers that events refer to, until the next input
-	events      events.Queue
-	memory      *buffers
+	asking *attempt // Conn.attempt, until the client has asked for the connection; nil: none
+	early  earlyMessages
+	lent   [][]byte // recycled buffers that events refer to, until the next input
+	events events.Queue
+	memory *buffers
 }
 
 // noWorkspace is the workspace of a connection without one. It is only read, and always empty.
@@ -37,15 +37,24 @@ const (
 	keptWorkspaces  = 512
 )
 
+func newWorkspace(memory *buffers) *workspace {
+	w := &workspace{memory: memory}
+	w.events.Share(&memory.events)
+	for i, q := range [...]*ackQueue{&w.receiving.acks, &w.receiving.recent, &w.receiving.repeat} {
+		q.ranges = w.receiving.room[i][:0:2]
+	}
+	return w
+}
+
 // get lends a workspace.
 func (p *workspaces) get() *workspace {
 	if p == nil {
-		return &workspace{memory: new(buffers)}
+		return newWorkspace(new(buffers))
 	}
 	last := len(p.free) - 1
 	if last < 0 {
 		p.spare = 0
-		return &workspace{memory: &p.memory}
+		return newWorkspace(&p.memory)
 	}
 	w := p.free[last]
 	p.free[last], p.free = nil, p.free[:last]
@@ -76,7 +85,7 @@ func (w *workspace) isLarge() bool {
 	s, f, r := &w.sending, &w.flying, &w.receiving
 	return max(len(s.control.ring), len(s.small.ring), len(s.bulk.ring),
 		len(f.ring), cap(f.parts), cap(f.free), cap(f.resend), cap(f.done),
-		cap(r.ready), cap(r.acks.ranges), cap(r.recent.ranges), cap(r.repeat.ranges), cap(r.nacks.ranges), cap(r.holes.list),
+		cap(r.acks.ranges), cap(r.recent.ranges), cap(r.repeat.ranges), cap(r.nacks.ranges), cap(r.holes.list),
 		cap(w.lent), w.events.Room()) > keptPlaces
 }
 
@@ -91,6 +100,7 @@ func (c *Conn) occupy() {
 func (c *Conn) leave() {
 	w := c.workspace
 	w.flying.forgetResends() // parts that have settled meanwhile
+	w.asking = nil
 	c.move(&noWorkspace)
 	c.p.spaces.put(w)
 }

@@ -132,7 +132,7 @@ func TestWorkspacesAreBounded(t *testing.T) {
 	}
 	n := len(p.free)
 	large := p.get()
-	large.receiving.ready = make([]inbound, keptPlaces+1)
+	large.lent = make([][]byte, keptPlaces+1)
 	p.put(large)
 	if len(p.free) != n-1 {
 		t.Errorf("%d are kept with one that has grown, want %d", len(p.free), n-1)

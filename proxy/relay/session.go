@@ -78,35 +78,34 @@ type link struct {
 // terminated is the part of a session whose protocols end in the proxy. It has a client-side connection, an
 // upstream-side connection, and the bridge between them.
 type terminated struct {
+	// Each message needs this, down to upstream.
 	bridge           *bridge.Bridge
+	pending          *pending      // the part of an imported session that is not restored yet; nil: none
+	hold             *hold         // while life.isHeld; else nil
+	dirty            bool          // is on the list for the next Flush
+	touched          sides         // had an input since the last Flush
+	choked           bool          // more is queued than a limit allows
+	waits            bool          // in path's line
+	searches         bool          // routers may not fragment datagrams to server yet
+	dialBy           time.Time     // when a silent server is given up; zero once it has answered
+	expires          time.Time     // when the session is given up; moves with heard once established
+	call             *call         // the connection to a NetherNet server; nil: none
+	sampleDue        time.Duration // time since the Relay's start of the next sample
+	trust            admission.Trust
+	holding          admission.Holding
 	client, upstream side
-	pending          *pending // the part of an imported session that is not restored yet; nil: none
 
-	earlier      *earlier     // earlier sockets to server; nil: none
-	call         *call        // the connection to a NetherNet server; nil: none
-	dialBy       time.Time    // when a silent server is given up; zero once it has answered
-	hello        codec.Hello  // the client's, for every server that is dialled
-	hold         *hold        // while life.isHeld; else nil
-	knownClients knownClients // clients that the server has announced to the client
+	earlier      *earlier      // earlier sockets to server; nil: none
+	hello        codec.Hello   // the client's, for every server that is dialled
+	knownClients knownClients  // clients that the server has announced to the client
+	rates        filter.Memory // state of rules about messages
+	resent       uint64        // messages sent again, as of the last Flush with a far face
+	askedAt      time.Duration // time since the Relay's start when server was asked
 
-	rates   filter.Memory // state of rules about messages
-	trust   admission.Trust
-	holding admission.Holding
-	expires time.Time // when the session is given up; moves with heard once established
-
-	resent    uint64        // messages sent again, as of the last Flush with a far face
-	sampleDue time.Duration // time since the Relay's start of the next sample
-	askedAt   time.Duration // time since the Relay's start when server was asked
-
-	id       uint16 // the client ID that the client has
-	origin   origin
-	dirty    bool  // is on the list for the next Flush
-	touched  sides // had an input since the last Flush
-	choked   bool  // more is queued than a limit allows
-	waits    bool  // in path's line
-	searches bool  // routers may not fragment datagrams to server yet
-	why      codec.Reason
-	blame    stats.Party // the party that ended it
+	id     uint16 // the client ID that the client has
+	origin origin
+	why    codec.Reason
+	blame  stats.Party // the party that ended it
 }
 
 // relayed is the part of a session in ModeRelay. Datagrams of the client and the server pass unchanged. The session
@@ -137,9 +136,9 @@ type side struct {
 	bridge.Sender
 	up       bool           // Connected
 	pressure codec.Pressure // on the peer
-	sampled  stats.Sampled
-	due      time.Time // the connection's next timeout, as of the last Flush
+	due      time.Time      // the connection's next timeout, as of the last Flush
 	weight   weight
+	sampled  stats.Sampled
 }
 
 // over reports whether both sides have ended.

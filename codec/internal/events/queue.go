@@ -11,10 +11,23 @@ const kept = 512
 type Queue struct {
 	list []codec.Event
 	next int
+	pool *Pool // nil: the queue keeps its memory
 }
 
+// Pool is memory for events that the queues of a loop share. Queues are mostly empty, and then have none. So the memory
+// is in the processor's cache when a queue needs it.
+type Pool struct{ list []codec.Event }
+
+// Share makes an empty queue use a pool.
+func (q *Queue) Share(p *Pool) { q.pool = p }
+
 // Push adds an event.
-func (q *Queue) Push(event codec.Event) { q.list = append(q.list, event) }
+func (q *Queue) Push(event codec.Event) {
+	if q.pool != nil && q.list == nil {
+		q.list, q.pool.list = q.pool.list, nil
+	}
+	q.list = append(q.list, event)
+}
 
 // Answer adds the answer to a receipt.
 func (q *Queue) Answer(r codec.Receipt, delivered bool) {
@@ -32,6 +45,9 @@ func (q *Queue) Poll() (codec.Event, bool) {
 		if cap(q.list) > kept {
 			q.list = nil
 		}
+		if q.pool != nil && q.list != nil {
+			q.pool.list, q.list = q.list, nil
+		}
 		return codec.Event{}, false
 	}
 	q.next++
@@ -47,6 +63,6 @@ func (q *Queue) Room() int { return cap(q.list) }
 // Release frees all memory if no event waits.
 func (q *Queue) Release() {
 	if q.Len() == 0 {
-		*q = Queue{}
+		*q = Queue{pool: q.pool}
 	}
 }
