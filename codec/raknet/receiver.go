@@ -71,7 +71,7 @@ type ackTimes struct {
 // isIdle reports whether no acknowledgement waits.
 func (r *receiving) isIdle() bool { return r.acks.count == 0 && r.nacks.count == 0 }
 
-// take takes a data datagram; what came of it is in memory.ready. Parts of a datagram may count even if there is an error. The
+// take takes a data datagram; what came of it is in memory.ready. Parts may count even if there is an error. The
 // number of a datagram shows which ones are missing, and which unreliable messages have come before. It is no reason to
 // drop a reliable message, since a forged datagram may have used it.
 func (r *receiver) take(now time.Duration, d *datagram) error {
