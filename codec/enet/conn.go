@@ -36,7 +36,7 @@ type Conn struct {
 	server  bool
 	summed  bool
 	packs   bool // the peer understands compressed datagrams
-	evident bool // a command that only the peer can know is in the present datagram
+	evident bool // a command of the handshake that only the peer can know is in the present datagram
 	state   state
 	// tentative says that the acknowledgement of VerifyConnect waits for Confirm.
 	tentative bool

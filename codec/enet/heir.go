@@ -84,6 +84,7 @@ func (c *Conn) hearHeir(now time.Time, n *Conn, h *header, d, rest []byte) error
 	if h.session != n.sessionIn || c.heirs.proved != nil {
 		return codec.ErrUnexpected
 	}
+	n.in.recycle()
 	rest, err := n.commandsOf(h, d, rest)
 	if err != nil {
 		return err

@@ -88,3 +88,32 @@ func TestForgedConnects(t *testing.T) {
 		t.Error("forged Connects changed the session")
 	}
 }
+
+// TestHeirsHoldNoDatagrams gives a session datagrams in the name of a client that begins anew, packed so that they
+// unpack to far more. Their memory does not grow.
+func TestHeirsHoldNoDatagrams(t *testing.T) {
+	now, conns := joined(t)
+	server := conns[0]
+	asks := newConn(server.options, now, secrets{ConnectID: [4]byte{1}})
+	d, _ := asks.dial(codec.Hello{}).Transmit(now, nil)
+	_ = server.Receive(now, d)
+	if len(server.heirs.list) != 1 {
+		t.Fatalf("%d new clients", len(server.heirs.list))
+	}
+	heir := server.heirs.list[0]
+	packed, _ := new(rangeCoder).pack(make([]byte, 1000))
+	h := header{peer: heir.secrets.ID, session: heir.sessionIn, timed: true}
+	d = append(h.append(nil), packed...)
+	d[0] |= compressedBit
+	for range 1000 {
+		if err := server.Receive(now, d); err == nil {
+			t.Fatal("a datagram without the acknowledgement is accepted")
+		}
+		if len(heir.in.lent) > 1 {
+			t.Fatalf("%d datagrams are held", len(heir.in.lent))
+		}
+	}
+	if len(heir.in.lent) == 0 {
+		t.Error("no datagram was unpacked: this test shows nothing")
+	}
+}

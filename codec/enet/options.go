@@ -23,7 +23,7 @@ type Compression uint8
 
 // Values of Compression.
 const (
-	CompressionAuto  Compression = iota // from the peer's first compressed datagram on
+	CompressionAuto  Compression = iota // if the peer's handshake is compressed
 	CompressionRange                    // a client compresses from the beginning; a server as with CompressionAuto
 	CompressionOff                      // never; compressed datagrams are not understood
 )

@@ -225,7 +225,7 @@ func (c *Conn) receiveAck(now time.Time, cmd *command) error {
 		return codec.ErrDuplicate
 	}
 	channel.leave(s)
-	c.answered, c.evident = now, true
+	c.answered = now
 	if be.Uint16(cmd.body[2:]) == s.clock { // not an earlier attempt
 		c.farewell.doubt(s.sentAt)
 		c.turnAway()

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"time"
 
 	"tidegate/internal/pause"
 	"tidegate/proxy/relay"
@@ -34,8 +35,15 @@ func (l *Live) setMeans(sessions []Session) {
 	l.Client.RTTMean, l.Server.RTTMean = client/max(clients, 1), server/max(servers, 1)
 }
 
-// Watch gives take the figures of the proxy's live stream, until take returns an error, or the stream ends.
+// silence is how long a live stream may say nothing before it counts as dead.
+const silence = 10 * time.Second
+
+// Watch gives take the figures of the proxy's live stream, until take returns an error, or the stream ends or stops.
 func (c *Client) Watch(ctx context.Context, take func(*Live) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	watchdog := time.AfterFunc(silence, cancel)
+	defer watchdog.Stop()
 	events, err := c.Stream(ctx, "/api/v1/live")
 	if err != nil {
 		return err
@@ -44,6 +52,7 @@ func (c *Client) Watch(ctx context.Context, take func(*Live) error) error {
 	lines := bufio.NewScanner(events)
 	lines.Buffer(nil, 2*maxEvent)
 	for lines.Scan() {
+		watchdog.Reset(silence)
 		text, ok := bytes.CutPrefix(lines.Bytes(), []byte("data: "))
 		if !ok {
 			continue

@@ -62,8 +62,11 @@ func (o *outlet) answerQuery(now time.Time, l *listener, entry *protocolEntry, s
 // answerWord answers a server browser that asks beside ENet's players, with its own challenge. The query proves no
 // address, so that the answer is taken from the listener's budget. It reports false without an answer of the servers.
 func (o *outlet) answerWord(now time.Time, l *listener, s netio.Socket, from netip.AddrPort, datagram []byte) bool {
+	if l.queries == nil || l.queries.family != a2s.Quake {
+		return false
+	}
 	kind, word, ok := a2s.ParseWord(datagram)
-	if !ok || l.queries == nil || l.queries.family != a2s.Quake {
+	if !ok {
 		return false
 	}
 	parts := l.queries.answer(kind)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"tidegate/codec"
 	"tidegate/codec/codectest/simnet"
 	"tidegate/codec/enet"
 	"tidegate/internal/a2s"
@@ -352,6 +353,14 @@ func TestWordsAreAnsweredFromCache(t *testing.T) {
 		}
 		if got := ask("rcon secret status"); got != "" {
 			t.Errorf("%v: another word is answered with %q", mode, got)
+		}
+		if mode == policy.ModeTerminate { // a player whose old session is still here asks before it connects again
+			connect, _ := protocol.Dial(q.Now(), netip.AddrPort{}, codec.Hello{}).Transmit(q.Now(), nil)
+			q.Inject(0, browserAddr, listenerAddr, connect)
+			q.Run(50 * time.Millisecond)
+			if got := ask("getinfo again"); q.proxy.relay.Len() != 1 || !strings.Contains(got, "again") {
+				t.Errorf("a player with one of %d sessions gets %q", q.proxy.relay.Len(), got)
+			}
 		}
 		q.server.down = true
 		for range 10 {

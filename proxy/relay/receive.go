@@ -106,6 +106,9 @@ func (r *Relay) fromTerminated(now time.Time, e *Entry, s netio.Socket, datagram
 	if !r.drops.passes(now, l, from, len(datagram), r.guard.MayPass(now, &session.meter, len(datagram))) {
 		return
 	}
+	if r.sockets.answerWord(now, l, s, from, datagram) { // a player who comes back asks before it connects again
+		return
+	}
 	session.via = l.via(session.via)
 	session.trust.Owe(from, len(datagram))
 	connected := session.client.up

@@ -70,19 +70,15 @@ func (p *Prints) usedKey() uint64 {
 
 // Differs reports whether messages have come under a number, and all had other content.
 func (p *Prints) Differs(number int, print uint32) bool {
-	known := p.knows(number)
-	if known && *p.slot(number) == print|p.turn(number) {
-		return false
+	if !p.knows(number) || *p.slot(number) == print|p.turn(number) {
+		return false // of a forgotten number: a rival says nothing about what the other one was
 	}
 	for _, r := range p.others() {
-		if r.Number == number {
-			known = true
-			if r.Print == print {
-				return false
-			}
+		if r.Number == number && r.Print == print {
+			return false
 		}
 	}
-	return known
+	return true
 }
 
 // Missed reports whether nothing has come under a number that is behind the oldest missing one by less than the number

@@ -37,6 +37,23 @@ func TestRepetitionsAreKnown(t *testing.T) {
 	}
 }
 
+// TestForgottenNumbersAreRepeats has a forger use a number of the peer. Once the peer's message is forgotten, its late
+// repeat is no other message than the forger's.
+func TestForgottenNumbersAreRepeats(t *testing.T) {
+	p := Prints{Wrap: 1 << 24}
+	p.Add(0, 7, printOf(7, 0), 0)
+	p.Add(0, 7, printOf(7, 1), 0) // the forger's
+	for i := range 2 * least {
+		p.Add(time.Duration(i)*time.Second, 8+i, printOf(8+i, 0), 0)
+	}
+	if p.knows(7) {
+		t.Fatal("the number is known: this test shows nothing")
+	}
+	if p.Differs(7, printOf(7, 0)) {
+		t.Error("the peer's repeat counts as another message")
+	}
+}
+
 // TestSlowGamesNeedLittleMemory sends messages at several rates. All of the span are known, up to Most, also when a
 // burst follows a slow time.
 func TestSlowGamesNeedLittleMemory(t *testing.T) {
