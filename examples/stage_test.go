@@ -355,6 +355,9 @@ func copied(t *testing.T) string {
 func companions(t *testing.T, dir string) {
 	t.Helper()
 	put(t, dir, "friends.txt", read(t, "friends.txt"))
+	if err := os.CopyFS(filepath.Join(dir, "modules"), os.DirFS("modules")); err != nil {
+		t.Fatal(err)
+	}
 	put(t, dir, "cookie.secret", strings.Repeat("5a", 32)+"\n")
 }
 

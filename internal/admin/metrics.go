@@ -196,10 +196,11 @@ var (
 	lost      = counter("lost_total", "Messages or datagrams that did not arrive the first time.", "side")
 	overtaken = counter("messages_overtaken_total",
 		`Messages that arrived after a newer message of their channel (ordered = "fast").`)
-	unreported = counter("messages_lost_total", `Reliable messages lost for good (reliable = "report").`)
-	redials    = counter("redials_total", "Handshakes with a server that were restarted from another address.")
-	paced      = counter("datagrams_paced_total", "Datagrams to a server that were delayed by max_packets.")
-	passed     = counter("messages_passed_total", "Messages passed without translation, for lack of declared types.")
+	unreported     = counter("messages_lost_total", `Reliable messages lost for good (reliable = "report").`)
+	redials        = counter("redials_total", "Handshakes with a server that were restarted from another address.")
+	paced          = counter("datagrams_paced_total", "Datagrams to a server that were delayed by max_packets.")
+	moduleFailures = counter("module_failures_total", "Messages that a module of their route could not handle.")
+	passed         = counter("messages_passed_total", "Messages passed without translation, for lack of declared types.")
 )
 
 func (out metricsOf) traffic(f *relay.Figures) {
@@ -224,6 +225,7 @@ func (out metricsOf) traffic(f *relay.Figures) {
 	out.count(overtaken, f.Counters.Overtaken)
 	out.count(unreported, f.Counters.Lost)
 	out.count(passed, f.Counters.Passed)
+	out.count(moduleFailures, f.Counters.ModuleFailures)
 	out.failovers(&f.Counters)
 	out.count(redials, f.Counters.Redialed)
 	out.count(paced, f.Counters.Paced)

@@ -62,6 +62,9 @@ func check(c *cli.Context) error {
 	if err != nil {
 		return faulty(err)
 	}
+	if err := new(setup.Modules).Add(ruled, settled, 1); err != nil {
+		return faulty(err)
+	}
 	if file := banfile.File(settled.Path(settled.Bans.File)); file != "" {
 		if _, err := file.Read(); err != nil {
 			return faulty(fmt.Errorf("read bans: %w", err))
@@ -167,6 +170,7 @@ func explain(s *relay.Settings) string {
 				fmt.Fprintf(&text, "  datagrams pass unchanged; only the first one is inspected\n")
 				continue
 			}
+			explainModules(&text, l.Route)
 			explainWay(&text, "client to upstream", p, u.Protocol, l.Route)
 			explainMap(&text, p, l.Route, policy.FromClient)
 			explainWay(&text, "upstream to client", u.Protocol, p, l.Route)
@@ -254,6 +258,17 @@ func place(l *relay.Listener, last uint16) string {
 		return "tcp " + text
 	}
 	return text
+}
+
+// explainModules names a route's modules, in order.
+func explainModules(text *strings.Builder, r *relay.Route) {
+	for i := range r.Modules {
+		rule := "drop"
+		if r.Modules[i].Passes {
+			rule = "pass"
+		}
+		fmt.Fprintf(text, "  module %s sees all messages; while it fails, they %s\n", r.Modules[i].Name, rule)
+	}
 }
 
 func explainWay(text *strings.Builder, title string, near, far codec.Protocol, r *relay.Route) {

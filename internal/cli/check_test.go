@@ -80,6 +80,27 @@ from = "client"
 	}
 }
 
+// TestCheckReadsModules names the modules of a route, and reports one that would stop the proxy from starting.
+func TestCheckReadsModules(t *testing.T) {
+	path := write(t, strings.Replace(bridgeConfig("127.0.0.1:1"), "[[upstream]]",
+		"[[route.module]]\nfile = \"chat.wasm\"\non_failure = \"drop\"\n[[upstream]]", 1))
+	code, _, stderr := tidegate(t, "check", "-c", path)
+	if code != 2 || !strings.Contains(stderr, `"chat.wasm": want a module`) {
+		t.Errorf("without the file: code %d, says %q", code, stderr)
+	}
+	odd, err := os.ReadFile("internal/module/testdata/odd.wasm")
+	if err == nil {
+		err = os.WriteFile(filepath.Join(filepath.Dir(path), "chat.wasm"), odd, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, stdout, stderr := tidegate(t, "check", "-c", path)
+	if code != 0 || !strings.Contains(stdout, "  module chat sees all messages; while it fails, they drop\n") {
+		t.Errorf("code %d, says %s%s", code, stdout, stderr)
+	}
+}
+
 // TestCheckReadsBans reports a ban file that would stop the proxy from starting.
 func TestCheckReadsBans(t *testing.T) {
 	path := write(t, bridgeConfig("127.0.0.1:1")+"[bans]\nfile = \"bans.jsonl\"\n")

@@ -14,6 +14,7 @@ func (v *validator) bridges() {
 		if upstream < 0 {
 			continue
 		}
+		v.modules(item("route", i), r)
 		if r.Mode.Is(policy.ModeRelay) {
 			v.checkRelay(item("route", i), r, upstream)
 			continue

@@ -143,7 +143,7 @@ func (v *validator) checkRelay(path string, r Route, upstream int) {
 		v.warn(child(item("upstream", upstream), "server_library"), u.Library, `sources of a prefix, or mode = "terminate": `+
 			"these servers block an address, and a relay's players share one")
 	}
-	for key, tables := range map[string]int{"message": len(r.Messages), "map": len(r.Map)} {
+	for key, tables := range map[string]int{"message": len(r.Messages), "map": len(r.Map), "module": len(r.Modules)} {
 		if tables > 0 {
 			v.warn(item(child(path, key), 0), nil, "no [[route."+key+"]] table: a relay translates nothing")
 		}

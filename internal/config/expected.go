@@ -18,6 +18,7 @@ var (
 	durationType = reflect.TypeFor[Duration]()
 	sizeType     = reflect.TypeFor[Size]()
 	amountType   = reflect.TypeFor[Amount]()
+	failureType  = reflect.TypeFor[Failure]()
 	formType     = reflect.TypeFor[Form]()
 )
 

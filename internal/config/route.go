@@ -25,9 +25,10 @@ type Route struct {
 	HoldNewIDs   bool       `toml:"hold_new_ids"`                                // also if the Riptide client ID changes
 	Pong         PongSource `toml:"pong" default:"auto"`                         // source of the server list text
 	// replaces the servers' name in the text; empty: theirs
-	PongName string    `toml:"pong_name"`
-	Messages []Message `toml:"message"`
-	Map      []MapRow  `toml:"map"`
+	PongName string        `toml:"pong_name"`
+	Messages []Message     `toml:"message"`
+	Map      []MapRow      `toml:"map"`
+	Modules  []RouteModule `toml:"module"`
 }
 
 // Mode is the word for a route's mode.

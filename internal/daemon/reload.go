@@ -29,6 +29,7 @@ type reloader struct {
 	path      string
 	loops     int
 	secrets   setup.Secrets
+	modules   *setup.Modules
 	server    *proxy.Server
 	ruleFiles *ruleFiles
 	found     *discoverer
@@ -100,6 +101,10 @@ func (r *reloader) apply() (fixed []string, err error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := r.modules.Add(ruled, next, r.loops); err != nil {
+		return nil, err
+	}
+	warnInterpreted(r.log, r.modules)
 	r.joins.prepare(ruled, next)
 	if err := r.server.Reload(ruled); err != nil {
 		return nil, fmt.Errorf("reload: %w", err)

@@ -34,6 +34,7 @@ type service struct {
 	earlier   []*config.Config // of the predecessor, with removed listeners
 	loops     int
 	secrets   setup.Secrets // the predecessor's, if there is one
+	modules   *setup.Modules
 	log       zerolog.Logger
 	trace     trace
 	lines     *LogQueue // the queue behind log
@@ -89,9 +90,10 @@ func Run(ctx context.Context, o Options) error {
 
 func newService(o Options) *service {
 	c := o.Config
+	log := newLog(c, o.Log, o.Terminal)
 	return &service{
 		events: new(admin.Events),
-		path:   o.Path, config: c, log: newLog(c, o.Log, o.Terminal), lines: o.Log, secrets: setup.NewSecrets(),
+		path:   o.Path, config: c, log: log, lines: o.Log, modules: newModules(log), secrets: setup.NewSecrets(),
 		loops: loopCount(c.Loop.Count, runtime.GOMAXPROCS(0), netio.SharesPorts(backend(c))),
 	}
 }
@@ -222,7 +224,8 @@ func (s *service) prepare(ctx context.Context) error {
 	found := &discoverer{ctx: ctx, server: s.server, log: s.log}
 	found.follow(s.config)
 	s.reloads = &reloader{
-		path: s.path, loops: s.loops, secrets: s.secrets, server: s.server, ruleFiles: files, found: found,
+		path: s.path, loops: s.loops, secrets: s.secrets, modules: s.modules, server: s.server,
+		ruleFiles: files, found: found,
 		bans: s.bans.bans, log: s.log, events: s.events, joins: s.joins, current: s.config, earlier: s.earlier,
 	}
 	return nil
@@ -236,7 +239,11 @@ func (s *service) inherit() (err error) {
 		return err
 	}
 	s.loops, s.fresh, s.secrets = s.from.predecessor.Loops, s.config, s.from.predecessor.Secrets
-	if _, err := setup.SettingsWithRules(s.fresh, s.loops, s.secrets); err != nil { // the later reload must not fail
+	fresh, err := setup.SettingsWithRules(s.fresh, s.loops, s.secrets)
+	if err == nil {
+		err = s.modules.Add(fresh, s.fresh, s.loops)
+	}
+	if err != nil { // the later reload must not fail
 		return &ConfigError{err}
 	}
 	old, _, err := setup.Parse(s.path, []byte(s.from.predecessor.Config))
@@ -263,6 +270,9 @@ func (s *service) addRetired(to *relay.Settings) {
 		}
 		s.earlier = slices.Insert(s.earlier, 0, c)
 		earlier := setup.Settings(c, s.loops, s.secrets)
+		if err := new(setup.Modules).Add(earlier, c, s.loops); err != nil {
+			s.log.Error().Err(err).Msg("removed listeners have no modules")
+		}
 		for i := range earlier.Listeners {
 			if j := slices.Index(retired, earlier.Listeners[i].Addr); j >= 0 {
 				to.Listeners = append(to.Listeners, earlier.Listeners[i])
@@ -285,6 +295,10 @@ func (s *service) listen() error {
 	if err != nil {
 		return &ConfigError{err}
 	}
+	if err := s.modules.Add(ruled, s.config, s.loops); err != nil {
+		return &ConfigError{err}
+	}
+	warnInterpreted(s.log, s.modules)
 	s.addRetired(ruled)
 	s.joins = newJoinServers(s.log)
 	s.joins.seed = s.secrets.Seed

@@ -29,7 +29,7 @@ var (
 type Loop struct {
 	program *Program
 	current atomic.Pointer[instance] // nil while a new one starts
-	started time.Time                // the last time that a new one was started after a failure; of whoever makes it
+	started time.Time                // when a new one was started after a failure; for restart
 }
 
 // instance is a running module. As a context, it tells the functions of the host who calls.

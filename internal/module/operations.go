@@ -18,7 +18,7 @@ const (
 
 // addChecks returns the code of a function with a check at the head of each loop, and whether it calls functions.
 func addChecks(r reader, check []byte) (out []byte, calls bool, err error) {
-	done := r.rest // what is not appended yet
+	done := r.rest // not appended yet
 	for len(r.rest) > 0 {
 		op := r.byte()
 		if !r.operands(op) {

@@ -23,13 +23,15 @@ import (
 
 // Bounds that no operator needs to change.
 const (
-	MaxFile    = 16 << 20    // the size of a module's file, in bytes
-	maxMessage = 64 << 10    // of a message for a module, in bytes
-	maxSent    = 256         // messages from one call
-	maxOutput  = 256 << 10   // their bytes
-	startTime  = time.Second // for a module's start
+	MaxFile    = 16 << 20  // the size of a module's file, in bytes
+	maxMessage = 64 << 10  // of a message for a module, in bytes
+	maxSent    = 256       // messages from one call
+	maxOutput  = 256 << 10 // their bytes
 	pageSize   = 64 << 10
 )
+
+// startTime bounds a module's start.
+var startTime = 10 * time.Second
 
 // Options bound a module.
 type Options struct {

@@ -86,6 +86,15 @@ const (
 	UnmappedEnds                   // and the session ends
 )
 
+// Failure is what becomes of messages while a module of their route fails.
+type Failure uint8
+
+// Treatments.
+const (
+	FailureDrops  Failure = iota // dropped and counted
+	FailurePasses                // as without the module
+)
+
 // Balance is a strategy that spreads sessions over the servers of an upstream.
 type Balance uint8
 
@@ -128,6 +137,9 @@ func (Envelope) Names() []string { return []string{"id", "raw", "framed", "aggre
 
 // Names returns the words of the values.
 func (Unmapped) Names() []string { return []string{"pass", "drop", "end"} }
+
+// Names returns the words of the values.
+func (Failure) Names() []string { return []string{"drop", "pass"} }
 
 // Names returns the words of the values.
 func (Balance) Names() []string { return []string{"least_sessions", "round_robin", "weighted", "hash"} }

@@ -160,3 +160,19 @@ func (d *Direction) Way(m *codec.Message) *Way {
 	}
 	return d.ways.find(m)
 }
+
+// From returns the Direction of the messages of a sender.
+func (b *Bridge) From(sender policy.Direction) *Direction {
+	if sender == policy.FromUpstream {
+		return &b.ToClient
+	}
+	return &b.ToServer
+}
+
+// WayOfMade is Way for a message of a module. One with an ID from a side without IDs is as if it came in an envelope.
+func (d *Direction) WayOfMade(m *codec.Message) *Way {
+	if nearHasIDs := d.wantsID != d.rounds; m.HasID && !nearHasIDs {
+		return nil
+	}
+	return d.Way(m)
+}

@@ -131,9 +131,13 @@ func (r *Relay) newRoute(settings *Route, oldRoutes []*route) *route {
 	route := &route{Route: settings, speaks: r.locals.of(u.Protocol), pool: pool}
 	for _, old := range oldRoutes {
 		if old.Name == settings.Name {
-			route.ids = old.ids
+			route.ids, route.modules = old.ids, old.modules
 		}
 	}
+	if route.modules == nil {
+		route.modules = new(modules)
+	}
+	route.modules.replace(settings.Modules, r.shard.index)
 	if route.ids == nil {
 		route.ids = newClientIDs(r.shard, r.identities.secret())
 	}

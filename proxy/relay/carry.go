@@ -11,12 +11,9 @@ import (
 
 // received judges a message that a side has received, counts it, and carries it to the other side. It may change m.
 func (r *Relay) received(now time.Time, e *Entry, from policy.Direction, m *codec.Message) {
-	d := &e.Value.bridge.ToServer
-	if from == policy.FromUpstream {
-		d = &e.Value.bridge.ToClient
-		if h := e.Value.hold; h != nil && m.Mode.IsReliable() {
-			h.departure.heard = now
-		}
+	d := e.Value.bridge.From(from)
+	if h := e.Value.hold; h != nil && from == policy.FromUpstream && m.Mode.IsReliable() {
+		h.departure.heard = now
 	}
 	way := d.Way(m)
 	if way == nil && d.Opens() {
@@ -39,12 +36,11 @@ func (r *Relay) receivedOne(now time.Time, e *Entry, from policy.Direction, m *c
 	if !r.mayCross(now, e, from, m, head) {
 		return true
 	}
-	if from == policy.FromUpstream {
-		r.carrier.Carry(now, &s.client.Sender, &s.bridge.ToClient, m, way)
+	if s.route.modules.any() {
+		throughModules(r, now, e, from, m, way, 0)
 	} else {
-		r.carrier.Carry(now, &s.upstream.Sender, &s.bridge.ToServer, m, way)
+		cross(r, now, e, from, m, way)
 	}
-	r.carried(now, e)
 	return true
 }
 

@@ -46,7 +46,7 @@
 // These files get the Relay as an argument:
 //
 //   - checker.go, pinger.go, queries.go: servers are checked, and asked for texts
-//   - envelope.go: the messages of an envelope, one by one
+//   - envelope.go, through.go: the messages of an envelope, one by one, and their way through modules
 //
 // What a Relay is made of calls nothing that a Relay does (the root's TestMachineCycle):
 //
@@ -64,6 +64,7 @@
 //   - joins.go: the joins, addresses and stacks of NetherNet
 //   - trusted_proxy.go, identity.go, serial.go, hold.go: what sessions refer to
 //   - arrivals.go: sessions that wait for their clients
+//   - modules.go: the modules of a route, and what they keep with sessions
 //   - listener.go, known.go, players.go: listeners, clients that are no strangers, and clients at other nodes
 //   - outlet.go, tap.go, watch.go: sent datagrams, their copies, and counts of messages for an operator
 //

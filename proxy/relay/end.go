@@ -110,6 +110,7 @@ func (r *Relay) remove(now time.Time, e *Entry, blame stats.Party, why codec.Rea
 	r.abnormal.tell(now, e, blame, why)
 	delete(r.watches, s.serial)
 	hasJoined, isKnown := s.life.hasJoined(), s.isKnown()
+	s.route.modules.ended(now, s)
 	r.enter(now, e, gone)
 	s.hangUp()
 	if s.face = s.home(); s.face != s.listener.socket { // a stream, or a socket made by part

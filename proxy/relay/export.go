@@ -196,7 +196,7 @@ func (x *Exporter) body(e *Entry, room *exportRoom) {
 		Client: x.side(&s.client, &room.client), Upstream: x.side(&s.upstream, &room.upstream),
 		DialBy: record.MomentOf(now, s.dialBy), Expires: record.MomentOf(now, s.expires),
 		Hello:        saved.Hello{Data: s.hello.Data, Pad: s.hello.Pad, Identity: s.hello.Identity, Version: s.hello.Version},
-		KnownClients: s.knownClients, Rates: x.rates(s),
+		KnownClients: s.knownClients, Rates: x.rates(s), Kept: s.kept,
 		Trust: saved.Trust{
 			Proof: s.trust.Proof, Answered: s.trust.Answered, Guessed: s.trust.Guessed, Unbound: s.trust.Unbound,
 			Credit: s.trust.Credit, Bucket: momentOfBucket(now, x.relay.sockets.allowance.Born(), s.trust.Bucket),

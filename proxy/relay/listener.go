@@ -171,6 +171,8 @@ type route struct {
 	speaks codec.Protocol // the upstream's protocol, as this Relay's instance
 	pool   *upstream.Pool
 	ids    *clientIDs
+	// modules are nil at a route that the settings no longer have.
+	modules *modules
 }
 
 // mostTries is how many servers a client may be sent to before it is refused. More servers would have no time to

@@ -65,6 +65,7 @@ type Relay struct {
 	guard      admission.Guard
 	held       holdings
 	carrier    bridge.Carrier
+	calling    calling
 	identities identities
 	draining   bool      // no new clients
 	leaving    bool      // sessions move to other nodes, and the loop goes on without sessions, while draining

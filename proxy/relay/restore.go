@@ -22,6 +22,7 @@ func restoreTerminated(r *Relay, at time.Time, s *link, body []byte) (*terminate
 		return nil, nil, err
 	}
 	t := &terminated{
+		kept:   v.Kept,
 		bridge: bridgeOf(s), dialBy: v.DialBy.Time(at), expires: v.Expires.Time(at),
 		hello:        codec.Hello{Data: v.Hello.Data, Pad: v.Hello.Pad, Identity: v.Hello.Identity, Version: v.Hello.Version},
 		knownClients: v.KnownClients, rates: r.guard.Rules().Remember(at, timesOf(at, v.Rates)),
@@ -78,6 +79,9 @@ func check(v *saved.Terminated, s *link) error {
 		return unusable("number of known clients", len(v.KnownClients))
 	case v.Client.Pressure > codec.Refuse || v.Upstream.Pressure > codec.Refuse:
 		return unusable("pressure", v.Upstream.Pressure)
+	}
+	if err := keptBytes(v.Kept).check(); err != nil {
+		return err
 	}
 	h := v.Hold
 	if h == nil {

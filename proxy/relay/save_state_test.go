@@ -36,6 +36,7 @@ bansEnforced         lost     the successor looks at all bans when it begins
 born                 anew     records have moments
 calls                lost     sessions with stacks end before an upgrade
 carrier              anew     memory for one message
+calling              anew     memory for one call of a module
 checkers             anew     servers are asked again; the Pools have the last answers
 closing              anew     from the sessions
 counters             carried

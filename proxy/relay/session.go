@@ -99,6 +99,7 @@ type terminated struct {
 	hello        codec.Hello   // the client's, for every server that is dialled
 	knownClients knownClients  // clients that the server has announced to the client
 	rates        filter.Memory // state of rules about messages
+	kept         keptBytes     // by modules
 	resent       uint64        // messages sent again, as of the last Flush with a far face
 	askedAt      time.Duration // time since the Relay's start when server was asked
 

@@ -59,6 +59,7 @@ type Route struct {
 	Admit    policy.Admit
 	Failover Failover
 	Bridge   bridge.Options // how messages cross
+	Modules  []RouteModule  // that see them before, in order
 	Pings    Pings          // for the listeners' Pongs, if the upstream's protocol is a codec.Pinger
 }
 

@@ -94,7 +94,7 @@ func (h *holdings) excess(e *Entry) (*Entry, error) {
 func (s *link) memory(touched sides) (held, queued int) {
 	s.client.weigh(touched.has(clientSide))
 	s.upstream.weigh(touched.has(serverSide))
-	held = len(s.hello.Data) + s.client.weight.held + s.upstream.weight.held
+	held = len(s.hello.Data) + s.kept.size() + s.client.weight.held + s.upstream.weight.held
 	queued = s.client.weight.queued + s.upstream.weight.queued
 	queued += s.client.Held() + s.upstream.Held() + s.client.Copied() + s.upstream.Copied()
 	if s.listener.stream {

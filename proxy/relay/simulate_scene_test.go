@@ -128,6 +128,9 @@ func (p *performance) newScene(index int, c cast, family []member) *scene {
 		sc.route.Bridge.Map, sc.route.Bridge.Unmapped = twoForms(sc.servers.Spec()), policy.UnmappedDrops
 	}
 	sc.route.Name = fmt.Sprintf("arena-%d", index)
+	if (p.story.seed+uint64(index))%3 == 0 {
+		sc.route.Modules = []RouteModule{moduled("again", sendsAgain(p.judge), false)}
+	}
 	if sc.relayed {
 		sc.route.Mode = policy.ModeRelay
 	} else {

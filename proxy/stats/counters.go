@@ -58,6 +58,8 @@ const (
 	DropQuery                       // an out-of-band query, as server browsers send it
 	DropMaxMessage                  // a message beyond its protocol's bound, which ended a session
 	DropNoNames                     // an R-Type server's game before the names of its components
+	DropModule                      // a message that a module of the route drops
+	DropModuleFailed                // a message while a module of the route fails
 	DropCount
 )
 
@@ -70,6 +72,7 @@ var dropNames = [DropCount]string{
 	"held", "untrusted-header", "no-header", "paced",
 	"overload", "reply-budget", "source-full", "no-cookie", "held-bytes",
 	"compressed", "dtls", "query", "max-message", "no-names",
+	"module", "module-failed",
 }
 
 // String returns the reason's name, as in logs and metrics.
@@ -172,6 +175,8 @@ type Counters struct {
 	Overtaken     uint64 // messages that arrived after a newer one of their channel (ordered = "fast")
 	Resent        uint64 // transmissions after the first of messages that only Tidegate resends (reliable = "resend")
 	Passed        uint64 // messages that went unchanged, since no schema declares them
+	// ModuleFailures counts messages that a module could not handle.
+	ModuleFailures uint64
 	// Limits counts breaches of limits by quantity and scope.
 	Limits [ratelimit.Quantities][ratelimit.Scopes]Breaches
 	Lost   uint64 // reliable messages known to be lost (reliable = "report")

@@ -51,6 +51,7 @@ func (c *Counters) each(visit func(string, *uint64)) {
 		"opened": &c.Opened, "established": &c.Established, "closed": &c.Closed, "evicted": &c.Evicted, "held": &c.Held,
 		"moved": &c.Moved, "regained": &c.Regained, "redialed": &c.Redialed, "paced": &c.Paced,
 		"overtaken": &c.Overtaken, "resent": &c.Resent, "passed": &c.Passed, "lost": &c.Lost,
+		"module-failures": &c.ModuleFailures,
 	} {
 		visit(name, n)
 	}

@@ -119,6 +119,14 @@ type Terminated struct {
 	Blame        stats.Party     `cbor:"19,keyasint,omitempty"`
 	Closing      []Closing       `cbor:"20,keyasint,omitempty"`
 	Place        int             `cbor:"21,keyasint,omitempty"` // in the line of its upstream, from 1; 0: none
+	Kept         []Kept          `cbor:"22,keyasint,omitempty"` // by modules
+}
+
+// Kept is what a module keeps with a session.
+type Kept struct {
+	_      struct{} `cbor:",toarray"`
+	Module string
+	Bytes  []byte
 }
 
 // Side is one of a terminated session's two connections.
