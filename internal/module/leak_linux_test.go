@@ -44,7 +44,7 @@ func TestOldProgramsGo(t *testing.T) {
 	if made < 50*4096 {
 		t.Fatalf("the code of %d programs has %d bytes", len(all), made)
 	}
-	all = nil
+	runtime.KeepAlive(all) // and no longer
 	await.Until(t, "most of the code has gone", func() bool {
 		runtime.GC()
 		return codeBytes(t) < before+made/4
