@@ -70,6 +70,12 @@ func newLeg(t *testing.T, far string, c climate) *leg {
 	l := &leg{at: net.UDPAddrFromAddrPort(netipAt(freePort(t))), far: netipAt(far), climate: c,
 		random: rand.New(rand.NewPCG(1, 2)), paths: make(map[netip.AddrPort]*net.UDPConn), wake: make(chan struct{}, 1)}
 	l.open()
+	for range 10 { // a neighbor may have taken the free port meanwhile
+		if l.near == nil {
+			l.at = net.UDPAddrFromAddrPort(netipAt(freePort(t)))
+			l.open()
+		}
+	}
 	if l.near == nil {
 		t.Fatalf("no leg at %v", l.at)
 	}
