@@ -48,6 +48,6 @@ func TestHelpersAreCompiled(t *testing.T) {
 		}
 	}
 	if _, err := write(t.TempDir(), "codec/enet", "FuzzNothing"); err == nil {
-		t.Error("there is a target that nobody wrote")
+		t.Error("the list has a target without a source")
 	}
 }

@@ -59,17 +59,22 @@ type keptBytes []saved.Kept
 // maxKept bounds the modules that keep bytes with a session: more than a route has, since reloads change their names.
 const maxKept = 16
 
-// of returns the bytes of a module, or nil if it has kept none. Beyond the bound, those of the first one make room.
+// of returns the bytes of a module, or nil if it has kept none.
 func (k *keptBytes) of(module string) *[]byte {
 	for i := range *k {
 		if one := &(*k)[i]; one.Module == module {
 			return &one.Bytes
 		}
 	}
+	return nil
+}
+
+// add adds the bytes of a module. Beyond the bound, those of the first one make room.
+func (k *keptBytes) add(one saved.Kept) {
 	if len(*k) >= maxKept {
 		*k = append((*k)[:0], (*k)[1:]...)
 	}
-	return nil
+	*k = append(*k, one)
 }
 
 // size returns the number of bytes.

@@ -105,6 +105,24 @@ func TestModuleDecides(t *testing.T) {
 	}
 }
 
+// TestModuleEndsSession sends messages of which the first one ends the session. The others harm nothing.
+func TestModuleEndsSession(t *testing.T) {
+	of := &scripted{}
+	w, p, _ := moduledWorld(t, moduled("chat", of, false))
+	of.handle = func(c *bridge.Call) (bool, error) {
+		m := codec.Message{Mode: codec.ReliableOrdered, Payload: make([]byte, 60_000)}
+		for range 3 { // none fits into a datagram of Riptide
+			c.Sent = append(c.Sent, bridge.Sent{From: policy.FromUpstream, Message: m})
+		}
+		return false, nil
+	}
+	w.speak(&p.peer, "\x90hi")
+	w.Run(10 * time.Second)
+	if w.proxy.relay.Len() != 0 || len(of.ended) != 1 {
+		t.Errorf("%d sessions, %d ends", w.proxy.relay.Len(), len(of.ended))
+	}
+}
+
 // TestModuleFails has a module that cannot handle messages. The operator's rule decides.
 func TestModuleFails(t *testing.T) {
 	for _, passes := range []bool{false, true} {
@@ -234,7 +252,10 @@ func TestKeptIsBounded(t *testing.T) {
 		if k.of(name) != nil {
 			t.Fatalf("%s has bytes before it has kept any", name)
 		}
-		k = append(k, saved.Kept{Module: name, Bytes: make([]byte, 10)})
+		k.add(saved.Kept{Module: name, Bytes: make([]byte, 10)})
+	}
+	if last := len(k); k.of("another") != nil || len(k) != last {
+		t.Error("a module that keeps nothing pushes another one's bytes out")
 	}
 	if len(k) > maxKept || k.size() != 10*len(k) || k.check() != nil {
 		t.Errorf("%d modules, %d bytes, %v", len(k), k.size(), k.check())

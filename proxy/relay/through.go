@@ -19,6 +19,10 @@ func throughModules(r *Relay, now time.Time, e *Entry, from policy.Direction, m 
 		one := &s.route.modules.list[i]
 		passes, sent, err := handle(r, now, s, one, from, m)
 		for j := range sent {
+			if s.life.isEnding() { // by one of the messages before
+				r.drops.count(now, dropped{stats.DropClosing, s.listener, e.Key.Client, len(m.Payload), nil})
+				return
+			}
 			made := &sent[j]
 			d := s.bridge.From(made.From)
 			throughModules(r, now, e, made.From, &made.Message, d.WayOfMade(&made.Message), i+1)
@@ -66,7 +70,7 @@ func handle(r *Relay, now time.Time, s *link, one *loopModule, from policy.Direc
 	}
 	passes, err = one.Handle(c)
 	if fresh && len(r.calling.kept) > 0 {
-		s.kept = append(s.kept, saved.Kept{Module: one.Name, Bytes: r.calling.kept})
+		s.kept.add(saved.Kept{Module: one.Name, Bytes: r.calling.kept})
 		r.calling.kept = nil
 	}
 	return passes, c.Sent, err
