@@ -1,6 +1,7 @@
 package module
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -57,7 +58,7 @@ func (*instance) Value(any) any { return nil }
 
 // start makes a new instance.
 func (p *Program) start() (*instance, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), startTime)
+	ctx, cancel := context.WithTimeout(context.Background(), cmp.Or(p.options.start, startTime))
 	defer cancel()
 	config := wazero.NewModuleConfig().WithName("").WithStartFunctions("_initialize").WithRandSource(rand.Reader).
 		WithSysWalltime().WithSysNanotime()

@@ -161,9 +161,9 @@ func TestMemoryIsBounded(t *testing.T) {
 }
 
 func TestStartIsBounded(t *testing.T) {
-	defer func(usual time.Duration) { startTime = usual }(startTime)
-	startTime = 100 * time.Millisecond
-	_, err := Compile(readModule(t, "lazy"), bounds, 1)
+	short := bounds
+	short.start = 100 * time.Millisecond
+	_, err := Compile(readModule(t, "lazy"), short, 1)
 	if err == nil || !strings.Contains(err.Error(), "it does not start: start function[0] failed: "+ErrTime.Error()) {
 		t.Error(err)
 	}

@@ -28,16 +28,15 @@ const (
 	maxSent    = 256       // messages from one call
 	maxOutput  = 256 << 10 // their bytes
 	pageSize   = 64 << 10
+	startTime  = 10 * time.Second // bounds the start of an instance
 )
-
-// startTime bounds a module's start.
-var startTime = 10 * time.Second
 
 // Options bound a module.
 type Options struct {
 	Memory int           // in bytes
 	Time   time.Duration // of a call
 	Failed func(error)   // is told of each failure that costs an instance; it may run in a loop; nil: none
+	start  time.Duration // of an instance; 0: startTime
 }
 
 // Program is a compiled module, with an instance for each loop. Nothing needs to close it.
