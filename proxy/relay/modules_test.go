@@ -118,8 +118,8 @@ func TestModuleEndsSession(t *testing.T) {
 	}
 	w.speak(&p.peer, "\x90hi")
 	w.Run(10 * time.Second)
-	if w.proxy.relay.Len() != 0 || len(of.ended) != 1 {
-		t.Errorf("%d sessions, %d ends", w.proxy.relay.Len(), len(of.ended))
+	if w.proxy.relay.Len() != 0 || len(of.ended) != 1 || w.drops(stats.DropClosing) != 1 {
+		t.Errorf("%d sessions, %d ends, %d drops", w.proxy.relay.Len(), len(of.ended), w.drops(stats.DropClosing))
 	}
 }
 
