@@ -126,6 +126,9 @@ func (c *Conn) Advance(now time.Time) {
 	c.sender.advance(at, c.awaitsSign())
 	c.narrow(at)
 	c.askAgain(at)
+	if c.awaitsAnswer() && at >= c.asking.RetryAt {
+		c.requestConnection(at)
+	}
 	c.report()
 	c.stepShutdown(at)
 	c.stepGoodbye(at)
@@ -263,6 +266,9 @@ func (c *Conn) NextTimeout() time.Time {
 		if at, ok := c.attempt.nextStrand(); ok {
 			next = min(next, at)
 		}
+	}
+	if c.awaitsAnswer() {
+		next = min(next, c.asking.RetryAt)
 	}
 	if c.receiver.acks.count > 0 && c.pressure == codec.NoPressure && !c.isMute() {
 		next = min(next, c.receiver.AcksAt)

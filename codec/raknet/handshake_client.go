@@ -269,15 +269,23 @@ func (c *Conn) granted(now time.Duration, reply *openConnectionReply2) {
 // password.
 func (c *Conn) requestConnection(now time.Duration) {
 	a := c.asking
-	c.asking = nil
 	if len(a.Password) > maxPassword {
 		c.finish(codec.InvalidPassword)
 		return
 	}
 	m := connectionRequest{guid: c.guid, time: c.milliseconds(now), password: a.Password}
 	c.sender.enqueueControl(now, codec.Reliable, m.append(c.scratch()), a.Pad)
-	c.phase = requesting
+	c.phase, a.RetryAt = requesting, now+max(answerPatience, 2*c.patience())
 	c.expectAnswer(now)
+}
+
+// answerPatience is how long a server may take to answer the connection request, once it has acknowledged it.
+// Cloudburst's answer is unreliable, and lost once it is lost. It answers each repeated request, and so do the others.
+const answerPatience = time.Second
+
+// awaitsAnswer reports whether the server has the connection request and has not answered it.
+func (c *Conn) awaitsAnswer() bool {
+	return c.phase == requesting && c.asking != nil && c.sender.flight.unacked == 0 && c.sender.control.size == 0
 }
 
 // lackKey gives up a server that encrypts, and tells it the reason.
@@ -304,7 +312,7 @@ func (c *Conn) handleClient(now time.Duration, payload []byte) error {
 		return err
 	}
 	c.sampleClock(now, m.requestTime, m.replyTime)
-	c.phase, c.askedAt = accepted, m.replyTime
+	c.phase, c.askedAt, c.asking = accepted, m.replyTime, nil
 	if !c.tentative {
 		c.join(now)
 	}

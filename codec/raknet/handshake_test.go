@@ -1,6 +1,7 @@
 package raknet
 
 import (
+	"bytes"
 	"errors"
 	"slices"
 	"testing"
@@ -51,6 +52,37 @@ func TestHandshakeSurvivesEachLoss(t *testing.T) {
 		if count(l.toClient, codec.Connected) != 1 || count(l.toServer, codec.Connected) != 1 {
 			t.Errorf("loss of %d: client saw %v, server %v", n, codectest.Kinds(l.toClient), codectest.Kinds(l.toServer))
 		}
+	}
+}
+
+// TestRequestIsRepeated: a server that has the connection request and does not answer is asked again each second, also
+// by a restored client. Cloudburst sends its answer unreliably.
+func TestRequestIsRepeated(t *testing.T) {
+	l := newLink(t, Options{})
+	requests := 0
+	l.drop = func(toServer bool, b []byte) bool {
+		if toServer && bytes.Contains(b, []byte("secret")) {
+			requests++
+		}
+		return false
+	}
+	l.wait(1500 * ms)
+	if requests != 2 {
+		t.Fatalf("%d requests in 1.5 s, want 2", requests)
+	}
+	restored, err := l.client.p.Restore(l.now, nil, l.client.Save(l.now, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.client = restored.(*Conn)
+	l.wait(time.Second)
+	if requests != 3 || count(l.toServer, codec.Asked) != 1 {
+		t.Errorf("%d requests in 2.5 s, the server saw %v", requests, codectest.Kinds(l.toServer))
+	}
+	l.server.Admit(l.now, 3)
+	l.wait(5 * time.Second)
+	if requests != 3 || count(l.toClient, codec.Connected) != 1 || count(l.toServer, codec.Connected) != 1 {
+		t.Errorf("%d requests, client saw %v, server %v", requests, codectest.Kinds(l.toClient), codectest.Kinds(l.toServer))
 	}
 }
 

@@ -116,8 +116,8 @@ func (c *Conn) expireUnfinished(now time.Duration) {
 // held returns the memory in bytes that is kept for the peer.
 func (c *Conn) held() int {
 	held := c.receiver.held() + c.early.held()
-	if c.attempt != nil {
-		held += len(c.attempt.Password)
+	if c.asking != nil && c.phase <= requesting {
+		held += len(c.asking.Password)
 	}
 	return held
 }

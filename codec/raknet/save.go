@@ -72,7 +72,7 @@ func (c *Conn) Save(now time.Time, b []byte) []byte {
 		Peer: peer, Start: record.MomentOf(now, c.start), Phase: c.phase,
 		Dialed: c.dialed, Tentative: c.tentative, Ahead: c.ahead, Family: c.family,
 		GUID: c.guid, Server: c.server, Version: c.version, LongList: c.longList, Pressure: c.pressure, Round: c.round,
-		Attempt: c.attempt.save(), AskedAt: c.askedAt, UpSince: c.upSince, PongDue: c.pongDue,
+		Attempt: c.asking.save(c.phase), AskedAt: c.askedAt, UpSince: c.upSince, PongDue: c.pongDue,
 		Shutdown: c.shutdown, Goodbye: c.goodbye,
 		Sender: c.sender.save(), Receiver: c.receiver.save(c.p.o.MaxAssembly), ReportAt: c.reportAt,
 		Keepalive: c.keepalive, Clock: c.clock.save(),
@@ -82,8 +82,8 @@ func (c *Conn) Save(now time.Time, b []byte) []byte {
 	return record.Append(b, &v)
 }
 
-func (a *attempt) save() *savedAttempt {
-	if a == nil {
+func (a *attempt) save(p phase) *savedAttempt {
+	if a == nil || !p.hasAttempt() {
 		return nil
 	}
 	v := &savedAttempt{attempt: *a, ServerGUID: a.reply.guid, Encrypts: a.reply.encrypts, MTU: a.reply.mtu}
@@ -120,12 +120,14 @@ func (p *Protocol) Restore(now time.Time, from codec.Addresser, b []byte) (codec
 	c.dialed, c.tentative, c.ahead, c.family = v.Dialed, v.Tentative, v.Ahead, v.Family
 	c.version, c.guid, c.server, c.longList = v.Version, v.GUID, v.Server, v.LongList
 	c.pressure, c.round, c.mute = v.Pressure, v.Round, v.Mute
-	if v.Phase <= waiting {
+	if v.Phase <= waiting || v.Attempt != nil {
 		c.asking = new(attempt)
 	}
 	if v.Attempt != nil {
 		v.Attempt.restore(c.asking)
 		c.asking.from = from
+	}
+	if v.Phase == probing {
 		c.attempt = c.asking
 	}
 	c.askedAt, c.upSince, c.pongDue = v.AskedAt, v.UpSince, v.PongDue
@@ -185,7 +187,7 @@ func (v *savedConn) check() error {
 		return saved.Fault("pressure", v.Pressure)
 	}
 	switch m := v.Sender.MTU; {
-	case (a != nil) != (v.Phase == probing):
+	case a == nil && v.Phase == probing, a != nil && !v.Phase.hasAttempt():
 		return saved.Fault("attempt in the phase", v.Phase)
 	case m == 0 && v.Phase != probing && v.Phase != closed, m != 0 && (m < leastMTU || m > mostMTU):
 		return saved.Fault("MTU", m)
@@ -206,7 +208,11 @@ func (v *savedConn) check() error {
 }
 
 func (p phase) isClients() bool { return p <= requesting || p == accepted }
-func (p phase) isServers() bool { return p >= deferred && p <= admitted }
+
+// hasAttempt reports whether a record of the phase may have an attempt. The records of earlier releases have none of a
+// requested connection, which is not requested again then.
+func (p phase) hasAttempt() bool { return p == probing || p == requesting }
+func (p phase) isServers() bool  { return p >= deferred && p <= admitted }
 
 // Bounds of saved numbers that the running code does not bound by itself.
 const (

@@ -10,7 +10,7 @@ type workspace struct {
 	flying    flying
 	receiving receiving
 
-	asking *attempt // Conn.attempt, until the client has asked for the connection; nil: none
+	asking *attempt // Conn.attempt, until the server has answered the connection request; nil: none
 	early  earlyMessages
 	lent   [][]byte // recycled buffers that events refer to, until the next input
 	events events.Queue
