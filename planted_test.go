@@ -88,7 +88,7 @@ var plantedFaults = []planted{
 	{"a successor tries no copy of a session", "proxy/relay/copies.go",
 		"if last == nil && i.played < mostRehearsals {", "if false {", "proxy/relay", "^TestRehearsal$"},
 	{"conversations of a capture have no common bound", "internal/decode/survey.go",
-		"registry.NewMemory(maxMemory)", "registry.NewMemory(100 * maxMemory)",
+		"explain.NewMemory(maxMemory)", "explain.NewMemory(100 * maxMemory)",
 		"internal/decode", "^TestOneCaptureIsBounded$"},
 	{"a change of the year 1 is centuries late", "internal/fleet/sync.go", "min(max(0, now.Sub(changed)), maxLag)",
 		"max(0, now.Sub(changed))", "internal/fleet", "^TestLagIsBounded$"},

@@ -77,9 +77,9 @@ func TestCapturesAreWellFormed(t *testing.T) {
 // TestDescribeCaptures explains every captured datagram, and a few of them to the letter.
 func TestDescribeCaptures(t *testing.T) {
 	for _, c := range loadCaptures(t) {
-		var d Describer
+		var d describer
 		for _, l := range c.Lines {
-			text, content, err := d.Describe(l.From == "server", l.Datagram)
+			text, content, err := d.describe(l.From == "server", l.Datagram)
 			if err != nil || text == "" || len(content) == 0 {
 				t.Errorf("%s: %x: %q, %q, %v", c.File, l.Datagram, text, content, err)
 			}
@@ -94,13 +94,13 @@ func TestDescribe(t *testing.T) {
 		{"\x00\x00\x07\x01\x00\x02\x00\x01\x00\x02hi",
 			"to peer 0, session 0: unreliable on channel 1 #1 after #2: 2 bytes: 6869"},
 	} {
-		text, content, err := new(Describer).Describe(false, []byte(c.datagram))
+		text, content, err := new(describer).describe(false, []byte(c.datagram))
 		if got := text + ": " + strings.Join(content, "; "); err != nil || got != c.want {
 			t.Errorf("%q, %v\nwant %q", got, err, c.want)
 		}
 	}
 	for _, bad := range []string{"", "\x00", "\x80\x00", "\x00\x00\x0d\x00\x00\x00", "\x00\x00\x84\xff\x00\x06\x00"} {
-		if text, _, err := new(Describer).Describe(false, []byte(bad)); err == nil {
+		if text, _, err := new(describer).describe(false, []byte(bad)); err == nil {
 			t.Errorf("%x explained as %q", bad, text)
 		}
 	}

@@ -6,22 +6,23 @@ import (
 	"strings"
 
 	"tidegate/codec"
-	"tidegate/internal/registry"
+	"tidegate/codec/explain"
 	"tidegate/internal/words"
 )
 
-// Describer explains the datagrams of one conversation in plain words, for people. The Connect shows whether datagrams
-// have a checksum.
-type Describer struct {
+// Explain explains the datagrams of one conversation, and each command in them, up to the first that is malformed.
+func (*Protocol) Explain(*explain.Memory) explain.Conversation { return new(describer).describe }
+
+// describer learns from the Connect whether datagrams have a checksum.
+type describer struct {
 	summed    bool
 	connectID [4]byte
 	started   bool
 	coders    coders
 }
 
-// Describe explains a datagram as a whole, and each command in it, up to the first that is malformed. Errors wrap
-// codec.ErrMalformed.
-func (d *Describer) Describe(_ bool, datagram []byte) (text string, content []string, err error) {
+// describe returns errors that wrap codec.ErrMalformed.
+func (d *describer) describe(_ bool, datagram []byte) (text string, content []string, err error) {
 	var h header
 	rest, good, err := d.open(&h, datagram)
 	if err != nil {
@@ -39,7 +40,7 @@ func (d *Describer) Describe(_ bool, datagram []byte) (text string, content []st
 		ended := c.kind == kindDisconnect
 		if rest, err = c.parse(rest); err != nil {
 			if ended { // its receiver has left
-				err = fmt.Errorf("%w: %w", registry.ErrUnusual, err)
+				err = fmt.Errorf("%w: %w", explain.ErrUnusual, err)
 			}
 			break
 		}
@@ -57,7 +58,7 @@ func (d *Describer) Describe(_ bool, datagram []byte) (text string, content []st
 }
 
 // open reads the header of a datagram, and returns its commands. It reports whether they have a right checksum.
-func (d *Describer) open(h *header, datagram []byte) (commands []byte, good bool, err error) {
+func (d *describer) open(h *header, datagram []byte) (commands []byte, good bool, err error) {
 	rest, err := h.parse(datagram)
 	if err != nil {
 		return nil, false, err
@@ -91,7 +92,7 @@ func (d *Describer) open(h *header, datagram []byte) (commands []byte, good bool
 }
 
 // unpack returns a compressed datagram as it was before.
-func (d *Describer) unpack(h *header, datagram []byte, at int) ([]byte, bool) {
+func (d *describer) unpack(h *header, datagram []byte, at int) ([]byte, bool) {
 	if h.peer == noPeer {
 		return (&Options{coders: &d.coders}).unpackConnect(nil, datagram, at)
 	}
@@ -105,7 +106,7 @@ func (d *Describer) unpack(h *header, datagram []byte, at int) ([]byte, bool) {
 }
 
 // learn learns the format of later datagrams from a Connect.
-func (d *Describer) learn(h *header, datagram []byte, at int) {
+func (d *describer) learn(h *header, datagram []byte, at int) {
 	if h.peer != noPeer {
 		return
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/internal/enum"
 )
 
 // Checksums says whether datagrams have a checksum. The wire does not negotiate it: both ends must agree.
@@ -27,6 +28,30 @@ const (
 	CompressionRange                    // a client compresses from the beginning; a server as with CompressionAuto
 	CompressionOff                      // never; compressed datagrams are not understood
 )
+
+// The values' names in the configuration.
+var (
+	checksumNames    = []string{ChecksumsAuto: "auto", ChecksumsOn: "on", ChecksumsOff: "off"}
+	compressionNames = []string{CompressionAuto: "auto", CompressionRange: "range-coder", CompressionOff: "off"}
+)
+
+// String returns the value as in the configuration.
+func (c Checksums) String() string { return enum.Name(checksumNames, c) }
+
+// UnmarshalText reads String's form.
+func (c *Checksums) UnmarshalText(text []byte) error { return enum.Parse(checksumNames, text, c) }
+
+// Choices lists the values that UnmarshalText reads.
+func (Checksums) Choices() []string { return checksumNames }
+
+// String returns the value as in the configuration.
+func (c Compression) String() string { return enum.Name(compressionNames, c) }
+
+// UnmarshalText reads String's form.
+func (c *Compression) UnmarshalText(text []byte) error { return enum.Parse(compressionNames, text, c) }
+
+// Choices lists the values that UnmarshalText reads.
+func (Compression) Choices() []string { return compressionNames }
 
 // Bounds and defaults of Options.
 const (

@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"net/netip"
 	"time"
+
+	"tidegate/internal/enum"
 )
 
 // CookieMode says which side gives a client the cookie that proves its address, and which side checks it
@@ -27,6 +29,21 @@ const (
 	// dialing side makes them itself.
 	CookiesOffloadedPSK
 )
+
+// cookieModes holds the modes' names in the configuration.
+var cookieModes = []string{
+	CookiesPrivate: "private", CookiesNone: "none", CookiesActive: "active", CookiesOffloaded: "offloaded",
+	CookiesOffloadedPSK: "offloaded_psk",
+}
+
+// String returns the mode's name in the configuration.
+func (m CookieMode) String() string { return enum.Name(cookieModes, m) }
+
+// UnmarshalText reads String's form.
+func (m *CookieMode) UnmarshalText(text []byte) error { return enum.Parse(cookieModes, text, m) }
+
+// Choices lists the modes that UnmarshalText reads.
+func (CookieMode) Choices() []string { return cookieModes }
 
 // offloaded reports whether a front proxy answers the first request.
 func (m CookieMode) offloaded() bool { return m == CookiesOffloaded || m == CookiesOffloadedPSK }

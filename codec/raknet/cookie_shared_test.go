@@ -4,14 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"strings"
 	"testing"
 	"time"
 
 	"tidegate/codec"
-	"tidegate/internal/registry"
 	"tidegate/internal/testkit/allocs"
-	"tidegate/internal/units"
 )
 
 // TestCookieHash compares with the test vectors of SipHash's reference implementation, as far as the hash is the same.
@@ -169,32 +166,6 @@ func TestDialOffloaded(t *testing.T) {
 		if !l.server.longList || l.server.sender.MTU != offloadedMTU || l.client.sender.MTU != offloadedMTU {
 			t.Errorf("%d: long list %v, MTU %d and %d; want that of version 11, and %d", mode, l.server.longList,
 				l.client.sender.MTU, l.server.sender.MTU, offloadedMTU)
-		}
-	}
-}
-
-// TestCookiesOfBothSides: clients prove their addresses in one mode, and we prove ours to servers in another.
-func TestCookiesOfBothSides(t *testing.T) {
-	o := Bedrock.Options().(*Settings)
-	o.CookieSecret = units.Key(strings.Repeat("01", 32))
-	for _, c := range []struct {
-		clients        CookieMode
-		servers        string
-		want, upstream CookieMode
-		secret         bool // of the upstream
-	}{
-		{CookiesPrivate, "active", CookiesPrivate, CookiesPrivate, false},
-		{CookiesNone, "offloaded", CookiesNone, CookiesOffloaded, true},
-		{CookiesActive, "offloaded_psk", CookiesActive, CookiesOffloadedPSK, true},
-		{CookiesOffloadedPSK, "active", CookiesOffloadedPSK, CookiesPrivate, false},
-	} {
-		o.CookieMode = c.clients
-		if got, _ := o.cookies(nil); got != c.want {
-			t.Errorf("clients %s: mode %s, want %s", c.clients, got, c.want)
-		}
-		got, secret := o.cookies(&registry.Servers{Cookies: c.servers, Secret: o.CookieSecret.Bytes()})
-		if got != c.upstream || (secret[0] == 1) != c.secret {
-			t.Errorf("servers %s: mode %s with secret %x, want %s", c.servers, got, secret[0], c.upstream)
 		}
 	}
 }

@@ -4,25 +4,26 @@ import (
 	"fmt"
 	"strings"
 
-	"tidegate/internal/registry"
+	"tidegate/codec/explain"
 	"tidegate/internal/words"
 )
 
-// Describer explains the datagrams of one connection in plain words, for people. It remembers whether the peers agreed
-// to encrypt, and the parts of split messages. It is not safe for concurrent use.
-type Describer struct {
+// Explain explains the datagrams of one connection from its first datagram on. It is not safe for concurrent use.
+func (*Protocol) Explain(m *explain.Memory) explain.Conversation {
+	return (&describer{memory: m}).describe
+}
+
+// describer remembers whether the peers agreed to encrypt, and the parts of split messages.
+type describer struct {
 	encrypted  bool
 	fromClient describedDirection
 	fromServer describedDirection
-	memory     *registry.Memory
+	memory     *explain.Memory
 }
 
-// NewDescriber returns a Describer for a connection from its first datagram on.
-func NewDescriber() *Describer { return new(Describer) }
-
-// Describe explains a datagram as a whole, and each message in it. An error wraps codec.ErrMalformed and says that at
+// describe explains a datagram as a whole, and each message in it. An error wraps codec.ErrMalformed and says that at
 // least a part is not RakNet. The explained parts are returned all the same.
-func (d *Describer) Describe(fromServer bool, b []byte) (text string, messages []string, err error) {
+func (d *describer) describe(fromServer bool, b []byte) (text string, messages []string, err error) {
 	if id, ok := offlineID(b); ok {
 		if text, err = d.offline(id, b); err != nil {
 			return "", nil, err

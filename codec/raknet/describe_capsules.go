@@ -6,17 +6,17 @@ import (
 	"fmt"
 	"strings"
 
-	"tidegate/internal/registry"
+	"tidegate/codec/explain"
 	"tidegate/internal/words"
 )
 
-// Bounds of a Describer's memory of each direction.
+// Bounds of a describer's memory of each direction.
 const (
 	describedSplits = 8 << 20 // bytes of incomplete split messages
 	describedRecent = 1024    // reliable numbers: twice the number that a stock peer has in flight
 )
 
-// describedDirection is a Describer's memory of one direction: the parts of split messages, and the newest reliable
+// describedDirection is a describer's memory of one direction: the parts of split messages, and the newest reliable
 // numbers, to recognize resends.
 type describedDirection struct {
 	splits *reassembly
@@ -24,7 +24,7 @@ type describedDirection struct {
 }
 
 // capsules explains each message of a data datagram, up to the first that is malformed. Errors that wrap
-// registry.ErrUnusual are of content, and end nothing.
+// explain.ErrUnusual are of content, and end nothing.
 func (w *describedDirection) capsules(body []byte) (messages []string, err error) {
 	for !isPadding(body) {
 		var c capsule
@@ -34,7 +34,7 @@ func (w *describedDirection) capsules(body []byte) (messages []string, err error
 		}
 		texts, fault := w.capsule(&c)
 		messages = append(messages, texts...)
-		if fault != nil && !errors.Is(fault, registry.ErrUnusual) {
+		if fault != nil && !errors.Is(fault, explain.ErrUnusual) {
 			return messages, fault
 		}
 		err, body = cmp.Or(err, fault), rest

@@ -7,7 +7,7 @@ import (
 )
 
 // offline explains an offline message and records whether the connection will be encrypted.
-func (d *Describer) offline(id byte, b []byte) (string, error) {
+func (d *describer) offline(id byte, b []byte) (string, error) {
 	switch id {
 	case idUnconnectedPing, idUnconnectedPingOpen:
 		return describePing(b)
@@ -50,7 +50,7 @@ func (d *Describer) offline(id byte, b []byte) (string, error) {
 }
 
 // restart forgets the previous connection: numbers and split IDs start again with the next one.
-func (d *Describer) restart(encrypted bool) { *d = Describer{encrypted: encrypted} }
+func (d *describer) restart(encrypted bool) { *d = describer{encrypted: encrypted, memory: d.memory} }
 
 func describePing(b []byte) (string, error) {
 	var m unconnectedPing

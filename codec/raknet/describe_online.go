@@ -3,7 +3,7 @@ package raknet
 import (
 	"fmt"
 
-	"tidegate/internal/registry"
+	"tidegate/codec/explain"
 	"tidegate/internal/words"
 )
 
@@ -14,7 +14,7 @@ func describeContent(b []byte, pad uint8) (text string, err error) {
 		return fmt.Sprintf("game message 0x%02x, %s: %.16x", b[0], size(b, pad), b), nil
 	}
 	if text, err = describeOwn(b); err != nil {
-		return "malformed library message", fmt.Errorf("%w: %w", registry.ErrUnusual, err)
+		return "malformed library message", fmt.Errorf("%w: %w", explain.ErrUnusual, err)
 	}
 	return text, nil
 }

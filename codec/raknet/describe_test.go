@@ -9,16 +9,16 @@ import (
 	"tidegate/codec"
 )
 
-// describeAll returns a Describer's text for a capture, one line per datagram and per message.
+// describeAll returns a describer's text for a capture, one line per datagram and per message.
 func describeAll(t *testing.T, c capture) (lines []string) {
 	t.Helper()
-	describers := make(map[int]*Describer)
+	describers := make(map[int]*describer)
 	for i := range c.Lines {
 		d := &c.Lines[i]
 		if describers[d.Conn] == nil {
-			describers[d.Conn] = NewDescriber()
+			describers[d.Conn] = new(describer)
 		}
-		text, messages, err := describers[d.Conn].Describe(d.From == "server", d.Datagram)
+		text, messages, err := describers[d.Conn].describe(d.From == "server", d.Datagram)
 		if err != nil {
 			t.Errorf("%s, datagram %d (%s): %v", c.Name, i+1, d.What, err)
 		}
@@ -30,7 +30,7 @@ func describeAll(t *testing.T, c capture) (lines []string) {
 	return lines
 }
 
-// TestDescribeCaptures: the Describer explains every datagram of real peers.
+// TestDescribeCaptures: the describer explains every datagram of real peers.
 func TestDescribeCaptures(t *testing.T) {
 	for _, c := range captures(t) {
 		describeAll(t, c)
@@ -90,7 +90,7 @@ func TestDescribeCiphertext(t *testing.T) {
 	plain := reply.append(nil)
 	secured := append(plain[:len(plain)-1:len(plain)-1], 0x80)
 	secured = append(secured, make([]byte, 128)...)
-	d := NewDescriber()
+	d := new(describer)
 	for i, step := range []struct {
 		datagram []byte
 		says     string
@@ -100,7 +100,7 @@ func TestDescribeCiphertext(t *testing.T) {
 		{plain, "open connection reply 2: GUID 0000000000000001, client is 0.0.0.0:0, MTU 1492"},
 		{[]byte{0xc0, 0, 0}, "ACK of nothing"},
 	} {
-		if text, _, err := d.Describe(true, step.datagram); err != nil || text != step.says {
+		if text, _, err := d.describe(true, step.datagram); err != nil || text != step.says {
 			t.Errorf("step %d: %q, %v; want %q", i, text, err, step.says)
 		}
 	}
@@ -121,7 +121,7 @@ func TestDescribeMalformed(t *testing.T) {
 		{"a torn capsule", append(whole.append(appendDataHeader(nil, 0, false, false)), 0x40, 0xff, 0xff, 0), 1},
 		{"a ping cut short", ping.append(appendDataHeader(nil, 0, false, false)), 1},
 	} {
-		_, messages, err := NewDescriber().Describe(false, c.datagram)
+		_, messages, err := new(describer).describe(false, c.datagram)
 		if !errors.Is(err, codec.ErrMalformed) || len(messages) != c.messages {
 			t.Errorf("%s: %q, %v; want %d messages and ErrMalformed", c.what, messages, err, c.messages)
 		}
@@ -131,12 +131,12 @@ func TestDescribeMalformed(t *testing.T) {
 // TestDescribeSplitsBounded: parts of messages that are never completed fill the budget and no more. Then parts of
 // other messages are still explained one by one.
 func TestDescribeSplitsBounded(t *testing.T) {
-	d := NewDescriber()
+	d := new(describer)
 	for id := range uint16(maxSplits + 10) {
 		c := capsule{
 			mode: codec.Reliable, reliable: Seq24(id), split: true, splitID: id, splitCount: 1000, payload: []byte{0x86},
 		}
-		_, messages, err := d.Describe(false, c.append(appendDataHeader(nil, 0, false, false)))
+		_, messages, err := d.describe(false, c.append(appendDataHeader(nil, 0, false, false)))
 		if err != nil || len(messages) != 1 || !strings.Contains(messages[0], "part 1 of 1000 of split message") {
 			t.Fatalf("split %d: %q, %v", id, messages, err)
 		}
@@ -171,9 +171,9 @@ func FuzzDescribe(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, first, second []byte) {
-		d := NewDescriber()
+		d := new(describer)
 		for _, datagram := range [][]byte{first, second, first} {
-			text, _, err := d.Describe(false, datagram)
+			text, _, err := d.describe(false, datagram)
 			if err == nil && text == "" || err != nil && !errors.Is(err, codec.ErrMalformed) {
 				t.Fatalf("%x: %q, %v", datagram, text, err)
 			}

@@ -79,14 +79,14 @@ const maxPong = 400
 func (o Options) withDefaults() Options {
 	setDefault(&o.Name, "raknet")
 	if len(o.Versions) == 0 {
-		o.Versions = []uint8{6, 9, 10, 11}
+		o.Versions = usualVersions
 	}
 	setDefault(&o.DialVersion, 6)
 	setDefault(&o.GUID, guidFrom(&o.Seed, []byte("server")))
 	setDefault(&o.MaxMTU, 1492)
 	setDefault(&o.MinMTU, 400)
 	setDefault(&o.MaxMessage, 2<<20)
-	setDefault(&o.MaxParts, 500)
+	setDefault(&o.MaxParts, goRaknetParts)
 	setDefault(&o.MaxQueued, 8<<20)
 	setDefault(&o.MaxAssembly, 8<<20)
 	setDefault(&o.MaxHeld, 4<<20)

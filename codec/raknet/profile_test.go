@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"tidegate/codec"
-	"tidegate/internal/registry"
 )
 
 // TestServersGetTheirForms offers messages of every odd form to the client side of each library's servers. Datagrams
@@ -12,10 +11,10 @@ import (
 func TestServersGetTheirForms(t *testing.T) {
 	for library := range profiles {
 		t.Run(library, func(t *testing.T) {
-			options := Bedrock.Options().(*Settings)
-			options.MaxParts = 20
-			p := Bedrock.New(options, registry.Use{Servers: &registry.Servers{Library: library}}).(*Protocol)
-			l := newConnected(t, p.o)
+			o := Bedrock()
+			o.MaxParts = 20
+			o.Suit(library)
+			l := newConnected(t, o)
 			most, ends, sent := 0, false, 0
 			l.drop = func(toServer bool, b []byte) bool {
 				var d datagram

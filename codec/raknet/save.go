@@ -11,7 +11,7 @@ import (
 
 const savedVersion = 1
 
-var _ = record.Register[savedConn](savedVersion, Stock.Name, Bedrock.Name)
+var _ = record.Register[savedConn](savedVersion, "raknet", "bedrock")
 
 // savedConn is a Conn as a record. Its kind is the protocol's name. The options are not part of it. All durations are
 // times since the start. Parts of a Conn whose fields have numbers are in the record as they are.

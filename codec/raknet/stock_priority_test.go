@@ -9,7 +9,6 @@ import (
 
 	"tidegate/codec"
 	"tidegate/codec/codectest/simnet"
-	"tidegate/internal/registry"
 )
 
 // stockPriority is a priority of stock RakNet. A higher one leaves first, but lower ones are not starved.
@@ -139,7 +138,7 @@ func TestStockPriorities(t *testing.T) {
 
 // stockOptions are those of the default configuration.
 func stockOptions() Options {
-	return defaultSettings(6).with("raknet", registry.Use{Handshake: 10 * time.Second})
+	return Options{Versions: []uint8{6}, MaxAssembly: 17 << 20, HandshakeTimeout: 10 * time.Second}
 }
 
 // stockPair connects a stock sender with our server, or our client, as a configuration makes it.

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"tidegate/codec"
-	"tidegate/internal/registry"
 )
 
 // TestVersionOfTheClient: a server knows the version of its client in every cookie mode, and a client keeps it.
@@ -38,11 +37,11 @@ func TestVersionOfferedToServers(t *testing.T) {
 		{"go-raknet", []uint8{8, 11}, false, rakLibParts}, {"cloudburst", bedrockVersions, true, rakLibParts},
 		{"raklib", bedrockVersions, true, rakLibParts}, {"stock", bedrockVersions, true, math.MaxInt},
 	} {
-		options := Bedrock.Options().(*Settings)
-		options.Versions = test.versions
-		p := Bedrock.New(options, registry.Use{Servers: &registry.Servers{Library: test.library}}).(*Protocol)
-		if p.o.KeepVersion != test.want || p.o.MaxParts != test.parts {
-			t.Errorf("%s, %v: keeps the version %v, %d parts", test.library, test.versions, p.o.KeepVersion, p.o.MaxParts)
+		o := Bedrock()
+		o.Versions = test.versions
+		o.Suit(test.library)
+		if o.KeepVersion != test.want || o.MaxParts != test.parts {
+			t.Errorf("%s, %v: keeps the version %v, %d parts", test.library, test.versions, o.KeepVersion, o.MaxParts)
 		}
 	}
 }

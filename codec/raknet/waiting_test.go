@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"tidegate/codec"
-	"tidegate/internal/registry"
 )
 
 // TestWaiting counts the messages that wait for an earlier one, until that comes.
@@ -28,15 +27,5 @@ func TestWaiting(t *testing.T) {
 	l.wait(firstTimeout)
 	if got := l.server.Waiting(); got != 0 {
 		t.Errorf("%d bytes wait after the lost message has come, want none", got)
-	}
-}
-
-// TestHeldFor: what waits for an earlier message fits into the queue to the other side.
-func TestHeldFor(t *testing.T) {
-	s := Settings{MaxMTU: 1492, MaxMessage: 1 << 10}
-	for queue, want := range map[int]int{0: 4 << 20, 1 << 20: 512 << 10, 4 << 20: 2 << 20, 64 << 20: 4 << 20} {
-		if got := s.with("raknet", registry.Use{Queue: queue}).MaxHeld; got != want {
-			t.Errorf("queue of %d: %d bytes may wait, want %d", queue, got, want)
-		}
 	}
 }

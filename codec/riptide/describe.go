@@ -5,26 +5,31 @@ import (
 	"fmt"
 
 	"tidegate/codec"
-	"tidegate/internal/registry"
+	"tidegate/codec/explain"
 	"tidegate/internal/words"
 )
 
-// Describe explains a datagram, or a message of a stream, of dialect v in plain words, for people. content describes
-// the game's data. Errors wrap codec.ErrMalformed. A datagram that connections take, and that no honest peer sends, has
-// an explanation and registry.ErrUnusual, so that datagrams of the other dialect stand out.
-func Describe(v Version, fromServer bool, datagram []byte) (text string, content []string, err error) {
+// Explain explains datagrams, or messages of a stream. Errors wrap codec.ErrMalformed. A datagram that connections
+// take, and that no honest peer sends, has explain.ErrUnusual, so that datagrams of the other dialect stand out.
+func (p *Protocol) Explain(*explain.Memory) explain.Conversation {
+	return func(fromServer bool, datagram []byte) (string, []string, error) {
+		return describe(p.options.Version, fromServer, datagram)
+	}
+}
+
+func describe(v Version, fromServer bool, datagram []byte) (text string, content []string, err error) {
 	if len(datagram) == 0 {
 		return "", nil, codec.ErrMalformed
 	}
 	w := &dialects[v]
 	text, content, err = w.describe(fromServer, datagram)
-	if err != nil && !errors.Is(err, registry.ErrUnusual) {
+	if err != nil && !errors.Is(err, explain.ErrUnusual) {
 		return "", nil, err
 	}
 	return text, content, err
 }
 
-var errUnusual = fmt.Errorf("%w: %w", registry.ErrUnusual, codec.ErrMalformed)
+var errUnusual = fmt.Errorf("%w: %w", explain.ErrUnusual, codec.ErrMalformed)
 
 // describe explains a datagram that is not empty. Its other results are void if there is an error.
 func (w *dialect) describe(fromServer bool, d []byte) (text string, content []string, err error) {

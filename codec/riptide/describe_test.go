@@ -7,7 +7,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/codec/codectest"
-	"tidegate/internal/registry"
+	"tidegate/codec/explain"
 )
 
 // TestDescribeCaptures: Describe explains every datagram of real peers.
@@ -18,7 +18,7 @@ func TestDescribeCaptures(t *testing.T) {
 			version = V20
 		}
 		for i, l := range c.Lines {
-			if text, _, err := Describe(version, l.From == "server", l.Datagram); err != nil || text == "" {
+			if text, _, err := describe(version, l.From == "server", l.Datagram); err != nil || text == "" {
 				t.Errorf("%s, %s, datagram %d (%x): %q, %v", c.version, c.scenario, i+1, l.Datagram, text, err)
 			}
 		}
@@ -68,7 +68,7 @@ func TestDescribeWords(t *testing.T) {
 		{V20, server, "0902000200", "reliable #2, client 2 has connected", nil},
 		{V20, client, "070200010000", "reliable #2", []string{"message 1, 1 byte: 00"}},
 	} {
-		text, content, err := Describe(c.version, c.fromServer, codectest.Unhex(t, c.hex))
+		text, content, err := describe(c.version, c.fromServer, codectest.Unhex(t, c.hex))
 		if err != nil || text != c.text || !slices.Equal(content, c.content) {
 			t.Errorf("%s of dialect %d: %q, %q, %v; want %q, %q", c.hex, c.version, text, content, err, c.text, c.content)
 		}
@@ -95,7 +95,7 @@ func TestDescribeMalformed(t *testing.T) {
 		{"a type of neither", V22, false, "0f00000000"},
 		{"notify of 2.0", V20, true, "0b00000000"},
 	} {
-		if text, _, err := Describe(c.version, c.fromServer, codectest.Unhex(t, c.hex)); !errors.Is(err, codec.ErrMalformed) {
+		if text, _, err := describe(c.version, c.fromServer, codectest.Unhex(t, c.hex)); !errors.Is(err, codec.ErrMalformed) {
 			t.Errorf("%s: %q, %v", c.what, text, err)
 		}
 	}
@@ -110,8 +110,8 @@ func FuzzDescribe(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, d []byte, fromServer bool) {
 		for v := range Version(len(dialects)) {
-			text, _, err := Describe(v, fromServer, d)
-			explained := err == nil || errors.Is(err, registry.ErrUnusual)
+			text, _, err := describe(v, fromServer, d)
+			explained := err == nil || errors.Is(err, explain.ErrUnusual)
 			if explained != (text != "") || err != nil && !errors.Is(err, codec.ErrMalformed) {
 				t.Fatalf("dialect %d, %x: %q, %v", v, d, text, err)
 			}

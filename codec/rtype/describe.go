@@ -4,29 +4,32 @@ import (
 	"bytes"
 
 	"tidegate/codec"
-	"tidegate/internal/registry"
+	"tidegate/codec/explain"
 	"tidegate/internal/words"
 )
 
-// Describer explains the datagrams of one session in plain words, for people. It learns the dialect and the names of
-// the components as the session's peers do. The zero value is for a session from its first datagram on. It is not safe
-// for concurrent use.
-type Describer struct {
+// Explain explains the datagrams of one session, from its first one on. It is not safe for concurrent use.
+func (p *Protocol) Explain(m *explain.Memory) explain.Conversation {
+	return describerOf(p.options.Dialect, m).describe
+}
+
+// describer learns the dialect and the names of the components as the session's peers do. The zero value is for a
+// session whose dialect is unknown.
+type describer struct {
 	dialect Dialect
 	format  format
 	gather  gather
 	initial initialisation
-	memory  *registry.Memory
+	memory  *explain.Memory
 }
 
-// NewDescriberOf returns a Describer for a session whose dialect is known.
-func NewDescriberOf(dialect Dialect) *Describer {
-	return &Describer{dialect: dialect, format: formats[dialect]}
+func describerOf(dialect Dialect, m *explain.Memory) *describer {
+	return &describer{dialect: dialect, format: formats[dialect], memory: m}
 }
 
-// Describe explains a datagram as a whole, and each of its instructions if there are several. Errors wrap
+// describe explains a datagram as a whole, and each of its instructions if there are several. Errors wrap
 // codec.ErrMalformed. They wrap codec.ErrUnexpected for an update that arrives before the width of entities is known.
-func (d *Describer) Describe(fromServer bool, b []byte) (text string, instructions []string, err error) {
+func (d *describer) describe(fromServer bool, b []byte) (text string, instructions []string, err error) {
 	switch {
 	case len(b) == 0:
 		return "", nil, codec.ErrMalformed
@@ -48,7 +51,7 @@ func (d *Describer) Describe(fromServer bool, b []byte) (text string, instructio
 }
 
 // client explains a client's datagram.
-func (d *Describer) client(b []byte) ([]string, error) {
+func (d *describer) client(b []byte) ([]string, error) {
 	switch {
 	case bytes.Equal(b, defaultHello):
 		d.gather, d.initial = gather{}, initialisation{} // the server will name its components again
@@ -67,7 +70,7 @@ func (d *Describer) client(b []byte) ([]string, error) {
 
 // server explains a server's datagram. Parts of the initialisation precede other datagrams, but some servers repeat
 // them at any time.
-func (d *Describer) server(b []byte) ([]string, error) {
+func (d *describer) server(b []byte) ([]string, error) {
 	switch {
 	case bytes.Equal(b, ping):
 		return []string{"ping"}, nil

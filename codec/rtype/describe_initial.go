@@ -8,7 +8,7 @@ import (
 )
 
 // names explains the document's initialisation, which shows that the server speaks that dialect.
-func (d *Describer) names(b []byte) (text string, rest []byte, ok bool) {
+func (d *describer) names(b []byte) (text string, rest []byte, ok bool) {
 	var n initialisation
 	rest, err := n.parse(b)
 	if err != nil {
@@ -21,7 +21,7 @@ func (d *Describer) names(b []byte) (text string, rest []byte, ok bool) {
 }
 
 // part explains a new part of the game's initialisation.
-func (d *Describer) part(b []byte) (text string, ok bool) {
+func (d *describer) part(b []byte) (text string, ok bool) {
 	if d.format.isFinal() {
 		d.gather.Era = Final
 	}
@@ -48,19 +48,19 @@ func (d *Describer) part(b []byte) (text string, ok bool) {
 }
 
 // complete stores the initialisation once it is complete.
-func (d *Describer) complete() {
+func (d *describer) complete() {
 	if n, done := d.gather.done(); done {
 		d.format.learn(format{era: d.gather.Era})
 		d.initial, d.gather = n, gather{}
 	}
 }
 
-func (d *Describer) named(b []byte) string {
+func (d *describer) named(b []byte) string {
 	return fmt.Sprintf("lobby: component %d is %s", le.Uint16(b[1:]), b[3:])
 }
 
 // count explains the number of components that a client of the last game uses.
-func (d *Describer) count(b []byte) ([]string, error) {
+func (d *describer) count(b []byte) ([]string, error) {
 	if len(b) != 3 {
 		return nil, errLength
 	}
@@ -73,7 +73,7 @@ func (d *Describer) count(b []byte) ([]string, error) {
 
 // lobbyOf explains a message that only clients of the last game send. Before the server's answer its hello may be a
 // key.
-func (d *Describer) lobbyOf(b []byte) (text string, ok bool) {
+func (d *describer) lobbyOf(b []byte) (text string, ok bool) {
 	fresh := d.format == format{} && !d.initial.known() && !d.gather.begun()
 	switch {
 	case len(b) == 1 && b[0] == openLobby && d.format.isFinal():
@@ -91,7 +91,7 @@ func (d *Describer) lobbyOf(b []byte) (text string, ok bool) {
 }
 
 // component returns a component's number, and its name if that is known.
-func (d *Describer) component(id uint16) string {
+func (d *describer) component(id uint16) string {
 	if int(id) < len(d.initial.Names) {
 		return fmt.Sprintf("%d (%s)", id, d.initial.Names[id])
 	}

@@ -4,16 +4,16 @@ import (
 	"cmp"
 	"fmt"
 
-	"tidegate/internal/registry"
+	"tidegate/codec/explain"
 	"tidegate/internal/words"
 )
 
-// errUnusualComponent reports a component that the server, as far as the Describer has heard, has not announced. The
+// errUnusualComponent reports a component that the server, as far as the describer has heard, has not announced. The
 // server itself may have announced it to a peer that was heard differently.
-var errUnusualComponent = fmt.Errorf("%w: %w", registry.ErrUnusual, errComponent)
+var errUnusualComponent = fmt.Errorf("%w: %w", explain.ErrUnusual, errComponent)
 
 // instructions explains the changes of the world in a datagram, up to the first malformed one.
-func (d *Describer) instructions(b []byte) (texts []string, err error) {
+func (d *describer) instructions(b []byte) (texts []string, err error) {
 	f := d.format
 	if f.width == 0 {
 		f.width = widthOf(b)
@@ -40,7 +40,7 @@ func (d *Describer) instructions(b []byte) (texts []string, err error) {
 	return texts, err
 }
 
-func (d *Describer) instruction(in *instruction) string {
+func (d *describer) instruction(in *instruction) string {
 	switch in.op {
 	case create:
 		return fmt.Sprintf("create entity %d", in.entity)
@@ -59,12 +59,12 @@ func (d *Describer) instruction(in *instruction) string {
 
 var keyNames = [maxKey/2 + 1]string{"right", "up", "left", "down", "left click", "right click"}
 
-// errUnusualKeys reports keys where clients send none, or only one in a datagram, as far as the Describer has heard.
-var errUnusualKeys = fmt.Errorf("%w: %w", registry.ErrUnusual, errOpcode)
+// errUnusualKeys reports keys where clients send none, or only one in a datagram, as far as the describer has heard.
+var errUnusualKeys = fmt.Errorf("%w: %w", explain.ErrUnusual, errOpcode)
 
 // input explains a client's input: one key, several keys in the document's dialect, or an update. The dialect of an
 // automatic server may be known only to the server, so keys are explained in every dialect.
-func (d *Describer) input(b []byte) (texts []string, err error) {
+func (d *describer) input(b []byte) (texts []string, err error) {
 	f := d.format
 	if len(b) > 1 && opcode(b[0]) == update && !f.document {
 		if texts, err = d.instructions(b); len(texts) > 0 {

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"tidegate/codec"
-	"tidegate/internal/registry"
+	"tidegate/codec/explain"
 )
 
 // said is a datagram of a session with its explanation: the whole, and its instructions if it has several.
@@ -77,9 +77,9 @@ func TestDescribeSessions(t *testing.T) {
 			{client, "00", "lobby: a client wants to play"},
 		}},
 	} {
-		d := new(Describer)
+		d := new(describer)
 		for i, s := range session.datagrams {
-			text, instructions, err := d.Describe(s.fromServer, bytesOf(t, s.hex))
+			text, instructions, err := d.describe(s.fromServer, bytesOf(t, s.hex))
 			if text := strings.Join(slices.Insert(instructions, 0, text), "\n"); err != nil || text != s.text {
 				t.Errorf("%s, datagram %d: %q, %v; want %q", session.dialect, i, text, err, s.text)
 			}
@@ -111,33 +111,33 @@ func TestDescribeMalformed(t *testing.T) {
 		{"a client that creates", false, "000020", 0},
 		{"no key", false, "0c", 0},
 	} {
-		_, instructions, err := new(Describer).Describe(c.fromServer, bytesOf(t, c.hex))
+		_, instructions, err := new(describer).describe(c.fromServer, bytesOf(t, c.hex))
 		if !errors.Is(err, codec.ErrMalformed) || len(instructions) != c.text {
 			t.Errorf("%s: %q, %v", c.what, instructions, err)
 		}
 	}
-	_, keys, err := NewDescriberOf(Game16).Describe(false, bytesOf(t, "000005"))
-	if !errors.Is(err, registry.ErrUnusual) || !errors.Is(err, codec.ErrMalformed) || len(keys) != 3 {
+	_, keys, err := describerOf(Game16, nil).describe(false, bytesOf(t, "000005"))
+	if !errors.Is(err, explain.ErrUnusual) || !errors.Is(err, codec.ErrMalformed) || len(keys) != 3 {
 		t.Errorf("keys in one datagram of the game: %q, %v", keys, err)
 	}
-	_, keys, err = new(Describer).Describe(false, bytesOf(t, "0801000100"))
+	_, keys, err = new(describer).describe(false, bytesOf(t, "0801000100"))
 	if err != nil || len(keys) != 5 {
 		t.Errorf("keys before the server has answered: %q, %v", keys, err)
 	}
-	d := new(Describer)
-	_, text, err := d.Describe(true, bytesOf(t, "03000500010102"))
+	d := new(describer)
+	_, text, err := d.describe(true, bytesOf(t, "03000500010102"))
 	if !errors.Is(err, codec.ErrUnexpected) || len(text) != 0 {
 		t.Errorf("an update with entities of unknown width: %q, %v", text, err)
 	}
-	if _, _, err := d.Describe(true, bytesOf(t, "0001"+"01"+"41"+"ffff")); err != nil {
+	if _, _, err := d.describe(true, bytesOf(t, "0001"+"01"+"41"+"ffff")); err != nil {
 		t.Fatal(err)
 	}
-	_, text, err = d.Describe(true, bytesOf(t, "000005"+"0200050000"+"020005"))
+	_, text, err = d.describe(true, bytesOf(t, "000005"+"0200050000"+"020005"))
 	if !errors.Is(err, codec.ErrMalformed) || len(text) != 2 {
 		t.Errorf("a torn instruction behind two whole ones: %q, %v", text, err)
 	}
-	whole, _, err := d.Describe(true, bytesOf(t, "0200050001"))
-	if !errors.Is(err, registry.ErrUnusual) || !errors.Is(err, codec.ErrMalformed) || whole == "" {
+	whole, _, err := d.describe(true, bytesOf(t, "0200050001"))
+	if !errors.Is(err, explain.ErrUnusual) || !errors.Is(err, codec.ErrMalformed) || whole == "" {
 		t.Errorf("a component that was not announced: %q, %v", whole, err)
 	}
 }
@@ -147,10 +147,10 @@ func FuzzDescribe(f *testing.F) {
 	f.Add(bytesOf(f, "02"), bytesOf(f, "00010141ffff000005"), bytesOf(f, "030005000001"))
 	f.Add(bytesOf(f, "0400"), bytesOf(f, "00014100"), bytesOf(f, "0300000007000009"))
 	f.Fuzz(func(t *testing.T, first, second, third []byte) {
-		d := new(Describer)
+		d := new(describer)
 		for _, b := range [][]byte{first, second, third, first} {
 			for _, fromServer := range []bool{true, false} {
-				text, _, err := d.Describe(fromServer, b)
+				text, _, err := d.describe(fromServer, b)
 				isOurs := errors.Is(err, codec.ErrMalformed) || errors.Is(err, codec.ErrUnexpected)
 				if err == nil && text == "" || err != nil && !isOurs {
 					t.Fatalf("%x: %q, %v", b, text, err)

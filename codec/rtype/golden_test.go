@@ -167,12 +167,12 @@ func (r *playback) fromClient(d []byte) {
 	}
 }
 
-// TestCapturesAreDescribed: the Describer explains every message of the game's own peers.
+// TestCapturesAreDescribed: the describer explains every message of the game's own peers.
 func TestCapturesAreDescribed(t *testing.T) {
 	for _, c := range captures {
-		d := new(Describer)
+		d := new(describer)
 		for i, line := range c.load(t) {
-			text, _, err := d.Describe(line.fromServer, line.datagram)
+			text, _, err := d.describe(line.fromServer, line.datagram)
 			if err != nil || text == "" {
 				t.Errorf("%s: datagram %d, %x: %q, %v", c.file, i, line.datagram, text, err)
 			}

@@ -9,8 +9,6 @@ import (
 
 	"tidegate/codec"
 	"tidegate/codec/codectest/simnet"
-	"tidegate/internal/registry"
-	"tidegate/internal/units"
 )
 
 // node is a Conn in a network. A game client behind it follows the instructions.
@@ -110,16 +108,6 @@ func change(t *testing.T, s *server, now time.Time, rng *rand.Rand) {
 	for _, in := range list {
 		if err := s.Send(now, codec.Message{Payload: in.append(nil, &canonical)}); err != nil {
 			t.Fatal(err)
-		}
-	}
-}
-
-// TestRefreshBringsCopies repeats the initialisation on paths for which the configuration wants refreshes.
-func TestRefreshBringsCopies(t *testing.T) {
-	for refresh, want := range map[units.Duration]int{0: 0, units.Duration(time.Second): lossyCopies} {
-		s := defaultSettings()
-		if s.Refresh = refresh; s.with(Game32, registry.Use{}).Copies != want {
-			t.Errorf("with refresh = %s: %d copies, want %d", refresh, s.with(Game32, registry.Use{}).Copies, want)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"tidegate/codec"
+	"tidegate/codec/explain"
 	"tidegate/internal/words"
 )
 
@@ -12,10 +13,12 @@ var kindNames = [kindCount]string{
 	"connection request", "connection accept", "connection refuse", "disconnection notify", "keep alive", "data",
 }
 
-// Describe explains a datagram and its data in plain words, for people. Datagrams of both sides have the same layout.
-// Errors wrap codec.ErrMalformed, also for a wrong checksum. Real peers can send a datagram that no peer can receive,
-// if their game asks for it. Describe recognizes such a datagram only by its length.
-func Describe(datagram []byte) (text string, content []string, err error) {
+// Explain explains datagrams and their data. Those of both sides have the same layout. Errors wrap
+// codec.ErrMalformed, also for a wrong checksum. Real peers can send a datagram that no peer can receive, if their game
+// asks for it. Only its length shows it.
+func (*Protocol) Explain(*explain.Memory) explain.Conversation { return describe }
+
+func describe(_ bool, datagram []byte) (text string, content []string, err error) {
 	if len(datagram) > codec.MaxDatagram {
 		return fmt.Sprintf("%d bytes, more than any peer receives: lost", len(datagram)), nil, nil
 	}

@@ -38,12 +38,12 @@ func TestDescribe(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		text, content, err := Describe(d)
+		text, content, err := describe(true, d)
 		if err != nil || text != c.text || !slices.Equal(content, c.content) {
 			t.Errorf("%s: %q, %q, %v; want %q, %q", c.hex, text, content, err, c.text, c.content)
 		}
 		d[len(d)-1] ^= 1
-		if _, _, err := Describe(d); !errors.Is(err, codec.ErrMalformed) {
+		if _, _, err := describe(true, d); !errors.Is(err, codec.ErrMalformed) {
 			t.Errorf("%x with a wrong checksum: %v", d, err)
 		}
 	}
@@ -51,7 +51,7 @@ func TestDescribe(t *testing.T) {
 
 // TestDescribeTooLarge: the real library sends 4097 bytes when its game asks for 4081.
 func TestDescribeTooLarge(t *testing.T) {
-	text, _, err := Describe(make([]byte, codec.MaxDatagram+1))
+	text, _, err := describe(true, make([]byte, codec.MaxDatagram+1))
 	if want := "4097 bytes, more than any peer receives: lost"; text != want || err != nil {
 		t.Errorf("%q, %v; want %q", text, err, want)
 	}
@@ -63,7 +63,7 @@ func FuzzDescribe(f *testing.F) {
 		f.Add(p.append(nil))
 	}
 	f.Fuzz(func(t *testing.T, d []byte) {
-		text, _, err := Describe(d)
+		text, _, err := describe(true, d)
 		if (err == nil) != (text != "") || err != nil && !errors.Is(err, codec.ErrMalformed) {
 			t.Fatalf("%x: %q, %v", d, text, err)
 		}

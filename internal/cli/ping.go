@@ -15,7 +15,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"tidegate/codec"
-	"tidegate/codec/riptide"
 	"tidegate/internal/admin"
 	"tidegate/internal/config"
 	"tidegate/internal/netio"
@@ -147,9 +146,9 @@ func hides(d *registry.Descriptor) bool {
 func probesOf(name string, join bool) (pings []probe, ok bool) {
 	switch name {
 	case "any":
-		return []probe{pingRakNet, ifSilent(joining(&riptide.Riptide22, false, join))}, true
+		return []probe{pingRakNet, ifSilent(joining(&protocols.Riptide22, false, join))}, true
 	case "all":
-		return []probe{pingRakNet, joining(&riptide.Riptide22, false, join)}, true
+		return []probe{pingRakNet, joining(&protocols.Riptide22, false, join)}, true
 	}
 	d := protocols.Find(name)
 	if d == nil || d.Default().Spec().Closed {

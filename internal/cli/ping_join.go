@@ -8,8 +8,8 @@ import (
 
 	"tidegate/codec"
 	"tidegate/codec/endpoint"
-	"tidegate/codec/riptide"
 	"tidegate/internal/netio"
+	"tidegate/internal/protocols"
 	"tidegate/internal/registry"
 )
 
@@ -57,7 +57,7 @@ func pingByJoining(
 		answers <- answer{refused: true}
 		return
 	}
-	if p.decision == nil || p.decision.Kind != codec.Connected || !join && d.Table == riptide.Riptide22.Table {
+	if p.decision == nil || p.decision.Kind != codec.Connected || !join && d.Table == protocols.Riptide22.Table {
 		return // the server has no connection to end; Riptide's hears no goodbye of a client that is not in yet
 	}
 	c.Close(p.Now(), codec.Goodbye{Reason: codec.Closed})

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"tidegate/codec/enet"
 	"tidegate/internal/policy"
 	"tidegate/internal/protocols"
 )
@@ -53,4 +52,4 @@ func (v *validator) channels() {
 	}
 }
 
-func channelsOf(o Options) int { return o["enet"].(*enet.Settings).Channels }
+func channelsOf(o Options) int { return o["enet"].(*protocols.ENetSettings).Channels }

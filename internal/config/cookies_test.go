@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"tidegate/codec/raknet"
+	"tidegate/internal/protocols"
 )
 
 var goodSecret = strings.Repeat("0f", 32)
@@ -28,9 +28,9 @@ func TestFilesBesideTheConfiguration(t *testing.T) {
 		t.Fatal(err)
 	}
 	if c.Admin.Token != Secret(strings.Repeat("t", 20)) || c.Upstreams[0].CookieSecret != Key(goodSecret) ||
-		c.Options["raknet"].(*raknet.Settings).CookieSecret != Key(goodSecret) {
+		c.Options["raknet"].(*protocols.RakNetSettings).CookieSecret != Key(goodSecret) {
 		t.Errorf("token %q, secrets %q and %q", string(c.Admin.Token), string(c.Upstreams[0].CookieSecret),
-			string(c.Options["raknet"].(*raknet.Settings).CookieSecret))
+			string(c.Options["raknet"].(*protocols.RakNetSettings).CookieSecret))
 	}
 }
 
@@ -77,7 +77,8 @@ func TestCookies(t *testing.T) {
 		if got := Faults(warnings).Error(); (c.warned == "") != (len(warnings) == 0) || !strings.Contains(got, c.warned) {
 			t.Errorf("%s: warnings %q, want one with %q", c.what, got, c.warned)
 		}
-		if secret := found.Options["raknet"].(*raknet.Settings).CookieSecret; secret != "" && secret.Bytes()[31] != 0x0f {
+		secret := found.Options["raknet"].(*protocols.RakNetSettings).CookieSecret
+		if secret != "" && secret.Bytes()[31] != 0x0f {
 			t.Errorf("%s: secret %x", c.what, secret.Bytes())
 		}
 	}

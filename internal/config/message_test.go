@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"tidegate/codec/rtype"
+	"tidegate/internal/protocols"
 )
 
 // dialects returns the valid file with two dialects, and more text in its route.
@@ -122,7 +122,7 @@ func TestComponentsAreBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := c.Options["rtype"].(*rtype.Settings).Components; len(got) != 255 || got["c7"] != 1 {
+	if got := c.Options["rtype"].(*protocols.RTypeSettings).Components; len(got) != 255 || got["c7"] != 1 {
 		t.Fatalf("%d components", len(got))
 	}
 	text.WriteString("rtype.components.more = 1\n")

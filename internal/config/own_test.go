@@ -5,8 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"tidegate/codec/enet"
-	"tidegate/codec/riptide"
+	"tidegate/internal/protocols"
 )
 
 // twoGames has two games of each of two protocols, with tables of their own before and after the process's.
@@ -57,8 +56,8 @@ func gameTraits() map[string]Traits {
 		"enet": {Ordered: true, Sequenced: true, Reliable: true, Server: true, Client: true}}
 }
 
-func riptideOf(c *Config, own Options) *riptide.Settings {
-	return own.Over(c.Options)["riptide"].(*riptide.Settings)
+func riptideOf(c *Config, own Options) *protocols.RiptideSettings {
+	return own.Over(c.Options)["riptide"].(*protocols.RiptideSettings)
 }
 
 // TestOwnTables asserts that a table of a listener or an upstream replaces the process's, key by key, wherever the
@@ -79,13 +78,13 @@ func TestOwnTables(t *testing.T) {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
-	if got := c.Listeners[2].Own["enet"].(*enet.Settings); got.Channels != 3 || got.MTU != 1392 {
+	if got := c.Listeners[2].Own["enet"].(*protocols.ENetSettings); got.Channels != 3 || got.MTU != 1392 {
 		t.Errorf("tag: %+v", got)
 	}
 	if a, b := c.Listeners[0].IdleTimeout, c.Listeners[1].IdleTimeout; a != seconds(40) || b != seconds(50) {
 		t.Errorf("idle_timeout of kart %s, of duel %s", a, b)
 	}
-	if c.Listeners[2].Own["enet"].(*enet.Settings).MaxMessage = 64 * MiB; c.LargestMessage() != 64*MiB {
+	if c.Listeners[2].Own["enet"].(*protocols.ENetSettings).MaxMessage = 64 * MiB; c.LargestMessage() != 64*MiB {
 		t.Errorf("the largest message has %s", c.LargestMessage())
 	}
 }

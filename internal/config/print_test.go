@@ -5,16 +5,15 @@ import (
 	"strings"
 	"testing"
 
-	"tidegate/codec/raknet"
-	"tidegate/codec/rtype"
+	"tidegate/internal/protocols"
 )
 
 // TestTOMLIsRead checks that the printed manual, with all defaults, means the same configuration.
 func TestTOMLIsRead(t *testing.T) {
 	text := readFile(t, manual)
 	want := loaded(t, manual, commented.ReplaceAllString(text, "$1"))
-	want.Options["raknet"].(*raknet.Settings).Pong = "quoted \"\\\t\x7f räuberisch <&>"
-	want.Options["rtype"].(*rtype.Settings).Components = map[string]int{"a key": 3, "b": 4}
+	want.Options["raknet"].(*protocols.RakNetSettings).Pong = "quoted \"\\\t\x7f räuberisch <&>"
+	want.Options["rtype"].(*protocols.RTypeSettings).Components = map[string]int{"a key": 3, "b": 4}
 	printed := want.TOML()
 	if got := loaded(t, "printed.toml", printed); !reflect.DeepEqual(got, want) {
 		t.Errorf("printed\n%s\nit means\n%+v\nwant\n%+v", printed, got, want)
@@ -64,7 +63,7 @@ func TestChanged(t *testing.T) {
 func TestTOMLHidesSecrets(t *testing.T) {
 	c := Default()
 	c.Admin.Token = "0123456789abcdef"
-	c.Options["raknet"].(*raknet.Settings).CookieSecret = "00ff"
+	c.Options["raknet"].(*protocols.RakNetSettings).CookieSecret = "00ff"
 	text := c.TOML()
 	if strings.Contains(text, "0123456789") || strings.Contains(text, "00ff") ||
 		strings.Count(text, "(hidden)") != 2 {

@@ -14,8 +14,8 @@ import (
 	"tidegate/codec/codectest"
 )
 
-// explain explains a capture as JSON.
-func explain(t testing.TB, capture []byte, o Options) (datagrams []printed, sum summary) {
+// explainAll explains a capture as JSON.
+func explainAll(t testing.TB, capture []byte, o Options) (datagrams []printed, sum summary) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "capture")
 	if err := os.WriteFile(path, capture, 0o600); err != nil {
@@ -68,7 +68,7 @@ func TestCaptures(t *testing.T) {
 		whole := load(t, c.File)
 		_, bare, _ := bytes.Cut(whole, []byte("\n")) // removes the line that names the protocol
 		for what, capture := range map[string][]byte{"described": whole, "bare": bare} {
-			_, sum := explain(t, capture, Options{})
+			_, sum := explainAll(t, capture, Options{})
 			if want := len(c.Lines); sum.Datagrams != want || sum.Unknown != 0 || sum.Protocols[protocol] != want {
 				t.Errorf("%s, %s: %+v, want %d datagrams of %s", c.File, what, sum, want, protocol)
 			}
@@ -106,7 +106,7 @@ func TestNetherNet(t *testing.T) {
 			from := map[bool]string{false: "client", true: "server"}[d.FromServer]
 			fmt.Fprintf(&capture, `{"from":"%s","hex":"%s"}`+"\n", from, d.Hex)
 		}
-		datagrams, sum := explain(t, []byte(capture.String()), Options{})
+		datagrams, sum := explainAll(t, []byte(capture.String()), Options{})
 		if want := len(recorded.Datagrams); sum.Unknown != 0 || sum.Protocols["nethernet"] != want {
 			t.Errorf("%s: %+v, want %d datagrams", file, sum, want)
 		}
@@ -130,7 +130,7 @@ func TestRTypeRecognised(t *testing.T) {
 {"from":"server","hex":"00010141ffff000005"}
 {"from":"client","hex":"03"}`,
 	} {
-		_, sum := explain(t, []byte(capture), Options{})
+		_, sum := explainAll(t, []byte(capture), Options{})
 		if sum.Unknown != 0 || sum.Protocols["rtype"] != sum.Datagrams {
 			t.Errorf("%s\n%+v", capture, sum)
 		}
@@ -169,7 +169,7 @@ func TestText(t *testing.T) {
 }
 
 func TestForcedProtocol(t *testing.T) {
-	datagrams, sum := explain(t, []byte(kicked), Options{Protocol: "riptide-2.0"})
+	datagrams, sum := explainAll(t, []byte(kicked), Options{Protocol: "riptide-2.0"})
 	if sum.Datagrams != 4 || sum.Unknown != 4 || sum.Protocols["riptide-2.0"] != 4 || !datagrams[0].Unknown {
 		t.Errorf("%+v: want 4 datagrams of riptide-2.0, none understood", sum)
 	}
@@ -177,7 +177,7 @@ func TestForcedProtocol(t *testing.T) {
 
 // TestUnknownProtocol gives no name to bytes of no known protocol.
 func TestUnknownProtocol(t *testing.T) {
-	datagrams, sum := explain(t, []byte(`{"t_ms":0,"from":"client","hex":"474554202f"}`), Options{})
+	datagrams, sum := explainAll(t, []byte(`{"t_ms":0,"from":"client","hex":"474554202f"}`), Options{})
 	if sum.Unknown != 1 || sum.Protocols["unknown"] != 1 || datagrams[0].Text != "unknown: no known protocol: 474554202f" {
 		t.Errorf("%+v, %+v", datagrams, sum)
 	}

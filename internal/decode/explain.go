@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"tidegate/codec"
-	"tidegate/internal/registry"
+	"tidegate/codec/explain"
 )
 
 // explanation is the meaning of a record.
@@ -21,20 +21,20 @@ const openedOrClosed = "stream opened or closed"
 // explainer explains one conversation as one protocol.
 type explainer struct {
 	protocol   *protocol
-	describe   registry.Describe
+	describe   explain.Conversation
 	fromClient framer // for streams
 	fromServer framer
-	described  *registry.Memory // of describe
-	framed     *registry.Memory // of the framers
+	described  *explain.Memory // of describe
+	framed     *explain.Memory // of the framers
 }
 
-func newExplainer(p *protocol, m *registry.Memory) *explainer {
+func newExplainer(p *protocol, m *explain.Memory) *explainer {
 	e := &explainer{
 		protocol:   p,
 		fromClient: framer{prefix: p.prefix()}, fromServer: framer{prefix: p.prefix()},
 		described: m.Part(), framed: m.Part(),
 	}
-	e.describe = p.Describe(e.described)
+	e.describe = p.Explain(e.described)
 	return e
 }
 

@@ -103,7 +103,7 @@ func TestLinkTypes(t *testing.T) {
 		{"Linux cooked 2", layers.LinkTypeLinuxSLL2,
 			append([]byte{8, 0, 0, 0, 0, 0, 0, 1, 3, 4, 0, 6, 0, 0, 0, 0, 0, 0, 0, 0}, v4...), "192.0.2.1:50000"},
 	} {
-		datagrams, sum := explain(t, pcapOfType(t, c.link, c.packet), Options{})
+		datagrams, sum := explainAll(t, pcapOfType(t, c.link, c.packet), Options{})
 		if sum.Datagrams != 1 || sum.Unknown != 0 || datagrams[0].From != c.from || datagrams[0].Text != "connect" {
 			t.Errorf("%s: %+v, %+v", c.what, datagrams, sum)
 		}
@@ -130,7 +130,7 @@ func TestPcapng(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	datagrams, sum := explain(t, file.Bytes(), Options{})
+	datagrams, sum := explainAll(t, file.Bytes(), Options{})
 	if sum.Datagrams != 2 || sum.Protocols["riptide-2.2"] != 2 || datagrams[1].Text != "pending: the game is deciding" {
 		t.Errorf("%+v, %+v", datagrams, sum)
 	}
@@ -147,22 +147,22 @@ func TestPortFilter(t *testing.T) {
 		udpPacket(clientAddr, serverAddr, []byte{0x34, 0x20, 0x00, 0x00}),
 		udpPacket(clientAddr, serverAddr, []byte{0x05}),
 	)
-	datagrams, sum := explain(t, capture, Options{Port: 7777})
+	datagrams, sum := explainAll(t, capture, Options{Port: 7777})
 	if sum.Datagrams != 3 || sum.Unknown != 0 || datagrams[0].Text != "heartbeat answer 2" ||
 		datagrams[2].Text != "disconnect" {
 		t.Errorf("%+v, %+v", datagrams, sum)
 	}
-	if _, sum := explain(t, capture, Options{}); sum.Datagrams != 4 || sum.Unknown != 1 {
+	if _, sum := explainAll(t, capture, Options{}); sum.Datagrams != 4 || sum.Unknown != 1 {
 		t.Errorf("without the filter: %+v", sum)
 	}
-	if _, sum := explain(t, capture, Options{Port: 7778}); sum.Datagrams != 0 {
+	if _, sum := explainAll(t, capture, Options{Port: 7778}); sum.Datagrams != 0 {
 		t.Errorf("of another port: %+v", sum)
 	}
 }
 
 // TestServerSpeaksFirst finds the server's side by the bytes in a capture that began in the middle.
 func TestServerSpeaksFirst(t *testing.T) {
-	datagrams, sum := explain(t, pcapOf(t,
+	datagrams, sum := explainAll(t, pcapOf(t,
 		udpPacket(serverAddr, clientAddr, []byte{0x24, 0x00}),
 		udpPacket(clientAddr, serverAddr, []byte{0x34, 0x20, 0x00, 0x00}),
 		udpPacket(serverAddr, clientAddr, []byte{0x34, 0x00}),
@@ -178,7 +178,8 @@ func TestIgnoredPackets(t *testing.T) {
 		&layers.ICMPv4{TypeCode: layers.CreateICMPv4TypeCode(layers.ICMPv4TypeEchoRequest, 0)}, nil)
 	fragment := udpPacket(clientAddr, serverAddr, []byte{2})
 	fragment[6] |= 0x20 // sets "more fragments"
-	_, sum := explain(t, pcapOf(t, echo, fragment, []byte{0xff}, udpPacket(clientAddr, serverAddr, []byte{2})), Options{})
+	packets := pcapOf(t, echo, fragment, []byte{0xff}, udpPacket(clientAddr, serverAddr, []byte{2}))
+	_, sum := explainAll(t, packets, Options{})
 	if sum.Datagrams != 1 || sum.Ignored != 3 {
 		t.Errorf("%+v, want 1 datagram and 3 ignored", sum)
 	}
@@ -189,7 +190,7 @@ func TestTCP(t *testing.T) {
 	syn := func(s *layers.TCP) { s.SYN, s.ACK = true, false }
 	fin := func(s *layers.TCP) { s.FIN = true }
 	const last = 1<<32 - 1 // sequence numbers wrap within the first message
-	datagrams, sum := explain(t, pcapOf(t,
+	datagrams, sum := explainAll(t, pcapOf(t,
 		tcpPacket(clientAddr, serverAddr, last-1, nil, syn),
 		tcpPacket(clientAddr, serverAddr, last, []byte{1, 0}),
 		tcpPacket(serverAddr, clientAddr, 900, nil), // only an acknowledgement
@@ -226,7 +227,7 @@ func TestCutShort(t *testing.T) {
 	if err := w.WritePacket(about, packet); err != nil {
 		t.Fatal(err)
 	}
-	if datagrams, _ := explain(t, file.Bytes(), Options{}); datagrams[0].Note != "truncated in the capture" {
+	if datagrams, _ := explainAll(t, file.Bytes(), Options{}); datagrams[0].Note != "truncated in the capture" {
 		t.Errorf("%+v", datagrams)
 	}
 }

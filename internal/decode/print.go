@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"tidegate/internal/registry"
+	"tidegate/codec/explain"
 	"tidegate/internal/words"
 )
 
@@ -53,7 +53,7 @@ func (p *printer) print(r *record, protocol string, meaning explanation) error {
 	p.protocols[protocol]++
 	text := meaning.text
 	switch {
-	case errors.Is(meaning.fault, registry.ErrUnusual):
+	case errors.Is(meaning.fault, explain.ErrUnusual):
 		text += ", as no honest peer sends it"
 	case meaning.fault != nil:
 		p.unknown++

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"tidegate/codec/explain"
 	"tidegate/codec/nethernet"
 	"tidegate/internal/protocols"
 	"tidegate/internal/registry"
@@ -19,13 +20,13 @@ type protocol struct {
 // confuse come first.
 var explained = func() (all []protocol) {
 	for _, d := range protocols.All {
-		if d.Describe != nil {
+		if d.Explain != nil {
 			all = append(all, protocol{d, d.Default().Sniff})
 		}
 	}
 	all = append(all, protocol{&registry.Descriptor{ // it has no codec
 		Name: "nethernet", Evidence: registry.ByMagic,
-		Describe: func(*registry.Memory) registry.Describe { return nethernet.Describe() },
+		Explain: func(*explain.Memory) explain.Conversation { return nethernet.Describe() },
 	}, nethernet.IsSTUN})
 	slices.SortStableFunc(all, func(a, b protocol) int { return cmp.Compare(a.Evidence, b.Evidence) })
 	return all

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"tidegate/internal/registry"
+	"tidegate/codec/explain"
 )
 
 // Bounds of the survey.
@@ -24,7 +24,7 @@ var (
 // table has the conversations of a capture, at most maxFlows.
 type table struct {
 	forced *protocol
-	memory *registry.Memory
+	memory *explain.Memory
 	flows  map[string]*flow
 }
 
@@ -35,7 +35,7 @@ type flow struct {
 	trials   []*trial   // the protocols that it may have
 	chosen   *explainer // the chosen protocol; nil if none fits
 	swapped  bool       // the first sender is the server
-	memory   *registry.Memory
+	memory   *explain.Memory
 }
 
 // trial is an attempt to explain a conversation in one protocol, with the first sender as client or as server.
@@ -47,7 +47,7 @@ type trial struct {
 }
 
 func newTable(forced string) *table {
-	return &table{forced: named(forced), memory: registry.NewMemory(maxMemory), flows: make(map[string]*flow)}
+	return &table{forced: named(forced), memory: explain.NewMemory(maxMemory), flows: make(map[string]*flow)}
 }
 
 // survey uses a record to find its conversation's protocol.

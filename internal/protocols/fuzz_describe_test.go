@@ -11,23 +11,23 @@ import (
 
 	"tidegate/codec"
 	"tidegate/codec/codectest"
+	"tidegate/codec/explain"
 	"tidegate/internal/protocols"
-	"tidegate/internal/registry"
 )
 
-// explained names the protocols whose datagrams another one's Describe explains.
+// explained names the protocols whose datagrams another one's Explain explains.
 var explained = map[string]string{"bedrock": "raknet"}
 
 // describerOf begins to explain a conversation of a protocol.
-func describerOf(t testing.TB, name string) registry.Describe {
+func describerOf(t testing.TB, name string) explain.Conversation {
 	d := protocols.Find(name)
-	if d.Describe == nil {
+	if d.Explain == nil {
 		d = protocols.Find(explained[name])
 	}
-	if d == nil || d.Describe == nil {
-		t.Fatalf("no Describe explains %s", name)
+	if d == nil || d.Explain == nil {
+		t.Fatalf("no Explain explains %s", name)
 	}
-	return d.Describe(nil)
+	return d.Explain(nil)
 }
 
 var (
@@ -51,7 +51,7 @@ type talk struct {
 	protocol       codec.Protocol
 	client, server codec.Conn
 	lines          [2][][]byte // to the client, to the server
-	wise, patient  registry.Describe
+	wise, patient  explain.Conversation
 	raw            []byte // captured datagrams that are left, each after its length
 	accepted       int
 	altered        bool // a side may have learned from a datagram that the other did not send
@@ -168,8 +168,8 @@ func (k *talk) receive(way int, b []byte, altered bool) {
 	}
 	k.accepted++
 	text, content, err := k.wise(way == 0, heard)
-	unusual := k.altered && errors.Is(err, registry.ErrUnusual) // as no honest peer sends it
-	const update = 3                                            // R-Type's opcode
+	unusual := k.altered && errors.Is(err, explain.ErrUnusual) // as no honest peer sends it
+	const update = 3                                           // R-Type's opcode
 	if learns && way != 0 && heard[0] == update && errors.Is(err, codec.ErrUnexpected) {
 		return // a player's update in the first game, before its server has shown how wide entities are
 	}

@@ -1,32 +1,17 @@
-// Package protocols is the list of the protocols that Tidegate speaks. To add one, write its codec with a Descriptor
-// and add a line here.
+// Package protocols is the list of the protocols that Tidegate speaks. To add one, write its codec and a file here
+// with its Descriptor.
 package protocols
 
 import (
 	"strings"
 
-	"tidegate/codec/enet"
-	"tidegate/codec/raknet"
-	"tidegate/codec/riptide"
-	"tidegate/codec/rtype"
-	"tidegate/codec/rudp"
 	"tidegate/internal/registry"
 )
 
 // All lists every protocol. Of protocols that know a new client by the same evidence, an earlier one is the more
 // likely.
 var All = []*registry.Descriptor{
-	&raknet.Stock,
-	&raknet.Bedrock,
-	&riptide.Riptide22,
-	&riptide.Riptide20,
-	&rudp.Descriptor,
-	&enet.Descriptor,
-	&rtype.Any,
-	&rtype.FromDocument,
-	&rtype.With16,
-	&rtype.With32,
-	&rtype.Last,
+	&RakNet, &Bedrock, &Riptide22, &Riptide20, &RUDP, &ENet, &RType, &RTypeDocument, &RType16, &RType32, &RTypeFinal,
 }
 
 // Find returns the protocol of a name, an alias or a version of one of them, or nil: "riptide-2.1.0" is

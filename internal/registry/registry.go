@@ -3,10 +3,10 @@
 package registry
 
 import (
-	"errors"
 	"time"
 
 	"tidegate/codec"
+	"tidegate/codec/explain"
 	"tidegate/internal/units"
 )
 
@@ -38,9 +38,8 @@ type Descriptor struct {
 	// Types says what a type of value should be for this dialect to have it, or nothing if it has it. Nil: payloads
 	// are the same in all dialects.
 	Types func(name string) (want string)
-	// Describe begins a conversation that is to be explained. Nil: another protocol's Describe explains this wire,
-	// too.
-	Describe func(*Memory) Describe
+	// Explain begins a conversation that is to be explained. Nil: another protocol's Explain explains this wire, too.
+	Explain func(*explain.Memory) explain.Conversation
 }
 
 // Tags of the fields of options, beside toml.
@@ -68,13 +67,6 @@ type Report interface {
 	// its file.
 	Key(key string, value *units.Key, because string, needed bool)
 }
-
-// ErrUnusual reports a datagram that a codec takes, and that no honest peer of the protocol sends.
-var ErrUnusual = errors.New("unusual")
-
-// Describe explains a datagram of one conversation: in one line, and each message in it. An error says that the
-// datagram is not of the protocol, or only in part. Errors that wrap ErrUnusual come with a text.
-type Describe func(fromServer bool, datagram []byte) (text string, messages []string, err error)
 
 // Evidence is how a protocol recognises a new client's datagram. The smaller, the surer.
 type Evidence uint8

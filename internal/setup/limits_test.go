@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"tidegate/codec/raknet"
 	"tidegate/internal/config"
+	"tidegate/internal/protocols"
 	"tidegate/proxy/relay/admission"
 	"tidegate/ratelimit"
 )
@@ -70,7 +70,7 @@ func TestHeldBounds(t *testing.T) {
 		}
 	}
 	c := config.Default()
-	c.Options["raknet"].(*raknet.Settings).MaxMessage = 20 << 20
+	c.Options["raknet"].(*protocols.RakNetSettings).MaxMessage = 20 << 20
 	if got := heldBounds(c, 1).Session; got != 40<<20 {
 		t.Errorf("a session with messages of 20 MiB has %d bytes", got)
 	}

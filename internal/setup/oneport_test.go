@@ -7,8 +7,6 @@ import (
 	"testing"
 
 	"tidegate/codec/codectest"
-	"tidegate/codec/rtype"
-	"tidegate/codec/rudp"
 	"tidegate/internal/config"
 	"tidegate/internal/protocols"
 	"tidegate/internal/registry"
@@ -45,7 +43,7 @@ func openings(t *testing.T) []opening {
 // their evidence. It omits protocols with weaker evidence than the first taker, because they never see the datagram.
 func takers(datagram []byte, app uint16, listed ...string) []string {
 	c := config.Default()
-	c.Options["rudp"].(*rudp.Settings).AppID = app
+	c.Options["rudp"].(*protocols.RUDPSettings).AppID = app
 	var all []string
 	for _, name := range byEvidence(listed) {
 		if len(all) > 0 && byName(name).Evidence > byName(all[0]).Evidence {
@@ -82,7 +80,7 @@ func TestOnePortForAll(t *testing.T) {
 	seen := make(map[string]bool)
 	for _, o := range openings(t) {
 		var app uint16
-		if o.protocol == &rudp.Descriptor {
+		if o.protocol == &protocols.RUDP {
 			app = binary.BigEndian.Uint16(o.datagram)
 		}
 		want := wantTaker(o)
@@ -102,12 +100,12 @@ func TestOnePortForAll(t *testing.T) {
 // with a lone byte.
 func wantTaker(o opening) string {
 	switch {
-	case o.protocol != &rtype.Any:
+	case o.protocol != &protocols.RType:
 		return o.protocol.Name
 	case len(o.datagram) == 1:
-		return rtype.Last.Name
+		return protocols.RTypeFinal.Name
 	}
-	return rtype.With32.Name
+	return protocols.RType32.Name
 }
 
 // TestAmbiguousInputsFollowTheConfiguration checks that the listed order decides about "up pressed" of the document's

@@ -10,6 +10,7 @@ import (
 	"tidegate/codec"
 	"tidegate/codec/raknet"
 	"tidegate/internal/config"
+	"tidegate/internal/protocols"
 	"tidegate/internal/proxyproto"
 	"tidegate/proxy/relay"
 	"tidegate/ratelimit"
@@ -116,7 +117,7 @@ func TestHeadersLeaveRoom(t *testing.T) {
 		u := Settings(c, 1, NewSecrets()).Listeners[0].Route.Upstream
 		conn := u.Protocol.Dial(time.Time{}, c.Upstreams[0].Servers[0].Address.AddrPort, codec.Hello{})
 		probe, _ := conn.Transmit(time.Time{}, nil)
-		want := int(c.Options["raknet"].(*raknet.Settings).MaxMTU)
+		want := int(c.Options["raknet"].(*protocols.RakNetSettings).MaxMTU)
 		if got := len(probe) + overhead + header; got != want {
 			t.Errorf("%s: the first packet has %d bytes with its header, want %d", option, got, want)
 		}

@@ -10,10 +10,10 @@ import (
 
 	"tidegate/codec"
 	"tidegate/codec/codectest/simnet"
-	"tidegate/codec/raknet"
 	"tidegate/codec/rudp"
 	"tidegate/internal/netio"
 	"tidegate/internal/policy"
+	"tidegate/internal/protocols"
 	"tidegate/internal/upstream"
 	"tidegate/proxy/stats"
 )
@@ -224,7 +224,7 @@ func TestWithoutHold(t *testing.T) {
 			func(r *Route) { r.Failover = Failover{} })
 		s.die(0)
 		s.refuseAll(0)
-		if member.Protocol.Spec().Name != raknet.Stock.Name {
+		if member.Protocol.Spec().Name != protocols.RakNet.Name {
 			s.await("told", time.Second, s.player.gone)
 			continue
 		}

@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"tidegate/codec"
-	"tidegate/codec/rudp"
 	"tidegate/internal/netio"
 	"tidegate/internal/protocols"
 	"tidegate/internal/registry"
@@ -38,7 +37,7 @@ func named(name string, use registry.Use) codec.Protocol {
 	if d.Calm != nil {
 		d.Calm(options)
 	}
-	if o, ok := options.(*rudp.Settings); ok {
+	if o, ok := options.(*protocols.RUDPSettings); ok {
 		o.AppID = testApp
 		o.Rate = 100 // as games do; the time here is virtual
 	}

@@ -9,7 +9,6 @@ import (
 	"tidegate/codec"
 	"tidegate/codec/codectest/simnet"
 	"tidegate/codec/raknet"
-	"tidegate/codec/rtype"
 	"tidegate/internal/policy"
 	"tidegate/internal/protocols"
 	"tidegate/internal/registry"
@@ -79,7 +78,7 @@ func forgedAs() []member {
 	all := []member{{Protocol: raknet.New(raknet.Options{Cookies: raknet.CookiesNone})}}
 	for _, d := range protocols.All {
 		options, use := d.Options(), registry.Use{Seed: testSeed}
-		if o, ok := options.(*rtype.Settings); ok {
+		if o, ok := options.(*protocols.RTypeSettings); ok {
 			o.IdleTimeout = units.Duration(20 * time.Second)
 			all = append(all, member{Protocol: d.New(options, use)})
 			continue

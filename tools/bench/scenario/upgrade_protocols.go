@@ -13,8 +13,6 @@ import (
 
 	"tidegate/codec"
 	"tidegate/codec/endpoint"
-	"tidegate/codec/rtype"
-	"tidegate/codec/rudp"
 	"tidegate/internal/protocols"
 	"tidegate/internal/registry"
 )
@@ -63,7 +61,7 @@ var numKinds = len(messageProtocols) + 2
 func upgradeKinds() (all []upgradeKind) {
 	for _, p := range messageProtocols {
 		k := upgradeKind{name: p.Spec().Name, protocol: p}
-		if k.name == rudp.Descriptor.Name {
+		if k.name == protocols.RUDP.Name {
 			k.most = mostRUDP
 		}
 		all = append(all, k)
@@ -71,7 +69,7 @@ func upgradeKinds() (all []upgradeKind) {
 	const streamed = "riptide-2.2"
 	stream := protocols.Find(streamed)
 	return append(all,
-		upgradeKind{name: rtype.With16.Name, protocol: rtype.With16.NewCalm(registry.Use{}), most: mostRType},
+		upgradeKind{name: protocols.RType16.Name, protocol: protocols.RType16.NewCalm(registry.Use{}), most: mostRType},
 		upgradeKind{
 			name: streamed + "-tcp", protocol: stream.NewCalm(registry.Use{Stream: true}), most: mostStream,
 			stream: &endpoint.StreamOptions{Prefix: stream.Stream.Prefix},

@@ -1,4 +1,4 @@
-package registry
+package explain
 
 // Memory bounds what the explanations of a whole capture keep, in bytes: what each conversation may keep, times
 // thousands of them, would be too much. A nil Memory has no bound. It is not safe for concurrent use.
