@@ -11,7 +11,7 @@ func TestReleaseWorkflow(t *testing.T) {
 	workflow := read(t, "../.github/workflows/release.yml")
 	for what, file := range map[string]string{
 		"release-check": "../Makefile", "dist/SHA256SUMS": "release/archive.go", "VERSION": "docker/Dockerfile",
-		"COMMIT": "docker/Dockerfile", "  repository: ": "helm/tidegate/values.yaml",
+		"COMMIT": "docker/Dockerfile", "  repository: ": "helm/tidegate/values.yaml", "dist/site": "../Makefile",
 	} {
 		if !strings.Contains(workflow, what) || !strings.Contains(read(t, file), strings.TrimPrefix(what, "dist/")) {
 			t.Errorf("%q is not both in the workflow and in %s", what, file)

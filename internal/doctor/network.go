@@ -13,8 +13,6 @@ import (
 	"strings"
 	"syscall"
 
-	"tidegate/codec/enet"
-	"tidegate/codec/raknet"
 	"tidegate/internal/config"
 	"tidegate/internal/protocols"
 	"tidegate/internal/setup"
@@ -146,9 +144,9 @@ func (e *examination) largest(u *config.Upstream) (bytes int, key string) {
 		return 0, ""
 	}
 	switch o := u.Own.Over(e.config.Options).Of(d).(type) {
-	case *raknet.Settings:
+	case *protocols.RakNetSettings:
 		return int(o.MaxMTU), d.Table + ".max_mtu"
-	case *enet.Settings:
+	case *protocols.ENetSettings:
 		return int(o.MTU) + 28, d.Table + ".mtu" // IPv4 and UDP headers
 	}
 	return 0, ""
@@ -186,20 +184,22 @@ func (e *examination) option(key string, packet int) int {
 
 // servers asks the servers of the file, each in its own protocol.
 func (e *examination) servers() string {
-	all, asked := e.machine.Ask(e.ctx), 0
-	for _, a := range all {
-		if a.Asked {
-			asked++
-		}
-		if a.Fault != "" {
+	answered, unasked := 0, 0
+	for _, a := range e.machine.Ask(e.ctx) {
+		switch {
+		case a.Fault != "":
 			e.problem(fmt.Sprintf("upstream %s: %s: %s", a.Upstream, a.Server, a.Fault),
 				"start the game server, or correct its address; a firewall between may drop UDP")
+		case a.Asked:
+			answered++
+		default:
+			unasked++
 		}
 	}
-	if silent := len(all) - asked; silent > 0 {
-		return fmt.Sprintf("%d asked; %d not, since their protocol has no question", asked, silent)
+	if unasked > 0 {
+		return fmt.Sprintf("%d answered; %d not asked, since their protocol has no question", answered, unasked)
 	}
-	return fmt.Sprintf("%d asked", asked)
+	return fmt.Sprintf("%d answered", answered)
 }
 
 // drops reads how many datagrams the kernel has dropped at the listeners' sockets and at the network card's queue.

@@ -113,7 +113,7 @@ function login(why) {
 async function start() {
   try {
     const v = await get('/api/v1/version');
-    document.getElementById('version').textContent = `Tidegate ${v.version} · ${v.system} · ${v.go} · since ${new Date(v.started).toLocaleString()}`;
+    document.getElementById('version').textContent = `Tidegate ${v.version} · ${v.system} · ${v.go} · since ${new Date(v.started).toLocaleString(undefined, { hour12: false })}`;
     const { on } = await get('/api/v1/fleet');
     const links = Object.entries(titles).filter(([name]) => name !== 'fleet' || on);
     app.history.load(await get('/api/v1/history'));
