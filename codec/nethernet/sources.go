@@ -2,6 +2,7 @@ package nethernet
 
 import (
 	"net/netip"
+	"slices"
 	"time"
 
 	"tidegate/codec"
@@ -172,12 +173,7 @@ func (s *Sources) find(id TransactionID) int {
 }
 
 func (s *Sources) index(at netip.AddrPort) int {
-	for i := range s.sources {
-		if s.sources[i].at == at {
-			return i
-		}
-	}
-	return -1
+	return slices.IndexFunc(s.sources, func(known source) bool { return known.at == at })
 }
 
 // add makes an address a source. If there are too many, the one that was silent for the longest time makes room, but

@@ -1,6 +1,7 @@
 package raknet
 
 import (
+	"maps"
 	"math/rand/v2"
 	"reflect"
 	"testing"
@@ -43,6 +44,63 @@ func TestDoubtCompletes(t *testing.T) {
 					}
 				}
 			}
+		}
+	}
+}
+
+// TestLongDoubtCompletes leaves nothing of a message whose doubt needs several datagrams, whichever parts go-raknet has.
+// Datagrams and their acknowledgements are lost.
+func TestLongDoubtCompletes(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	for _, parts := range []uint32{69, 70, 127, 128, 129, 138, 139, 500, 512} {
+		for range 50 {
+			s := &newConnected(t, Options{}).client.sender
+			s.Forgetful = true
+			m := outgoing{Parts: parts}
+			had := make(map[uint32]bool)
+			for range 1 + rng.IntN(int(parts)-1) {
+				i := rng.Uint32N(parts)
+				m.Again.add(i)
+				had[i] = rng.IntN(4) > 0
+			}
+			maps.DeleteFunc(had, func(_ uint32, has bool) bool { return !has })
+			if len(had) == int(parts) {
+				continue // it would be whole
+			}
+			if s.doubtOf(&m); len(s.doubts) != 1 || !s.doubts[0].Waits {
+				t.Fatalf("%d parts: %d doubts", parts, len(s.doubts))
+			}
+			datagrams := 0
+			for ; len(s.doubts) > 0; datagrams++ {
+				d := s.waitingDoubt()
+				b := s.complete(0, nil, d)
+				if len(b) > s.datagramSize() {
+					t.Fatalf("%d parts: a datagram of %d bytes", parts, len(b))
+				}
+				lost := rng.IntN(4)
+				if lost != 0 {
+					takeParts(t, had, parts, b)
+				}
+				s.answerDoubt(d.Number, lost > 1)
+			}
+			if len(had) != 0 {
+				t.Fatalf("%d parts: %d are left after %d datagrams", parts, len(had), datagrams)
+			}
+		}
+	}
+}
+
+// takeParts has go-raknet take the parts of a datagram.
+func takeParts(t *testing.T, had map[uint32]bool, parts uint32, b []byte) {
+	t.Helper()
+	var err error
+	for b = b[datagramHeaderSize:]; len(b) > 0; {
+		var c capsule
+		if b, err = c.parse(b); err != nil || c.splitCount != parts || c.splitIndex >= parts {
+			t.Fatalf("%v: %+v", err, c)
+		}
+		if had[c.splitIndex] = true; len(had) == int(parts) {
+			clear(had)
 		}
 	}
 }
@@ -122,7 +180,7 @@ func TestDamagedDoubts(t *testing.T) {
 	l := newConnected(t, Options{})
 	for _, d := range []doubt{
 		{Parts: 1, Again: partSet{1}}, {Parts: 2}, {Parts: 2, Again: partSet{4}}, {Parts: 65, Again: partSet{1, 2}},
-		{Parts: 200, Again: partSet{1}}, {Parts: 1 << 31, Again: partSet{1}},
+		{Parts: 70, Again: partSet{1}}, {Parts: 513, Again: allParts}, {Parts: 1 << 31, Again: partSet{1}},
 	} {
 		l.client.sender.doubts = []doubt{d}
 		if _, err := l.client.p.Restore(l.now, nil, l.client.Save(l.now, nil)); err == nil {

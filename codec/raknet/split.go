@@ -3,6 +3,7 @@ package raknet
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"time"
 
 	"tidegate/codec"
@@ -174,14 +175,7 @@ func (r *reassembly) forget(a *assembly) {
 	}
 	r.held -= assemblyCost + (len(a.parts)+len(a.newer))*partPlaceCost
 	r.reserved -= len(a.parts) * r.partRoom
-	for i, open := range r.open {
-		if open == a {
-			last := len(r.open) - 1
-			r.open[i], r.open[last] = r.open[last], nil
-			r.open = r.open[:last]
-			return
-		}
-	}
+	r.open = slices.DeleteFunc(r.open, func(open *assembly) bool { return open == a })
 }
 
 // expire gives up the messages that have got no part since the given time. It returns their number.
