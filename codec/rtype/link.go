@@ -95,7 +95,8 @@ func (l *link) put(in *instruction) error {
 	case !l.hasRoom(n):
 		return codec.ErrFull
 	}
-	endless := in.op == update && l.sizeOf(in.component) == unknownSize
+	size, err := l.sizes.of(in.component)
+	endless := in.op == update && (err != nil || size == unknownSize)
 	entity := in.entity
 	in.entity = l.masked(entity)
 	l.out.end(in.append(l.out.begin(), &l.format), endless || !l.format.document)
@@ -112,14 +113,6 @@ func (l *link) masked(entity uint32) uint32 {
 }
 
 func (l *link) hasRoom(n int) bool { return l.out.bytes()+recordHead+n <= l.options.MaxQueued }
-
-func (l *link) sizeOf(component uint16) int {
-	size, err := l.sizes.of(component)
-	if err != nil {
-		return unknownSize
-	}
-	return size
-}
 
 // announce stores the names of the components, from any source.
 func (l *link) announce(n initialisation) {

@@ -68,7 +68,7 @@ func (s *server) receiveInput(now time.Time, d []byte) error {
 	switch {
 	case in.op != update:
 		return errOpcode
-	case s.format.isFinal() && !s.lobby.started:
+	case s.format.isFinal() && !s.lobby.started, s.sizes == nil && len(s.options.Components) > 0:
 		return codec.ErrUnexpected
 	}
 	if !s.rate.allow(now) {

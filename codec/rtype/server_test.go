@@ -225,6 +225,16 @@ func TestServerDropsTheRest(t *testing.T) {
 	}
 }
 
+// TestUpdateBeforeTheNames: with known sizes no update passes before the names of components, since it may have any.
+func TestUpdateBeforeTheNames(t *testing.T) {
+	for known, want := range map[*map[string]int]error{&worldSizes: codec.ErrUnexpected, new(map[string]int): nil} {
+		s := admitted(t, Options{Dialect: Game16, Components: *known}, startHex)
+		if err := s.Receive(start, codectest.Unhex(t, "03 0001 0000 0d0e0f")); err != want {
+			t.Errorf("%v: %v, want %v", *known, err, want)
+		}
+	}
+}
+
 func TestServerRefusesToSend(t *testing.T) {
 	for _, c := range []struct {
 		dialect Dialect
