@@ -218,7 +218,7 @@ type worldPlayer struct {
 // tend runs a small game for a player until stop is closed.
 func (p *worldPlayer) tend(t *testing.T, port string, stop <-chan struct{}) {
 	t.Helper()
-	p.client = newRTypePlayer(t, rtypegame.Late, netipAt(port))
+	p.client = newRTypePlayer(t, p.server.game.Stage, netipAt(port))
 	p.wait.Go(func() {
 		ticker := time.NewTicker(worldPause)
 		defer ticker.Stop()

@@ -22,7 +22,7 @@ import (
 )
 
 // oddPlayer visits by a route: the first one's messages have IDs, in the raw one they have none, the old one is for the
-// protocols that share no port with newer ones, and the relayed one passes datagrams on.
+// protocols that share no port with newer ones, the streams are TCP, and the relayed one passes datagrams on.
 type oddPlayer struct {
 	route string
 	oddplayer.Options
@@ -30,10 +30,18 @@ type oddPlayer struct {
 
 func calmCodec(name string) codec.Protocol { return protocols.Find(name).NewCalm(registry.Use{}) }
 
+// oddStream is a player of Riptide over TCP.
+func oddStream(name string, mangle func(*rand.Rand, []byte) []byte) oddplayer.Options {
+	d := protocols.Find(name)
+	return oddplayer.Options{
+		Protocol: d.NewCalm(registry.Use{Stream: true}), Prefix: d.Stream.Prefix, Mangle: mangle,
+	}
+}
+
 // oddRakNet is a player of one version, whose messages may end within a byte.
 func oddRakNet(version uint8) oddplayer.Options {
 	return oddplayer.Options{
-		Protocol: raknet.New(raknet.Options{DialVersion: version, Bits: true}), Mangle: oddplayer.RakNet,
+		Protocol: raknet.New(raknet.Options{DialVersion: version, Bits: true, MaxParts: 2000}), Mangle: oddplayer.RakNet,
 	}
 }
 
@@ -45,7 +53,9 @@ func oddPlayers(to contender) (all []oddPlayer) {
 		all = append(all, oddPlayer{route, oddRakNet(11)}, oddPlayer{route, riptide}, oddPlayer{route, enet})
 	}
 	all = append(all, oddPlayer{"old", oddplayer.Options{Protocol: calmCodec("rudp"), Mangle: oddplayer.RUDP}},
-		oddPlayer{"old", oddplayer.Options{Protocol: calmCodec("riptide-2.0"), Mangle: oddplayer.Riptide20}})
+		oddPlayer{"old", oddplayer.Options{Protocol: calmCodec("riptide-2.0"), Mangle: oddplayer.Riptide20}},
+		oddPlayer{"stream", oddStream("riptide-2.2", oddplayer.Riptide)},
+		oddPlayer{"old-stream", oddStream("riptide-2.0", oddplayer.Riptide20)})
 	if to.relays() {
 		all = append(all, oddPlayer{"relayed", relayedPlayer(to)})
 	}
@@ -77,9 +87,23 @@ func oddRoutes(to contender, port string) string {
 		return fmt.Sprintf("[[listener]]\nname = %[1]q\naddress = \"127.0.0.1:0\"\nroute = %[1]q\nprotocols = [\"%s\"]\n",
 			route, strings.Join(protocols, `", "`))
 	}
+	stream := func(route, protocol string) string { return listener(route, protocol) + "transport = \"tcp\"\n" }
 	server := net.JoinHostPort("127.0.0.1", port)
 	return listener("arena", "bedrock", "riptide-2.2", "enet") + listener("raw", "bedrock", "riptide-2.2", "enet") +
-		listener("old", "riptide-2.0", "rudp") + listener("relayed", to.protocol) + fmt.Sprintf(`
+		listener("old", "riptide-2.0", "rudp") + stream("stream", "riptide-2.2") + stream("old-stream", "riptide-2.0") +
+		listener("relayed", to.protocol) + fmt.Sprintf(`
+[[route]]
+name = "stream"
+upstream = "server"
+ordered = "fast"
+allow_lossy = true
+packet_id = %[1]d
+[[route]]
+name = "old-stream"
+upstream = "server"
+ordered = "fast"
+allow_lossy = true
+packet_id = %[1]d
 [[route]]
 name = "arena"
 upstream = "server"
@@ -105,6 +129,7 @@ mode = "relay"
 [[upstream]]
 name = "server"
 protocol = %[2]q
+transport = %[4]q
 servers = [%[3]q]
 [[upstream]]
 name = "own-addresses"
@@ -115,7 +140,7 @@ sources = ["127.64.0.0/10"]
 format = "json"
 [admin]
 listen = "off"
-`, packetByte, to.protocol, server)
+`, packetByte, to.protocol, server, cmp.Or(to.transport, udp))
 }
 
 // oddServers are servers of most libraries with their default options. Servers for few clients hold more, as odd
@@ -132,6 +157,7 @@ func oddServers() []contender {
 		[]contender{
 			crowded(stockServer, stock, "stock_server.py", "100"), rustServer,
 			crowded(pytideServers[0], python, "riptide_server.py", udp, "20000", "steady"),
+			crowded(pytideServers[1], python, "riptide_server.py", tcp, "20000", "steady"),
 		})
 }
 
@@ -146,6 +172,9 @@ func witnesses(to contender) map[string]contender {
 	case "riptide-2.2":
 		all["arena"] = pytideClients[0] // and not go-raknet's reliable messages
 	}
+	if to.transport == tcp {
+		all["stream"] = pytideClients[1]
+	}
 	if !to.relays() {
 		delete(all, "relayed")
 	}
@@ -154,8 +183,10 @@ func witnesses(to contender) map[string]contender {
 
 // directPlayer is a library whose players speak a server's own protocol.
 func directPlayer(to contender) contender {
-	if by, relayed := witnesses(to)["relayed"]; relayed {
-		return by
+	for _, route := range []string{"relayed", "stream"} {
+		if by, known := witnesses(to)[route]; known {
+			return by
+		}
 	}
 	return witnesses(to)["arena"]
 }
@@ -176,7 +207,7 @@ func TestOddPlayerHarmsNoOther(t *testing.T) {
 			t.Parallel()
 			server := to.server(t)
 			go ignore(server.events) // the odd players' messages
-			between := runTidegate(t, oddRoutes(to, server.port), 4)
+			between := runTidegate(t, oddRoutes(to, server.port), 6)
 			go ignore(between.journal)
 			var seen []*witness
 			for route, c := range witnesses(to) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -56,8 +57,8 @@ func rtypeGame(t *testing.T, stage rtypegame.Stage, protocol string) {
 	}
 }
 
-// rtypeProxy runs the binary as shipped, and returns where it listens.
-func rtypeProxy(t *testing.T, protocol, server string) (*proxy, netip.AddrPort) {
+// rtypeProxy runs the binary as shipped, with more tables, and returns where it listens.
+func rtypeProxy(t *testing.T, protocol, server string, more ...string) (*proxy, netip.AddrPort) {
 	t.Helper()
 	p, address := openTidegate(t, nil, fmt.Sprintf(`
 [[listener]]
@@ -76,7 +77,7 @@ servers = [%q]
 format = "json"
 [admin]
 listen = "off"
-`, protocol, protocol, server))
+`, protocol, protocol, server)+strings.Join(more, ""))
 	return p, netip.MustParseAddrPort(address)
 }
 
@@ -85,6 +86,7 @@ type rtypeServer struct {
 	socket *net.UDPConn
 	mu     sync.Mutex
 	game   *rtypegame.Server
+	hears  func(d []byte) // may be nil
 	wait   sync.WaitGroup
 }
 
@@ -106,6 +108,9 @@ func newRTypeServerAt(t *testing.T, stage rtypegame.Stage, address string) *rtyp
 				return
 			}
 			s.mu.Lock()
+			if s.hears != nil {
+				s.hears(b[:n])
+			}
 			s.game.Receive(time.Now(), from, b[:n])
 			s.mu.Unlock()
 		}
@@ -163,14 +168,20 @@ func (s *rtypeServer) unmask(w rtypegame.World) rtypegame.World {
 // rtypePlayer is the game's client on a socket.
 type rtypePlayer struct {
 	mu        sync.Mutex
+	socket    *net.UDPConn
 	client    *rtypegame.Client
 	datagrams int
 }
 
 func newRTypePlayer(t *testing.T, stage rtypegame.Stage, to netip.AddrPort) *rtypePlayer {
 	t.Helper()
-	p := &rtypePlayer{client: rtypegame.NewClient(stage, rtypeNames...)}
-	socket := rtypeSocket(t)
+	return newRTypePlayerFrom(t, stage, "127.0.0.1:0", to)
+}
+
+func newRTypePlayerFrom(t *testing.T, stage rtypegame.Stage, from string, to netip.AddrPort) *rtypePlayer {
+	t.Helper()
+	socket := rtypeSocketAt(t, from)
+	p := &rtypePlayer{client: rtypegame.NewClient(stage, rtypeNames...), socket: socket}
 	speak := func() {
 		for d, ok := p.client.Next(); ok; d, ok = p.client.Next() {
 			_, _ = socket.WriteToUDPAddrPort(d, to)
@@ -193,10 +204,7 @@ func newRTypePlayer(t *testing.T, stage rtypegame.Stage, to netip.AddrPort) *rty
 	return p
 }
 
-func rtypeSocket(t *testing.T) *net.UDPConn {
-	t.Helper()
-	return rtypeSocketAt(t, "127.0.0.1:0")
-}
+func (p *rtypePlayer) say(to netip.AddrPort, d []byte) { _, _ = p.socket.WriteToUDPAddrPort(d, to) }
 
 func rtypeSocketAt(t *testing.T, address string) *net.UDPConn {
 	t.Helper()

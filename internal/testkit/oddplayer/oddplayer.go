@@ -6,9 +6,11 @@
 package oddplayer
 
 import (
+	"errors"
 	"math/rand/v2"
 	"net"
 	"net/netip"
+	"os"
 	"testing"
 	"time"
 
@@ -26,13 +28,18 @@ const (
 	mostData   = 1100                 // bytes of a hello or a goodbye
 	largest    = 20_000               // bytes of a message
 	mangledOne = 4                    // Mangle changes one of so many datagrams
+	hugeOne    = 256                  // one of so many messages has a size of huge
 )
+
+// huge are sizes around the bounds of servers: 69 to 71 parts, 127 and 128, 500, and more than 512.
+var huge = [...]int{96_000, 99_000, 176_000, 181_000, 700_000, 740_000}
 
 // Options say who plays.
 type Options struct {
 	Protocol codec.Protocol
 	At       netip.AddrPort // the proxy
 	Seed     uint64
+	Prefix   int // bytes of each frame's length over TCP; 0: UDP
 	// Mangle changes the form of a datagram of the client's, or returns it as it is. Nil: no datagram is changed.
 	Mangle func(rng *rand.Rand, datagram []byte) []byte
 }
@@ -58,7 +65,7 @@ func Run(t testing.TB, o Options, done <-chan struct{}) (visits, joined int) {
 // Visit joins with odd data, sends odd messages and leaves oddly. It reports whether the player got in.
 func Visit(t testing.TB, o Options, rng *rand.Rand) bool {
 	t.Helper()
-	socket, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(o.At))
+	socket, err := o.dial(rng)
 	if err != nil {
 		t.Error(err)
 		return false
@@ -86,11 +93,19 @@ func Visit(t testing.TB, o Options, rng *rand.Rand) bool {
 	return true
 }
 
+func (o Options) dial(rng *rand.Rand) (net.Conn, error) {
+	if o.Prefix == 0 {
+		return net.Dial("udp", o.At.String())
+	}
+	conn, err := net.Dial("tcp", o.At.String())
+	return &stream{Conn: conn, prefix: o.Prefix, rng: rng}, err
+}
+
 // visit is one player's connection.
 type visit struct {
 	o      Options
 	rng    *rand.Rand
-	socket *net.UDPConn
+	socket net.Conn
 	conn   codec.Conn
 	joined bool
 	gone   bool
@@ -109,9 +124,13 @@ func (v *visit) play(most time.Duration, enough func() bool) {
 		_ = v.socket.SetReadDeadline(time.Now().Add(breath))
 		n, err := v.socket.Read(v.in[:])
 		now := time.Now()
-		if err == nil {
+		switch {
+		case err == nil:
 			_ = v.conn.Receive(now, v.in[:n])
-		} else {
+		case v.o.Prefix > 0 && !errors.Is(err, os.ErrDeadlineExceeded):
+			v.gone = true
+			return
+		default:
 			v.conn.Advance(now)
 		}
 		v.poll()
@@ -141,8 +160,12 @@ func (v *visit) transmit() {
 // Message returns an odd message of a protocol.
 func Message(rng *rand.Rand, s *codec.Spec) codec.Message {
 	sizes := [...]int{0, 1, 1, 2, 3, 4, 7, 8, 9, 16, 17, 100, 255, 256, 1000, 1200, 1220, 1392, 1400, 1431, largest}
+	size := sizes[rng.IntN(len(sizes))]
+	if rng.IntN(hugeOne) == 0 {
+		size = huge[rng.IntN(len(huge))]
+	}
 	m := codec.Message{
-		Payload: make([]byte, sizes[rng.IntN(len(sizes))]), Pad: pad(rng), Mode: codec.Mode(rng.IntN(codec.ModeCount)),
+		Payload: make([]byte, size), Pad: pad(rng), Mode: codec.Mode(rng.IntN(codec.ModeCount)),
 		ID: ids[rng.IntN(len(ids))], HasID: s.IDs == codec.IDBeside || rng.IntN(2) == 0,
 		Receipt: codec.Receipt(rng.IntN(2)),
 	}
