@@ -123,7 +123,7 @@ func (p *process) entryOfEdge(s *seat) *Entry {
 // checkWay asserts that a server's datagram goes to an address from which its client has sent. A stranger who has
 // recorded a request that the network has lost is the first one to send it, and nothing tells the two apart.
 func (p *performance) checkWay(e *Entry, datagram []byte, all []simDatagram) {
-	if !p.lossy.IsZero() {
+	if !p.lossy.IsZero() || !p.silent.IsZero() {
 		return
 	}
 	for _, out := range all {
