@@ -266,7 +266,7 @@ func visitOddly(t *testing.T, players []oddPlayer, between *proxy, done <-chan s
 			seed := rand.Uint64()
 			t.Logf("visitor %d: seed %d", first, seed)
 			rng := rand.New(rand.NewPCG(seed, 0))
-			for i := first; !closed(done); i = (i + oddVisitors) % len(players) {
+			for i := first; !closed(done) && t.Context().Err() == nil; i = (i + oddVisitors) % len(players) {
 				o := players[i].Options
 				o.At = netipAt(between.ports[players[i].route])
 				in := oddplayer.Visit(t, o, rng)
@@ -282,6 +282,7 @@ func visitOddly(t *testing.T, players []oddPlayer, between *proxy, done <-chan s
 			}
 		})
 	}
+	t.Cleanup(visitors.Wait) // also after a failure
 	return func() []int {
 		visitors.Wait()
 		t.Logf("visits %d, of them got in %d", visits, joined)
