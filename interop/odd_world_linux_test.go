@@ -13,9 +13,9 @@ import (
 	"tidegate/internal/testkit/rtypegame"
 )
 
-// TestOddWorldPlayerHarmsNoOther has odd players visit R-Type servers, for TIDEGATE_ATTACK or some seconds: updates of a
-// wrong length, of nothing that there is, a server's instructions, hellos in mid-game. The server gets only what its own
-// clients send, as the sizes of the components are configured. A witness keeps the game's world.
+// TestOddWorldPlayerHarmsNoOther has odd players visit R-Type servers, for TIDEGATE_ATTACK or some seconds. They send
+// updates of a wrong length and of unknown entities, a server's instructions, and hellos in mid-game. The server hears
+// only the forms of its own clients, as the sizes of the components are configured. A witness keeps the game's world.
 func TestOddWorldPlayerHarmsNoOther(t *testing.T) {
 	for stage, protocol := range map[rtypegame.Stage]string{
 		rtypegame.Early: "rtype-16", rtypegame.Late: "rtype-32", rtypegame.Final: "rtype-final",

@@ -48,8 +48,8 @@ func TestDoubtCompletes(t *testing.T) {
 	}
 }
 
-// TestLongDoubtCompletes leaves nothing of a message whose doubt needs several datagrams, whichever parts go-raknet has.
-// Datagrams and their acknowledgements are lost.
+// TestLongDoubtCompletes leaves nothing of a message whose doubt needs several datagrams, whichever of its parts
+// go-raknet has. Datagrams and their acknowledgements are lost.
 func TestLongDoubtCompletes(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for _, parts := range []uint32{69, 70, 127, 128, 129, 138, 139, 500, 512} {

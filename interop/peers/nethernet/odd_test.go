@@ -22,7 +22,7 @@ const (
 	unnoticed   = 7 * time.Second       // the longest wait of a witness; go-raknet blocks an address for 10 s
 )
 
-// TestOddPlayerHarmsNoOther has players of pion send what is valid and odd to a server of go-raknet with its default
+// TestOddPlayerHarmsNoOther has players of pion send valid, odd messages to a server of go-raknet with its default
 // options, for TIDEGATE_ATTACK or some seconds: empty messages and fragments, texts, RakNet's own first bytes, many
 // fragments, other channels. A player of pion and one of RakNet go on meanwhile, and a last player gets in.
 func TestOddPlayerHarmsNoOther(t *testing.T) {
@@ -97,7 +97,7 @@ func playOddly(p *player, rng *rand.Rand) {
 	case 2: // a message without an end
 		_ = p.reliable.Send([]byte{200, 0xfe})
 	}
-	<-time.After(100 * time.Millisecond) // for what is under way
+	<-time.After(100 * time.Millisecond) // for datagrams under way
 }
 
 // sendOddly sends one odd message. A connection that has ended takes none, which is no fault.
