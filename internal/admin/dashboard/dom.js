@@ -48,7 +48,7 @@ export const rate = (n) => count(n) + '/s';
 // ms formats milliseconds. Zero means unknown.
 export function ms(n) {
   if (!n) return '–';
-  if (n < 0.1) return (n * 1000).toFixed(0) + ' µs';
+  if (n < 1) return (n * 1000).toFixed(0) + ' µs';
   return (n < 10 ? n.toFixed(1) : whole.format(n)) + ' ms';
 }
 
