@@ -38,6 +38,9 @@ func Describe() func(fromServer bool, datagram []byte) (text string, content []s
 	return func(fromServer bool, datagram []byte) (text string, content []string, err error) {
 		reached := 0
 		switch kind := KindOf(datagram); {
+		case isInside(datagram):
+			text = fmt.Sprintf("%s, %d bytes", insideNames[datagram[0]], be.Uint64(datagram[3:]))
+			content = []string{fmt.Sprintf("%.100q", datagram[recordHeader:])}
 		case kind == STUN:
 			text, reached, err = describeCheck(fromServer, datagram)
 		case kind == DTLS && datagram[0] > dtlsData && stage > 2: // DTLS 1.3 hides all but the beginning
@@ -57,6 +60,27 @@ func Describe() func(fromServer bool, datagram []byte) (text string, content []s
 		}
 		return text, content, nil
 	}
+}
+
+// Kinds of records that DTLS does not have: what captures add to datagrams.
+const (
+	InsideMessage = 30   // a message of the game, which DTLS hides
+	InsideJoin    = 31   // how the player has joined over HTTP
+	maxInside     = 1024 // bytes
+)
+
+var insideNames = map[byte]string{InsideMessage: "message inside", InsideJoin: "join over HTTP"}
+
+// AppendInside appends a record for captures. Its number is the size of the content, of which the beginning follows.
+func AppendInside(b []byte, kind byte, content []byte) []byte {
+	b = append(be.AppendUint64(append(b, kind, 0xfe, 0xfd), uint64(len(content))), 0, 0)
+	content = content[:min(len(content), maxInside)]
+	be.PutUint16(b[len(b)-2:], uint16(len(content)))
+	return append(b, content...)
+}
+
+func isInside(d []byte) bool {
+	return len(d) >= recordHeader && insideNames[d[0]] != "" && d[1] == 0xfe && d[2] == 0xfd
 }
 
 func describeCheck(fromServer bool, datagram []byte) (text string, reached int, err error) {

@@ -28,6 +28,8 @@ func TestDescribe(t *testing.T) {
 		{"no record", []byte{19}, ""},
 		{"a record of an unknown kind behind another", unknown, ""},
 		{"nothing", nil, ""},
+		{"a message inside", AppendInside(nil, InsideMessage, make([]byte, 5000)), "message inside, 5000 bytes"},
+		{"a join", AppendInside(nil, InsideJoin, []byte("came")), "join over HTTP, 4 bytes"},
 	} {
 		text, content, err := describe(false, c.datagram)
 		if text != c.says || errors.Is(err, codec.ErrMalformed) != (c.says == "") {
@@ -43,6 +45,7 @@ func FuzzDescribe(f *testing.F) {
 			f.Add(d.FromServer, unhex(f, d.Hex), unhex(f, d.Hex))
 		}
 	}
+	f.Add(true, AppendInside(nil, InsideJoin, []byte("came")), AppendInside(nil, InsideMessage, make([]byte, 40)))
 	f.Add(true, []byte{21, 0xfe, 0xfd, 12: 0}, []byte{20, 0xfe, 0xfd, 25: 0})
 	f.Fuzz(func(t *testing.T, fromServer bool, first, second []byte) {
 		describe := Describe()

@@ -114,14 +114,3 @@ func (s *joinServers) secretOf(l *relay.Listener, c *config.Config) [32]byte {
 	}
 	return s.seed
 }
-
-// dismiss ends the sessions that no successor can have, see proxy.Server.DismissStacked.
-func (s *joinServers) dismiss() (told, left int) {
-	s.mu.Lock()
-	host := s.host
-	s.mu.Unlock()
-	if host == nil {
-		return 0, 0
-	}
-	return s.server.DismissStacked()
-}

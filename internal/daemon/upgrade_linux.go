@@ -226,9 +226,7 @@ func (u *upgrader) tellLast(s *successor) {
 // successor is killed first.
 func (u *upgrader) handOver(s *successor) error {
 	defer restCollector()()
-	if told, behind := u.joins.dismiss(); told+behind > 0 {
-		u.log.Warn().Int("told_to_join_again", told).Int("left_behind", behind).Msg("NetherNet sessions have no successor")
-	}
+	u.server.HoldStacked()
 	if s.keeps {
 		s.trace.at("process copies the sessions")
 		if err := u.server.Precopy(context.Background(), s); err != nil {
@@ -255,6 +253,9 @@ func (u *upgrader) handOver(s *successor) error {
 	s.trace.at("successor runs")
 	manager.succeededBy(s.process.Process.Pid) // before this process ends: until then, the successor sends no message
 	release(func(join []byte) error { return s.send(message{Kind: wordJoin, body: join}) })
+	if told, behind := frozen.DismissStacked(); told+behind > 0 {
+		u.log.Warn().Int("told_to_join_again", told).Int("left_behind", behind).Msg("NetherNet sessions have no successor")
+	}
 	u.tellLast(s)
 	frozen.Leave()
 	u.reloads.stop() // after Leave, for which a reload may wait

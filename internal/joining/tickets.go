@@ -189,6 +189,13 @@ func (k *Tickets) Admit(now time.Time, t *Ticket, from netip.AddrPort, loop int)
 	return int(t.owner), true
 }
 
+// Story says in a sentence how far a join came.
+func (k *Tickets) Story(t *Ticket) string {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	return t.join().String()
+}
+
 // Expire ends the joins whose players did not come. Call it about once a second.
 func (k *Tickets) Expire(now time.Time) {
 	var over []*Ticket

@@ -383,7 +383,8 @@ do
 	local attributes = { [0x0006] = "Username", [0x0008] = "Message integrity", [0x0020] = "Mapped address",
 		[0x0024] = "Priority", [0x0025] = "Use candidate", [0x8022] = "Software", [0x8028] = "Fingerprint",
 		[0x8029] = "ICE controlled", [0x802a] = "ICE controlling", [0xc057] = "Network information" }
-	local records = { [20] = "Change of ciphers", [21] = "Alert", [22] = "Handshake", [23] = "Data" }
+	local records = { [20] = "Change of ciphers", [21] = "Alert", [22] = "Handshake", [23] = "Data",
+		[30] = "Message inside, as Tidegate saw it", [31] = "Join over HTTP, as Tidegate saw it" }
 	local steps = { [1] = "client hello", [2] = "server hello", [3] = "hello verify request", [4] = "session ticket",
 		[11] = "certificate", [12] = "server key exchange", [13] = "certificate request", [14] = "server hello done",
 		[15] = "certificate verify", [16] = "client key exchange", [20] = "finished" }
@@ -434,6 +435,7 @@ do
 		tree:add(f.seq, tvb(at + 5, 6))
 		if size > 0 then tree:add(f.content, tvb(at + 13, size)) end
 		local text = records[kind]
+		if kind == 31 and size > 0 then text = text .. ": " .. tvb(at + 13, size):string() end
 		if epoch > 0 then return at + 13 + size, text .. ", encrypted" end
 		if kind == 22 and size > 0 then
 			tree:add(f.step, tvb(at + 13, 1))

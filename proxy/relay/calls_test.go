@@ -12,6 +12,7 @@ import (
 	"tidegate/codec"
 	"tidegate/codec/nethernet"
 	"tidegate/internal/upstream"
+	"tidegate/proxy/relay/recording"
 )
 
 // fakeJoiner joins servers that are the test.
@@ -117,10 +118,23 @@ func TestCalls(t *testing.T) {
 	if w.wakes(up.wake); up.paused || w.client.paused || w.relay.counters.Established != 1 {
 		t.Fatal("the session is not established")
 	}
+	captured := recording.NewSpool(&recording.CaptureFilter{}, make(chan struct{}, 1))
+	w.relay.capture(captured)
 	w.client.out.AddMessage([]byte("question"), true)
 	w.wakes(w.client.wake)
 	up.out.AddMessage([]byte("answer"), true)
 	w.wakes(up.wake)
+	w.relay.endCapture(captured)
+	var inside []string
+	for _, c := range captured.Swap(new(recording.Batch)).Captured {
+		text, content, _ := nethernet.Describe()(false, c.Bytes)
+		inside = append(inside, fmt.Sprint(text, content, c.Upstream, c.Sent, c.Session))
+	}
+	question, answer := "message inside, 9 bytes[\"\\xfequestion\"] ", "message inside, 7 bytes[\"\\xfeanswer\"] "
+	if want := []string{question + "false false 1", question + "true true 1", answer + "true false 1",
+		answer + "false true 1"}; !slices.Equal(slices.Sorted(slices.Values(inside)), slices.Sorted(slices.Values(want))) {
+		t.Errorf("captured %q, want %q", inside, want)
+	}
 	if len(up.sent) != 1 || string(up.sent[0]) != "question" || len(w.client.sent) != 1 ||
 		string(w.client.sent[0]) != "answer" {
 		t.Errorf("the server got %q, the client %q", up.sent, w.client.sent)
@@ -133,8 +147,8 @@ func TestCalls(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if n, behind, left := w.relay.DismissStacked(w.now); n != 1 || behind != 0 || left != 1 {
-		t.Errorf("%d dismissed, %d behind, %d left", n, behind, left)
+	if n, behind := w.relay.DismissStacked(w.now); n != 1 || behind != 0 || w.relay.PartStacked(w.now) != 1 {
+		t.Errorf("%d dismissed, %d behind", n, behind)
 	}
 	for _, s := range []*fakeStack{up, w.client} {
 		s.out.End.Reason = codec.Closed
@@ -298,11 +312,11 @@ func TestCallLate(t *testing.T) {
 	}
 }
 
-// TestNoStackDuringUpgrade: once sessions with stacks were dismissed for a successor, no other begins, and no server is
-// asked. If the upgrade fails, they begin again.
+// TestNoStackDuringUpgrade: while a successor starts, no session with a stack begins, and no server is asked. If the
+// upgrade fails, they begin again.
 func TestNoStackDuringUpgrade(t *testing.T) {
 	w := newCallRelay(t)
-	w.relay.DismissStacked(w.now)
+	w.relay.HoldStacked(true)
 	asked, late := len(w.asked), w.joinStacked("b")
 	w.hears(playerAddr(2), w.request(late, true))
 	if len(w.stacks) != 1 {
@@ -313,12 +327,12 @@ func TestNoStackDuringUpgrade(t *testing.T) {
 	}
 	e := tableEntry(t, w.relay)
 	if e.Value.call = nil; !w.relay.dial(w.now, e, nil) || len(w.asked) != asked || !e.Value.dialBy.After(w.now) {
-		t.Errorf("asked %d servers after the dismissal", len(w.asked)-asked)
+		t.Errorf("asked %d servers meanwhile", len(w.asked)-asked)
 	}
 	if w.hears(playerAddr(2), w.request(late, true)); len(w.stacks) != 1 {
 		t.Error("a stack begins while the upgrade goes on")
 	}
-	w.relay.AllowStacked()
+	w.relay.HoldStacked(false)
 	if w.hears(playerAddr(2), w.request(late, true)); len(w.stacks) != 2 {
 		t.Error("no stack begins after an upgrade that has failed")
 	}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/codec/nethernet"
 	"tidegate/internal/policy"
 	"tidegate/proxy/bridge"
 	"tidegate/proxy/stats"
@@ -29,6 +30,7 @@ func (r *Relay) receivedOne(now time.Time, e *Entry, from policy.Direction, m *c
 	way *bridge.Way) bool {
 	s := &e.Value
 	r.countMessage(s, from, m)
+	r.sockets.tap.inside(e, from, nethernet.InsideMessage, m.Payload)
 	if s.life.isEnding() {
 		r.drops.count(now, dropped{stats.DropClosing, s.listener, e.Key.Client, len(m.Payload), nil})
 		return false

@@ -9,6 +9,7 @@ import (
 	"tidegate/codec/nethernet"
 	"tidegate/internal/joining"
 	"tidegate/internal/netio"
+	"tidegate/internal/policy"
 	"tidegate/proxy/bridge"
 	"tidegate/proxy/relay/admission"
 	"tidegate/proxy/stats"
@@ -40,6 +41,7 @@ func (r *Relay) beginStacked(now time.Time, l *listener, entry *protocolEntry, s
 	}
 	g.of, e.Value.edge = e, g
 	l.joins.sessions[t] = e
+	r.sockets.tap.inside(e, policy.FromClient, nethernet.InsideJoin, []byte(l.joins.table.Story(t)))
 	r.settle(now, e)
 	r.table.reviewTrust(e, &r.known, false)
 	r.fromEdge(now, e, s, from, datagram)
@@ -105,27 +107,48 @@ func (g *edge) take(r *Relay, now time.Time) {
 // joinAgain is what players read whose sessions cannot go on.
 const joinAgain = "The proxy has been replaced. Please join again."
 
-// DismissStacked ends the sessions that no successor can have, and begins no others before AllowStacked. Their players
-// are told to join again. Those of half-open channels can read that later only: they are left behind. here also counts
-// the sessions whose goodbye is on its way.
-func (r *Relay) DismissStacked(now time.Time) (dismissed, behind, here int) {
-	r.replaced = true
+// HoldStacked begins no sessions that no successor can have, or begins them again. It returns the number of those
+// whose players cannot read a goodbye yet: their channels are half-open.
+func (r *Relay) HoldStacked(hold bool) (opening int) {
+	r.replaced = hold
 	r.eachStacked(func(e *Entry) {
-		here++
-		switch s := &e.Value; {
-		case s.life.isEnding():
-		case s.edge.hasStack() && !s.edge.conn.IsOpen():
-			behind++
-		default:
+		if !e.Value.life.isEnding() && e.Value.edge.isOpening() {
+			opening++
+		}
+	})
+	return opening
+}
+
+// isOpening reports whether the channels of a client are half-open.
+func (g *edge) isOpening() bool { return g.hasStack() && !g.conn.IsOpen() }
+
+// DismissStacked tells players to join again whose sessions the successor does not have. It is called once the
+// successor runs, so nothing else may happen in this Relay. The sessions of half-open channels are left behind.
+func (r *Relay) DismissStacked(now time.Time) (dismissed, behind int) {
+	r.eachStacked(func(e *Entry) {
+		if !e.Value.life.isEnding() && !e.Value.edge.isOpening() {
 			dismissed++
 			r.dismiss(now, e, codec.Goodbye{Reason: codec.ServerStopped, Text: joinAgain})
 		}
 	})
-	return dismissed, behind, here
+	return dismissed, r.HoldStacked(true)
 }
 
-// AllowStacked begins sessions with stacks again: no successor takes over.
-func (r *Relay) AllowStacked() { r.replaced = false }
+// PartStacked sends what dismissed sessions have to say, and returns the number of those that are not over.
+func (r *Relay) PartStacked(now time.Time) (left int) {
+	r.takeReady(now)
+	r.eachStacked(func(e *Entry) {
+		if s := &e.Value; s.life.isEnding() {
+			left++
+			if s.client.Live() {
+				s.client.Conn.Advance(now) // a lost goodbye is said again
+				r.settleSides(now, e, clientSide)
+			}
+		}
+	})
+	r.Flush(now)
+	return left
+}
 
 func (r *Relay) eachStacked(do func(e *Entry)) {
 	for _, l := range slices.Concat(r.listeners, r.retired.list) {

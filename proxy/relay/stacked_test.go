@@ -3,7 +3,9 @@ package relay
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 	"tidegate/codec/raknet"
 	"tidegate/internal/joining"
 	"tidegate/internal/policy"
+	"tidegate/proxy/relay/recording"
 	"tidegate/proxy/stats"
 )
 
@@ -102,6 +105,8 @@ func (w *stackedRelay) woken(s *fakeStack) []simDatagram {
 // server is asked once the channels are open.
 func TestStacked(t *testing.T) {
 	w := newStacked(t)
+	captured := recording.NewSpool(&recording.CaptureFilter{Session: 1}, make(chan struct{}, 1))
+	w.relay.capture(captured)
 	ticket := w.joinStacked("a")
 	first, second := playerAddr(1), playerAddr(2)
 	for _, from := range []netip.AddrPort{first, second, first} {
@@ -116,6 +121,10 @@ func TestStacked(t *testing.T) {
 	if len(w.stacks) != 1 {
 		t.Fatalf("%d stacks", len(w.stacks))
 	}
+	w.relay.endCapture(captured)
+	if all := fmt.Sprint(told(captured)); !strings.Contains(all, " came from "+first.String()) {
+		t.Errorf("the capture does not say how the player has joined: %s", all)
+	}
 	s := w.stacks[0]
 	s.out.AddDatagram(edgeRecord)
 	if out := w.woken(s); len(out) != 1 || out[0].to != first || !bytes.Equal(out[0].bytes, edgeRecord) {
@@ -127,8 +136,11 @@ func TestStacked(t *testing.T) {
 	if out := w.hears(playerAddr(9), edgeRecord); len(out) != 0 || len(s.got) != 1 {
 		t.Fatal("a stranger's datagram reached the stack")
 	}
-	if n, behind, left := w.relay.DismissStacked(w.now.Add(-time.Hour)); n != 0 || behind != 1 || left != 1 {
-		t.Errorf("%d dismissed, %d behind, %d left, of a client without channels", n, behind, left)
+	if n := w.relay.HoldStacked(true); n != 1 {
+		t.Errorf("%d clients have half-open channels", n)
+	}
+	if n, behind := w.relay.DismissStacked(w.now.Add(-time.Hour)); n != 0 || behind != 1 || s.closed != "" {
+		t.Errorf("%d dismissed, %d behind, of a client without channels", n, behind)
 	}
 	s.out.Open = true
 	out := w.woken(s)
@@ -136,10 +148,13 @@ func TestStacked(t *testing.T) {
 		t.Fatalf("the server was not asked: %v", out)
 	}
 	w.relay.Advance(w.now)
+	if n := w.relay.HoldStacked(true); n != 0 || s.closed != "" {
+		t.Errorf("%d clients have half-open channels, and one reads %q before the successor runs", n, s.closed)
+	}
 	for again := range 2 {
-		n, behind, left := w.relay.DismissStacked(w.now)
-		if n != 1-again || behind != 0 || left != 1 || s.closed != joinAgain {
-			t.Errorf("%d dismissed, %d left, %q", n, left, s.closed)
+		n, behind := w.relay.DismissStacked(w.now)
+		if n != 1-again || behind != 0 || s.closed != joinAgain || w.relay.PartStacked(w.now) != 1 {
+			t.Errorf("%d dismissed, %q", n, s.closed)
 		}
 	}
 	s.out.End = nethernet.End{Reason: codec.Closed, Err: errors.New("why")}

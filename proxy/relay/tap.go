@@ -5,7 +5,9 @@ import (
 	"slices"
 	"time"
 
+	"tidegate/codec/nethernet"
 	"tidegate/internal/netio"
+	"tidegate/internal/policy"
 	"tidegate/internal/proxyproto"
 	"tidegate/proxy/relay/recording"
 	"tidegate/session"
@@ -20,6 +22,7 @@ type tap struct {
 	spools []*recording.Spool
 	box    *recording.BlackBox // nil: nothing is recorded
 	prefix []byte              // scratch
+	record []byte              // scratch
 }
 
 // at notes the time. A turn may run deadlines of an earlier time, after a pause.
@@ -62,6 +65,29 @@ func (t *tap) sent(s netio.Socket, to netip.AddrPort, datagram []byte) {
 func (t *tap) received(now time.Time, s netio.Socket, from netip.AddrPort, datagram []byte) {
 	t.at(now)
 	t.copy(s, &recording.Captured{At: t.now, From: from, To: s.Addr()}, from, datagram)
+}
+
+// inside copies what DTLS and HTTP hide of a NetherNet session, as a record that DTLS does not have.
+func (t *tap) inside(e *Entry, from policy.Direction, kind byte, content []byte) {
+	s := &e.Value
+	if t == nil {
+		return
+	}
+	t.record = nethernet.AppendInside(t.record[:0], kind, content)
+	if s.edge != nil {
+		t.crossed(s.face, e.Key.Client, from == policy.FromUpstream)
+	}
+	if !s.isRelayed() && s.call != nil && s.socket != nil {
+		t.crossed(s.socket, s.socket.Peer(), from == policy.FromClient)
+	}
+}
+
+func (t *tap) crossed(s netio.Socket, peer netip.AddrPort, sent bool) {
+	if sent {
+		t.sent(s, peer, t.record)
+	} else {
+		t.received(t.now, s, peer, t.record)
+	}
 }
 
 func (t *tap) copy(s netio.Socket, c *recording.Captured, peer netip.AddrPort, datagram []byte) {
