@@ -120,7 +120,7 @@ func packageOf(file string) string {
 
 // mayCallKernel lists the packages that make system calls of their own.
 var mayCallKernel = []string{
-	"internal/netio", "internal/daemon", "internal/door", "internal/kernel/*",
+	"internal/netio", "internal/daemon", "internal/door", "internal/module", "internal/kernel/*",
 }
 
 // layerFaults returns what a source file of a package does that the table or the rules above forbid.

@@ -20,6 +20,7 @@ import (
 type played struct {
 	bridge.Module
 	state []byte
+	says  []string
 }
 
 func load(t *testing.T, file string) *played {
@@ -28,11 +29,14 @@ func load(t *testing.T, file string) *played {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := module.Compile(content, module.Options{Memory: 64 << 20, Time: time.Minute}, 1)
+	one := new(played)
+	p, err := module.Compile(content, module.Options{Memory: 64 << 20, Time: time.Minute,
+		Log: func(_ uint64, text []byte, _ uint64) { one.says = append(one.says, string(text)) }}, 1)
 	if err != nil {
 		t.Fatalf("%s: %v", file, err)
 	}
-	return &played{Module: p.Loop(0)}
+	one.Module = p.Loop(0)
+	return one
 }
 
 // hear gives the module a message, and returns what goes on in its place.
@@ -66,6 +70,9 @@ func testChat(t *testing.T, file string) {
 			got[0].From != policy.FromUpstream || got[0].Message.Channel != 3 || got[0].Message.Mode != codec.Reliable {
 			t.Errorf("%q crosses as %+v, want %q", c.text, got, c.want)
 		}
+	}
+	if want := "a word is hidden"; !slices.Equal(p.says, []string{want, want}) {
+		t.Errorf("the log has %q", p.says)
 	}
 }
 

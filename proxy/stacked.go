@@ -40,7 +40,7 @@ func (s *Server) AllowStacked() {
 }
 
 // DismissStacked ends the sessions that the successor, which runs now, does not have. It returns the numbers of players
-// that are told to join again, and of those that could not read that.
+// that are told to join again, and of players that could not read that.
 func (f *Frozen) DismissStacked() (count, behind int) {
 	for _, l := range f.loops {
 		dismissed, unread := l.relay.DismissStacked(l.clock.read())

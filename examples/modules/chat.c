@@ -3,6 +3,7 @@
 #include "tidegate.h"
 
 static const char word[] = "badword";
+static const char hidden[] = "a word is hidden";
 enum { CHAT = 1, LENGTH = sizeof word - 1 };
 
 static int begins(const unsigned char *at)
@@ -28,6 +29,7 @@ TIDEGATE_MESSAGE(int from, int mode, int channel, int id, unsigned char *at, int
     }
     if (!found)
         return PASS;
+    tidegate_log(hidden, sizeof hidden - 1);
     tidegate_send(from == CLIENT ? SERVER : CLIENT, mode, channel, id, at, size);
     return DROP;
 }

@@ -2,11 +2,13 @@
 //! rustc --target wasm32-unknown-unknown --crate-type cdylib -C opt-level=2 -o chat.wasm chat.rs
 
 const WORD: &[u8] = b"badword";
+const HIDDEN: &str = "a word is hidden";
 const CHAT: i32 = 1;
 
 #[link(wasm_import_module = "tidegate_v1")]
 unsafe extern "C" {
     fn send(to: i32, mode: i32, channel: i32, id: i32, at: *const u8, size: usize);
+    fn log(text: *const u8, size: usize);
 }
 
 #[unsafe(no_mangle)]
@@ -33,6 +35,9 @@ pub extern "C" fn tidegate_v1_message(
     if !found {
         return 0;
     }
-    unsafe { send(1 - from, mode, channel, id, at, size) };
+    unsafe {
+        log(HIDDEN.as_ptr(), HIDDEN.len());
+        send(1 - from, mode, channel, id, at, size)
+    };
     1 // the changed message takes its place
 }

@@ -13,6 +13,7 @@ TIDEGATE_IMPORT("send") void tidegate_send(int to, int mode, int channel, int id
 TIDEGATE_IMPORT("now") long long tidegate_now(void);
 TIDEGATE_IMPORT("state_read") int tidegate_state_read(void *at, int room);
 TIDEGATE_IMPORT("state_write") void tidegate_state_write(const void *at, int size);
+TIDEGATE_IMPORT("log") void tidegate_log(const void *text, int size);
 
 static unsigned char tidegate_room[65536];
 TIDEGATE_EXPORT("buffer") void *tidegate_buffer(int size) { return size <= (int)sizeof tidegate_room ? tidegate_room : 0; }

@@ -46,6 +46,7 @@ var Checks = []Check{
 	{"buffers", (*examination).buffers},
 	{"tracking", (*examination).tracking},
 	{"kernel", (*examination).kernel},
+	{"modules", (*examination).modules},
 	{"sources", (*examination).sources},
 	{"listeners", (*examination).listeners},
 	{"joins", (*examination).joins},
@@ -66,6 +67,8 @@ type Machine struct {
 	Shortfalls func() []Finding
 	// Kernel returns why the kernel drops and forwards no datagrams, or nil.
 	Kernel func() (filter, forward error)
+	// Interpreted returns why modules are interpreted, or "".
+	Interpreted func() string
 	// Sources returns why the sources of upstreams cannot be used.
 	Sources func() error
 	// Listen tries to listen at an address, and ends that at once.

@@ -86,7 +86,7 @@ func healthy() (Machine, files) {
 		Lookup: func(context.Context, netip.AddrPort, config.Discover) ([]string, error) {
 			return []string{"10.0.0.8"}, nil
 		},
-		PathMTU: func(netip.AddrPort) (int, error) { return 1500, nil },
+		PathMTU: func(netip.AddrPort) (int, error) { return 1500, nil }, Interpreted: func() string { return "" },
 		Ask: func(context.Context) []Answer {
 			return []Answer{{Upstream: "arena", Server: "10.0.0.5:19132", Asked: true}}
 		},
@@ -145,6 +145,8 @@ var faults = []struct {
 	{"kernel", Advice, func(m *Machine, _ files) {
 		m.Kernel = func() (filter, forward error) { return errors.New("not permitted"), errors.New("not permitted") }
 	}, "not permitted", "CAP_BPF"},
+	{"modules", Advice, func(m *Machine, _ files) { m.Interpreted = func() string { return "no memory" } },
+		"no memory", "systemctl edit tidegate"},
 	{"sources", Problem, func(m *Machine, _ files) { m.Sources = func() error { return errors.New("no local route") } },
 		"no local route", "docs/operate/addresses.md"},
 	{"listeners", Problem, func(m *Machine, _ files) { m.Listen = refuse(syscall.EADDRINUSE) },

@@ -4,6 +4,9 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"os/exec"
+	"slices"
+	"strings"
 
 	"tidegate/internal/config"
 	"tidegate/internal/netio"
@@ -15,7 +18,7 @@ import (
 func ThisMachine(c *config.Config) Machine {
 	return Machine{
 		ReadFile: os.ReadFile, Descriptors: setup.FileLimit, Listen: tryListen, Lookup: Lookup, PathMTU: pathMTU,
-		ClockOff: clockOff, Addresses: netio.OwnAddresses,
+		ClockOff: clockOff, Addresses: netio.OwnAddresses, Interpreted: func() string { return interpreted(c) },
 		Sources: func() error { return setup.CheckMachine(c) },
 		Shortfalls: func() (all []Finding) {
 			for _, s := range setup.BufferShortfalls(c, netio.GrantedBuffer) {
@@ -25,6 +28,17 @@ func ThisMachine(c *config.Config) Machine {
 			return all
 		},
 	}
+}
+
+// interpreted asks systemd about the unit of the packages.
+func interpreted(c *config.Config) string {
+	unit, _ := exec.Command("systemctl", "show", "-p", "MemoryDenyWriteExecute", "tidegate").Output()
+	line := strings.TrimSpace(string(unit))
+	if hasModules := func(r config.Route) bool { return len(r.Modules) > 0 }; strings.HasSuffix(line, "=yes") &&
+		slices.ContainsFunc(c.Routes, hasModules) {
+		return "the unit tidegate has " + line
+	}
+	return ""
 }
 
 // tryListen listens at an address, and stops at once.

@@ -8,6 +8,7 @@ import (
 
 	"tidegate/internal/config"
 	"tidegate/internal/policy"
+	"tidegate/internal/setup"
 )
 
 // spare is the number of descriptors beside those of sessions: listeners, eBPF maps, files and operators.
@@ -100,6 +101,14 @@ func (e *examination) kernel() string {
 		e.advise(fmt.Sprintf("the kernel forwards no relayed sessions: %v", forward), remedy)
 	}
 	return "eBPF filters, and forwarding of relayed sessions"
+}
+
+// modules reports modules that cannot be compiled.
+func (e *examination) modules() string {
+	if why := e.machine.Interpreted(); why != "" {
+		e.advise("modules are interpreted, 10 to 50 times slower: "+why, setup.CompileRemedy)
+	}
+	return "WebAssembly of routes"
 }
 
 // sources reports why the sources of upstreams cannot be used.

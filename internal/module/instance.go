@@ -17,6 +17,7 @@ import (
 	"tidegate/codec"
 	"tidegate/internal/policy"
 	"tidegate/proxy/bridge"
+	"tidegate/ratelimit"
 )
 
 // Errors of Handle.
@@ -31,12 +32,15 @@ type Loop struct {
 	program *Program
 	current atomic.Pointer[instance] // nil while a new one starts
 	started time.Time                // when a new one was started after a failure; for restart
+	lines   ratelimit.Limiter        // of the log
+	unsaid  uint64                   // lines since the last one
 }
 
 // instance is a running module. As a context, it tells the functions of the host who calls.
 type instance struct {
 	context.Context
 
+	loop           *Loop
 	code           api.Module
 	memory         api.Memory
 	message, ended api.Function
@@ -57,7 +61,8 @@ type instance struct {
 func (*instance) Value(any) any { return nil }
 
 // start makes a new instance.
-func (p *Program) start() (*instance, error) {
+func (l *Loop) start() (*instance, error) {
+	p := l.program
 	ctx, cancel := context.WithTimeout(context.Background(), cmp.Or(p.options.start, startTime))
 	defer cancel()
 	config := wazero.NewModuleConfig().WithName("").WithStartFunctions("_initialize").WithRandSource(rand.Reader).
@@ -71,8 +76,8 @@ func (p *Program) start() (*instance, error) {
 		_ = code.Close(ctx)
 		return nil, fmt.Errorf("it does not start: %w", err)
 	}
-	i := &instance{Context: context.Background(), code: code, memory: code.ExportedMemory("memory"), buffer: uint32(at[0]),
-		limit: p.options.Time}
+	i := &instance{Context: context.Background(), loop: l, code: code, memory: code.ExportedMemory("memory"),
+		buffer: uint32(at[0]), limit: p.options.Time}
 	i.message, i.ended = code.ExportedFunction(messageName), code.ExportedFunction(endedName)
 	if _, ok := i.memory.Read(i.buffer, maxMessage); !ok {
 		_ = code.Close(ctx)
@@ -127,7 +132,7 @@ func (l *Loop) Ended(now time.Time, session uint64) {
 	if i == nil || i.ended == nil {
 		return
 	}
-	i.end.Now, i.stack[0] = now, session
+	i.end.Now, i.end.Session, i.stack[0] = now, session, session
 	i.call = &i.end
 	err := l.run(i, i.ended)
 	if i.call = nil; err != nil {
@@ -172,7 +177,7 @@ func (l *Loop) restart(old *instance) {
 	for {
 		time.Sleep(l.program.between - time.Since(l.started))
 		l.started = time.Now()
-		if i, err := l.program.start(); err == nil {
+		if i, err := l.start(); err == nil {
 			l.current.Store(i)
 			return
 		}
@@ -210,6 +215,7 @@ var hostFunctions = map[string]struct {
 }{
 	"send":        {send, []api.ValueType{i32, i32, i32, i32, i32, i32}, nil},
 	"now":         {now, nil, []api.ValueType{i64}},
+	"log":         {writeLine, []api.ValueType{i32, i32}, nil},
 	"state_read":  {stateRead, []api.ValueType{i32, i32}, []api.ValueType{i32}},
 	"state_write": {stateWrite, []api.ValueType{i32, i32}, nil},
 }
@@ -257,6 +263,20 @@ func send(ctx context.Context, m api.Module, stack []uint64) {
 // now returns the time of the loop's turn, in milliseconds since 1970.
 func now(ctx context.Context, _ api.Module, stack []uint64) {
 	stack[0] = uint64(calling(ctx).call.Now.UnixMilli())
+}
+
+// writeLine writes a line into the log, or counts it if there are too many.
+func writeLine(ctx context.Context, m api.Module, stack []uint64) {
+	i, text := calling(ctx), read(m, stack[0], stack[1])
+	l := i.loop
+	if !l.lines.Allow(i.call.Now) {
+		l.unsaid++
+		return
+	}
+	if l.program.options.Log != nil {
+		l.program.options.Log(i.call.Session, text[:min(len(text), maxLine)], l.unsaid)
+	}
+	l.unsaid = 0
 }
 
 // stateRead copies what the module keeps with the session, as much as there is room for. It returns the whole size.

@@ -5,7 +5,9 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -103,6 +105,44 @@ func TestStateStaysWithTheSession(t *testing.T) {
 	}
 }
 
+// TestModuleLogs writes lines, which are bounded in number and length.
+func TestModuleLogs(t *testing.T) {
+	var lines []string
+	var left []uint64
+	o := bounds
+	o.Log = func(session uint64, text []byte, suppressed uint64) {
+		lines, left = append(lines, fmt.Sprintf("%d %s", session, text)), append(left, suppressed)
+	}
+	p, err := Compile(readModule(t, "count"), o, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, began := p.Loop(0), time.Unix(1000, 0)
+	c := bridge.Call{Now: began, Session: 7, State: new([]byte), Message: &codec.Message{}}
+	say := func(text string) {
+		c.Message.Payload = []byte(text)
+		if _, err := m.Handle(&c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 * lineBurst {
+		say("\xfeLhello")
+	}
+	if len(lines) != lineBurst || lines[0] != "7 hello" {
+		t.Errorf("%d lines: %q", len(lines), lines)
+	}
+	c.Now = began.Add(2 * lineEvery)
+	say("\xfeL" + strings.Repeat("x", 1000))
+	m.Ended(c.Now, 8)
+	if last := lines[lineBurst:]; len(last) != 2 || len(last[0]) != maxLine+2 || last[1] != "8 ended" ||
+		left[lineBurst] != lineBurst || left[lineBurst+1] != 0 {
+		t.Errorf("%q, after %d lines that were left out", last, left)
+	}
+	if n := testing.AllocsPerRun(100, func() { say("\xfeLhello") }); n > 1 { // the test's own
+		t.Errorf("%v allocations for a line", n)
+	}
+}
+
 // TestHostileCallsEnd makes a module do each harm that it can. Each ends with an error that says what happened, and
 // with another instance, which has nothing of the first one's memory.
 func TestHostileCallsEnd(t *testing.T) {
@@ -111,6 +151,8 @@ func TestHostileCallsEnd(t *testing.T) {
 	p := compileOdd(t, o, 1)
 	p.between = time.Millisecond
 	m := p.Loop(0)
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	for _, c := range []struct{ text, want string }{
 		{"l", ErrTime.Error()}, {"r", ErrTime.Error()}, {"t", "wasm error: unreachable in .$"},
 		{"o", errOutput.Error()}, {"O", errOutput.Error()}, {"p", errPointer.Error()}, {"P", errPointer.Error()},
@@ -118,8 +160,10 @@ func TestHostileCallsEnd(t *testing.T) {
 	} {
 		p.loops[0].awaitStart(t)
 		began := time.Now()
+		_, before := threadTime()
 		sent, passes, err := say(m, c.text, new([]byte))
-		t.Logf("%s held up the loop for %v: %v", c.text, time.Since(began), err)
+		_, after := threadTime()
+		t.Logf("%s held up the loop for %v of processor time, %v in all: %v", c.text, after-before, time.Since(began), err)
 		if err == nil || !strings.Contains(err.Error(), c.want) || passes || len(sent) > 0 {
 			t.Errorf("%s: %d sent, %v, %v; want %q", c.text, len(sent), passes, err, c.want)
 		}
@@ -218,7 +262,7 @@ func TestHandleAllocatesNothing(t *testing.T) {
 
 // FuzzGuard changes modules. What guard makes of a module that wazero accepts is a module that wazero accepts.
 func FuzzGuard(f *testing.F) {
-	for _, name := range []string{"odd", "lazy"} {
+	for _, name := range []string{"odd", "lazy", "count"} {
 		f.Add(readModule(f, name))
 	}
 	ctx := context.Background()

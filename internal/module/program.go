@@ -19,6 +19,7 @@ import (
 	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 
 	"tidegate/proxy/bridge"
+	"tidegate/ratelimit"
 )
 
 // Bounds that no operator needs to change.
@@ -27,6 +28,9 @@ const (
 	maxMessage = 64 << 10  // of a message for a module, in bytes
 	maxSent    = 256       // messages from one call
 	maxOutput  = 256 << 10 // their bytes
+	maxLine    = 256       // of the log, in bytes
+	lineBurst  = 10        // lines at once; then one for each lineEvery
+	lineEvery  = time.Second
 	pageSize   = 64 << 10
 	startTime  = 10 * time.Second // bounds the start of an instance
 )
@@ -36,7 +40,10 @@ type Options struct {
 	Memory int           // in bytes
 	Time   time.Duration // of a call
 	Failed func(error)   // is told of each failure that costs an instance; it may run in a loop; nil: none
-	start  time.Duration // of an instance; 0: startTime
+	// Log is told what the module says in a session, and how many lines were left out before. It runs in a loop, and the
+	// text is lent. nil: none.
+	Log   func(session uint64, text []byte, suppressed uint64)
+	start time.Duration // of an instance; 0: startTime
 }
 
 // Program is a compiled module, with an instance for each loop. Nothing needs to close it.
@@ -80,11 +87,11 @@ func Compile(file []byte, o Options, loops int) (*Program, error) {
 	}
 	p.watch.program = p
 	for range loops {
-		i, err := p.start()
+		l := &Loop{program: p, lines: ratelimit.Limiter{Every: lineEvery, Burst: lineBurst}}
+		i, err := l.start()
 		if err != nil {
 			return nil, err
 		}
-		l := &Loop{program: p}
 		l.current.Store(i)
 		p.loops = append(p.loops, l)
 	}

@@ -1,14 +1,14 @@
 package module
 
 import (
-	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
-// threadTime returns the present thread, and the processor time that it has used.
+// threadTime returns the present thread, and the processor time that it has used. Getrusage is late by a tick.
 func threadTime() (thread int, used time.Duration) {
-	const ofThread = 1 // RUSAGE_THREAD
-	var u syscall.Rusage
-	_ = syscall.Getrusage(ofThread, &u) // every kernel has it
-	return syscall.Gettid(), time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	var t unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t) // every kernel has it
+	return unix.Gettid(), time.Duration(t.Nano())
 }

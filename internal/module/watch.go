@@ -25,11 +25,11 @@ func (w *watch) wake() {
 	}
 }
 
-// run looks twice in the time of a call.
+// run looks four times in the time of a call.
 func (w *watch) run() {
 	loops := w.program.loops
 	seen := make([]look, len(loops))
-	ticker := time.NewTicker(max(w.program.options.Time/2, time.Millisecond/2))
+	ticker := time.NewTicker(max(w.program.options.Time/4, time.Millisecond/2))
 	defer ticker.Stop()
 	for idle := 0; idle < idleLooks; idle++ {
 		<-ticker.C
@@ -51,7 +51,6 @@ func (w *watch) run() {
 type look struct {
 	of    *instance
 	calls uint32
-	times int // looks at the same call
 }
 
 // at looks at an instance. It reports whether there were calls since the last look.
@@ -59,15 +58,12 @@ func (l *look) at(i *instance) bool {
 	if i == nil {
 		return false
 	}
-	calls := i.calls.Load()
-	if moved := i != l.of || calls != l.calls; moved || !running(calls) {
-		*l = look{of: i, calls: calls}
-		return moved
+	last := *l
+	if *l = (look{i, i.calls.Load()}); *l == last && running(l.calls) {
+		i.slow.Store(l.calls)
+		return true
 	}
-	if l.times++; l.times > 2 {
-		i.slow.Store(calls)
-	}
-	return true
+	return *l != last
 }
 
 // running reports whether a call runs, by the calls of an instance.

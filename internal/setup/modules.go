@@ -17,7 +17,10 @@ import (
 // Modules compiles the modules of configurations. A module of the last configuration that has not changed stays as it
 // is, with its memory. The zero value is ready. It is not safe for concurrent use.
 type Modules struct {
-	Failed       func(route, module string, err error) // is told when an instance fails, perhaps in a loop; nil: none
+	// Failed is told when an instance fails, perhaps in a loop. Says is module.Options.Log. nil: none.
+	Failed func(route, module string, err error)
+	Says   func(route, module string, session uint64, text []byte, suppressed uint64)
+
 	made, before map[moduleKey]*module.Program
 }
 
@@ -72,6 +75,9 @@ func (m *Modules) program(c *config.Config, r *config.Route, of *config.RouteMod
 	if m.Failed != nil {
 		options.Failed = func(err error) { m.Failed(r.Name, of.Name(), err) }
 	}
+	if m.Says != nil {
+		options.Log = func(session uint64, text []byte, n uint64) { m.Says(r.Name, of.Name(), session, text, n) }
+	}
 	made[key], err = module.Compile(content, options, loops)
 	return made[key], err
 }
@@ -90,6 +96,9 @@ func readModule(path string) ([]byte, error) {
 	}
 	return content, err
 }
+
+// CompileRemedy is what operators can do about modules that are interpreted.
+const CompileRemedy = "systemctl edit tidegate, with the lines [Service] and MemoryDenyWriteExecute=no, and a restart"
 
 // Interpreted returns the first module that this machine cannot compile, or "".
 func (m *Modules) Interpreted() string {

@@ -134,7 +134,7 @@ func (r *Relay) DismissStacked(now time.Time) (dismissed, behind int) {
 	return dismissed, r.HoldStacked(true)
 }
 
-// PartStacked sends what dismissed sessions have to say, and returns the number of those that are not over.
+// PartStacked sends what dismissed sessions have to say, and returns the number of sessions that are not over.
 func (r *Relay) PartStacked(now time.Time) (left int) {
 	r.takeReady(now)
 	r.eachStacked(func(e *Entry) {

@@ -16,10 +16,16 @@ var (
 	buffer []byte // the collector of garbage must find it
 )
 
-const chat = 1
+const (
+	chat   = 1
+	hidden = "a word is hidden"
+)
 
 //go:wasmimport tidegate_v1 send
 func send(to, mode, channel, id int32, at unsafe.Pointer, size int32)
+
+//go:wasmimport tidegate_v1 log
+func log(text unsafe.Pointer, size int32)
 
 //go:wasmexport tidegate_v1_buffer
 func newBuffer(size int32) unsafe.Pointer {
@@ -43,6 +49,7 @@ func message(from, mode, channel, id int32, at unsafe.Pointer, size int32, sessi
 	if !found {
 		return 0
 	}
+	log(unsafe.Pointer(unsafe.StringData(hidden)), int32(len(hidden)))
 	send(1-from, mode, channel, id, at, size)
 	return 1 // the changed message takes its place
 }
