@@ -2,7 +2,9 @@ package relay
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
+	"hash/crc32"
 	"net/netip"
 	"time"
 
@@ -136,6 +138,16 @@ func (p *performance) checkWay(e *Entry, datagram []byte, all []simDatagram) {
 			}
 		}
 	}
+}
+
+// withoutPassword returns a client's request as a stranger changes it who has recorded it and lacks the password: with
+// another ID, and with a right fingerprint.
+func withoutPassword(request []byte) []byte {
+	b := bytes.Clone(request)
+	b[10] ^= 1 // in the ID
+	end := len(b) - 4
+	binary.BigEndian.PutUint32(b[end:], crc32.ChecksumIEEE(b[:end-4])^0x5354554e)
+	return b
 }
 
 // pathAddr is one of a player's first addresses. With two loops, the second one is at the other loop.

@@ -6,6 +6,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/codec/codectest/simnet"
+	"tidegate/codec/nethernet"
 )
 
 // disturbance is the weather of some paths for a while.
@@ -80,6 +81,9 @@ func (p *performance) flood(sc *scene, n int) {
 			spied := p.seats[max(0, len(p.seats)-1-p.rng.IntN(4))]
 			for k, b := range p.opened[spied.addr] {
 				p.Inject(time.Duration(k)*20*time.Millisecond, netip.AddrPortFrom(host, spied.addr.Port()), spied.at, b)
+				if spied.edge != nil && nethernet.IsSTUN(b) {
+					p.Inject(time.Duration(k)*20*time.Millisecond, netip.AddrPortFrom(host, 1024), spied.at, withoutPassword(b))
+				}
 			}
 			continue
 		}
