@@ -49,6 +49,7 @@ var (
 	ErrWindow     = errors.New("sequence number outside the window")  // Receive
 	ErrLimit      = errors.New("bound on a peer's memory reached")    // Receive
 	ErrSaved      = errors.New("unusable record of a connection")     // Restore
+	ErrKiller     = errors.New("the server would end")                // Send: a message that its library does not survive
 )
 
 // ErrNoProof is an ErrRefused: a client did not return the proof of its address.
@@ -92,7 +93,7 @@ type Conn interface {
 	// Advance does the work that is due. An early call is harmless.
 	Advance(now time.Time)
 	// Send queues a message, also before Connected. It copies the bytes that it keeps. Errors are ErrMode, ErrTooLarge,
-	// ErrFull and ErrClosed; they leave the connection unchanged.
+	// ErrFull, ErrKiller and ErrClosed; they leave the connection unchanged.
 	Send(now time.Time, m Message) error
 	// Announce tells the peer that another client Joined or Left. The error is ErrMode if the protocol has no such
 	// message.

@@ -58,6 +58,9 @@ type Options struct {
 	// message that 15 transmissions do not deliver ends a connection in any case. 2.0 never measures quality, and is more
 	// patient with a message (docs/protocols/riptide.md#resends).
 	IgnoreQuality bool
+	// RelayFilter is the size of the server's MessageRelayFilter; zero: it has none. A server up to 2.2.1 ends when a
+	// message's ID lies beyond it.
+	RelayFilter int
 	// Stream is for a connection over TCP. A stream loses nothing; many transmissions only mean that it stalls. 2.1+ is
 	// then as patient as 2.0.
 	Stream bool
@@ -69,6 +72,11 @@ type Options struct {
 	// first is the first sequence number of every kind. It is 1 if zero, as in every real session. Tests of wrap-around
 	// choose another.
 	first seq
+}
+
+// isKiller reports whether a server ends by a message with an ID. It has a bit for each ID, in words of 32.
+func (o *Options) isKiller(id uint16) bool {
+	return o.RelayFilter > 0 && int(id) >= (o.RelayFilter+31)/32*32
 }
 
 func (o Options) withDefaults() Options {

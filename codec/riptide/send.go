@@ -15,6 +15,8 @@ func (c *Conn) Send(now time.Time, m codec.Message) error {
 		return codec.ErrClosed
 	case !c.dialect.modes.Has(m.Mode):
 		return codec.ErrMode
+	case m.Mode != codec.Notify && !c.server && c.options.isKiller(m.ID):
+		return codec.ErrKiller
 	}
 	var err error
 	switch m.Mode {

@@ -61,6 +61,29 @@ func TestSendErrors(t *testing.T) {
 	}
 }
 
+// TestRelayFilter: a client sends no message whose ID lies beyond the words of its server's filter, and a server any.
+func TestRelayFilter(t *testing.T) {
+	for size, refused := range map[int]int{0: 1 << 16, 1: 32, 32: 32, 33: 64, 100: 128, 65535: 1 << 16, 65536: 1 << 16} {
+		for _, v := range []Version{V22, V20} {
+			p := newPair(t, Options{Version: v, RelayFilter: size, MaxQueued: 1 << 24})
+			for _, id := range []int{0, 31, 32, 63, 64, 127, 128, 65535} {
+				for _, mode := range []codec.Mode{codec.Unreliable, codec.Reliable} {
+					m := codec.Message{Mode: mode, ID: uint16(id), HasID: true}
+					if err := p.client.Send(p.now, m); errors.Is(err, codec.ErrKiller) != (id >= refused) {
+						t.Errorf("version %d, size %d, ID %d: %v", v, size, id, err)
+					}
+					if err := p.server.Send(p.now, m); err != nil {
+						t.Errorf("a server's ID %d: %v", id, err)
+					}
+				}
+			}
+			if err := p.client.Send(p.now, codec.Message{Mode: codec.Notify, ID: 65535, HasID: true}); v == V22 && err != nil {
+				t.Errorf("a notify message has no ID for the server: %v", err)
+			}
+		}
+	}
+}
+
 // TestSendBounded: the number of messages that wait for a session or for acknowledgements is bounded.
 func TestSendBounded(t *testing.T) {
 	c := newClient(t, Options{MaxQueued: 1 << 30})

@@ -59,6 +59,7 @@ type RiptideSettings struct {
 	Timeout           units.Duration `toml:"timeout" min:"1s" max:"5m"`
 	MaxPayload        int            `toml:"max_payload" min:"1" max:"4090"` // bytes
 	QualityDisconnect bool           `toml:"quality_disconnect"`
+	RelayFilter       int            `toml:"relay_filter" min:"0" max:"65536"` // message IDs
 }
 
 // Check implements registry.Checker.
@@ -80,6 +81,7 @@ func (s *RiptideSettings) with(v riptide.Version, use registry.Use) riptide.Opti
 		Headroom:          use.Headroom,
 		MaxQueued:         use.Queue,
 		IgnoreQuality:     !s.QualityDisconnect,
+		RelayFilter:       s.RelayFilter,
 		Stream:            use.Stream,
 	}
 }

@@ -112,9 +112,14 @@ func (r *resends) receipts(chosen func(*keptMessage) bool) []codec.Receipt {
 func (c *Carrier) Purge(now time.Time, s *Sender, d *Direction) {
 	c.ended = false
 	for _, receipt := range s.kept.receipts(func(k *keptMessage) bool { return k.lost }) {
-		s.kept.of(receipt).care = careReport
-		c.answered(now, s, d, &codec.Event{Kind: codec.Lost, Message: codec.Message{Receipt: receipt}})
+		c.giveUp(now, s, d, receipt)
 	}
+}
+
+// giveUp counts a kept message as lost, and sends what waits for it.
+func (c *Carrier) giveUp(now time.Time, s *Sender, d *Direction, receipt codec.Receipt) {
+	s.kept.of(receipt).care = careReport
+	c.answered(now, s, d, &codec.Event{Kind: codec.Lost, Message: codec.Message{Receipt: receipt}})
 }
 
 // Leave forgets the connection of a Sender. It keeps the messages that wait for the next connection.
@@ -132,8 +137,10 @@ func (c *Carrier) Resume(now time.Time, s *Sender, d *Direction) {
 	for _, receipt := range s.kept.inOrder() {
 		k := s.kept.of(receipt)
 		if err := s.Conn.Send(now, k.message); err != nil {
-			c.unsent(d, &k.message, codec.Reliable, err)
-			return
+			if c.unsent(d, &k.message, codec.Reliable, err); c.ended {
+				return
+			}
+			c.giveUp(now, s, d, receipt) // those behind it go on
 		}
 	}
 }

@@ -60,6 +60,7 @@ const (
 	DropNoNames                     // an R-Type server's game before the names of its components
 	DropModule                      // a message that a module of the route drops
 	DropModuleFailed                // a message while a module of the route fails
+	DropKiller                      // a message that the server would not survive
 	DropCount
 )
 
@@ -72,7 +73,7 @@ var dropNames = [DropCount]string{
 	"held", "untrusted-header", "no-header", "paced",
 	"overload", "reply-budget", "source-full", "no-cookie", "held-bytes",
 	"compressed", "dtls", "query", "max-message", "no-names",
-	"module", "module-failed",
+	"module", "module-failed", "killer",
 }
 
 // String returns the reason's name, as in logs and metrics.
@@ -194,6 +195,7 @@ var dropsOf = []struct {
 	{codec.ErrCompressed, DropCompressed}, {codec.ErrNoNames, DropNoNames}, {codec.ErrUnexpected, DropUnexpected},
 	{codec.ErrLimit, DropLimit}, {codec.ErrRefused, DropRefused}, {codec.ErrTooLarge, DropTooLarge},
 	{codec.ErrFull, DropQueueFull}, {codec.ErrMode, DropUnfit}, {codec.ErrClosed, DropClosing},
+	{codec.ErrKiller, DropKiller},
 }
 
 // DropOf returns the reason of a codec's error.
