@@ -72,7 +72,7 @@ func TestHoarders(t *testing.T) {
 
 // mostSilent is how many connections of one address may be open and silent: half_open_per_address for the listener,
 // and a few that are about to be closed.
-const mostSilent = 32 + 8
+const mostSilent = 100 + 8
 
 // descriptors returns the number of a process's open descriptors. The kernel gives the lowest free number, and lists
 // each number once. So the result is never more than were open at once, though connections come and go in the

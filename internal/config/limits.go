@@ -8,7 +8,7 @@ type Limits struct {
 	// Sessions of one address (package source), and four times as many of its network.
 	SessionsPerAddress int `toml:"sessions_per_address" default:"128" min:"1" max:"1000000"`
 	HalfOpen           int `toml:"half_open" default:"1000" min:"1" max:"1000000"` // before the end of their handshake
-	HalfOpenPerAddress int `toml:"half_open_per_address" default:"32" min:"1" max:"1000000"`
+	HalfOpenPerAddress int `toml:"half_open_per_address" default:"100" min:"1" max:"1000000"`
 
 	// Memory of unfinished and early messages, and of data of handshakes.
 	HeldBytes Size `toml:"held_bytes" default:"256MiB" min:"1MiB" max:"1024GiB"`

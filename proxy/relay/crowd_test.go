@@ -60,7 +60,7 @@ var crowds = []crowdCase{
 	{"of one address", 40, session.Limits{HalfOpen: 1000, HalfOpenAddress: 10}, nil, ofOneAddress},
 	{"of one network", 40, session.Limits{HalfOpen: 1000, HalfOpenNetwork: 10}, nil, playerAddr},
 	{"of all networks", 40, session.Limits{HalfOpen: 10}, nil, strangerAddr},
-	{"of one address, by default", 80, session.Limits{HalfOpen: 1000, HalfOpenAddress: 32}, []ratelimit.Limit{
+	{"of one address, 32 places", 80, session.Limits{HalfOpen: 1000, HalfOpenAddress: 32}, []ratelimit.Limit{
 		limit(ratelimit.Handshakes, ratelimit.PerAddress, 10, 40, ratelimit.Drop),
 	}, ofOneAddress},
 }
