@@ -88,6 +88,8 @@ var partings = map[codec.Reason]string{
 	codec.Kicked:        "The server has ended the connection.",
 	codec.ServerStopped: "The server has ended the connection. Please join again.",
 	codec.Overflow:      "Your connection is too slow.",
+
+	codec.PoorConnection: "The connection is too poor. Please join again.",
 }
 
 // Poll implements codec.Conn.

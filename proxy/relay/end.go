@@ -49,8 +49,8 @@ func toClient(why codec.Goodbye, admitted bool) codec.Goodbye {
 	reason := why.Reason
 	if admitted {
 		switch reason {
-		case codec.Kicked, codec.ServerStopped:
-		case codec.NoConnection, codec.TimedOut, codec.TransportError, codec.PoorConnection:
+		case codec.Kicked, codec.ServerStopped, codec.PoorConnection:
+		case codec.NoConnection, codec.TimedOut, codec.TransportError:
 			reason = codec.ServerStopped
 		default:
 			reason = codec.Kicked
