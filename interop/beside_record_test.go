@@ -21,6 +21,7 @@ func (s *stage) serverSays(now time.Time, e event) {
 		s.joined++
 	case "left":
 		s.left++
+		s.leftWhy = e.Reason
 	case "told":
 		s.told["server: "+e.Name] = true
 	case "figure":

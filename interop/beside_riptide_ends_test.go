@@ -124,7 +124,9 @@ func ripServe(args []string) {
 				return
 			}
 			if kind == ripReliable {
-				r.take(8)
+				if r.take(8) >= ripKiller {
+					panic("IndexOutOfRangeException in ShouldRelay")
+				}
 				p := r.rest()
 				tell(event{Event: "received", Client: c.id, Payload: head(p), Size: len(p)})
 				c.reliable(now, ripReliable, ripMessage(p))
@@ -278,6 +280,8 @@ func ripPlay(args []string) {
 					p.reliable(now, ripReliable, ripMessage(burstMessage(o, i)))
 				}
 			}
+		case "killer":
+			p.reliable(now, ripReliable, new(ripBits).put(ripKiller, 8).put(ripKiller/128, 8))
 		case "leave":
 			p.send(new(ripBits).put(ripDisconnect, 4).b)
 			end(p, "", 0)

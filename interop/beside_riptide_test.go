@@ -25,7 +25,8 @@ const (
 
 	ripServerFull                         = 2 // reason of a refusal
 	ripTimedOut, ripDisconnected, ripPoor = 3, 6, 7
-	ripID                                 = 1 // of each message
+	ripID                                 = 1   // of each message
+	ripKiller                             = 128 // ID at which a RelayFilter of 100 ends the server
 )
 
 // ripBits is Riptide's stream of bits, least significant first.

@@ -35,7 +35,7 @@ func besideRows() []situation {
 func raknetRows() []situation {
 	const port = "a player's program dies, a new one comes from its port"
 	const sooner = "Minecraft shows either end, and the goodbye comes no later than its own time-out would"
-	const frozen = "the server's process stands still for good"
+	const frozen, asleep = "the server's process stands still for good", "a player's process stands still for good"
 	rows := []situation{
 		{name: "3,000 messages HIGH, then one LOW", ci: true,
 			steps: []step{in, up(3000, 100, "HIGH"), up(1, 100, "LOW"), settle}},
@@ -61,6 +61,9 @@ func raknetRows() []situation {
 		{name: frozen, mute: true, limit: 20 * sec, steps: []step{in, pass(500 * ms), freeze(true, 0), awaitOut}},
 		{name: frozen + " under way", mute: true, limit: 20 * sec,
 			steps: []step{in, chat(20), pass(500 * ms), freeze(true, 0), awaitOut, settle}},
+		{name: asleep, mute: true, limit: 20 * sec, steps: []step{in, pass(500 * ms), freeze(false, 0), awaitLeft}},
+		{name: asleep + " under way", mute: true, limit: 20 * sec,
+			steps: []step{in, chat(20), pass(500 * ms), freeze(false, 0), awaitLeft}},
 		{name: "the server's process dies", mute: true, limit: 20 * sec,
 			steps: []step{in, pass(500 * ms), killServer, awaitOut}},
 		{name: frozen, kit: stock11RakNet, mute: true, limit: 15 * sec, known: sooner,
@@ -120,7 +123,7 @@ func goRakNetRows() []situation {
 	return append(rows, upwards(serversLeg), upwards(gateItself))
 }
 
-// riptideRows are Riptide by the rules of the C# library. With notPoor a row names what its wire cannot say.
+// riptideRows are Riptide by the rules of the C# library.
 func riptideRows() []situation {
 	all := []string{playersLeg, serversLeg, gateItself}
 	outage := func(d time.Duration, hz int, path climate) situation {
@@ -147,8 +150,10 @@ func riptideRows() []situation {
 			steps: []step{in, pass(2 * sec), again}},
 		{name: "one of two leaves a full server, another comes", kit: cSharp(60, 2), still: true, known: verified,
 			steps: []step{joinAll(2, 10*sec), pass(2 * sec), replace}},
-		{name: "80 players of one address at once", kit: cSharp(60, 80), still: true,
-			known: "half_open_per_address bounds unproved players", steps: []step{joinAll(80, 15*sec)}},
+		{name: "80 players of one address at once", kit: cSharp(60, 80), still: true, steps: []step{joinAll(80, 15*sec)}},
+		{name: "a message beyond the server's RelayFilter", kit: cSharp(60, 2), still: true, beyond: true, ci: true,
+			more:  "[riptide]\nrelay_filter = 100",
+			steps: []step{joinAll(2, 10*sec), pass(sec), sendKiller, explains("killer"), pass(sec)}},
 		loading("a player", false), loading("the server", true),
 	}
 }
@@ -214,11 +219,7 @@ func rudpRows() (rows []situation) {
 func pathRows() (rows []situation) {
 	for _, k := range []*kit{goRakNet, stockRakNet, cSharp(60, 8), libENet} {
 		playing := func(disturb step) []step { return []step{in, chat(40), pass(2 * sec), disturb, pass(2 * sec), settle} }
-		poor := ""
-		if k.protocol == "riptide-2.2" {
-			poor = "Riptide's wire has no word for a poor connection"
-		}
-		outage := situation{name: "an outage of 2 s", known: poor, ci: k == goRakNet,
+		outage := situation{name: "an outage of 2 s", ci: k == goRakNet,
 			ways: []string{playersLeg, serversLeg, gateItself}, steps: playing(cut(2 * sec))}
 		for _, row := range []situation{
 			{name: "the route is gone for 250 ms", lab: routed, ci: k == goRakNet, steps: playing(unroute(250 * ms))},
@@ -227,7 +228,7 @@ func pathRows() (rows []situation) {
 			{name: "refused for 100 ms", steps: playing(refuse(100 * ms))},
 			{name: "joins while the route is gone for 1 s", lab: routed,
 				steps: []step{while(unroute(sec), joinAll(5, 10*sec))}},
-			{name: "the server's process stands still for 3 s", still: true, known: poor, steps: playing(freeze(true, 3*sec))},
+			{name: "the server's process stands still for 3 s", still: true, steps: playing(freeze(true, 3*sec))},
 			{name: "a player's process stands still for 3 s", still: true, steps: playing(freeze(false, 3*sec))},
 			outage,
 		} {

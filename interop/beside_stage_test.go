@@ -55,6 +55,7 @@ type stage struct {
 	missed  int       // counted by a step itself
 	joined  int       // at the server
 	left    int
+	leftWhy int // what the server was told last
 }
 
 // letter is a message that was sent.

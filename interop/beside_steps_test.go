@@ -3,6 +3,7 @@
 package interop_test
 
 import (
+	"fmt"
 	"syscall"
 	"testing"
 	"time"
@@ -162,8 +163,20 @@ func awaitOut(s *stage) {
 	}
 }
 
+// awaitLeft waits until the server is told that a player has left, and why.
+func awaitLeft(s *stage) {
+	began := time.Now()
+	if s.within(s.row.limit, func() bool { return s.left > 0 }) {
+		s.times["server told"] = time.Since(began)
+		s.told[fmt.Sprintf("server %d", s.leftWhy)] = true
+	}
+}
+
 // killPlayer ends player 0 without a goodbye, and rejoin has it come again, as a new process.
 func killPlayer(s *stage) { _ = s.players[0].peer.kill() }
+
+// sendKiller has player 0 send a message that its server does not survive.
+func sendKiller(s *stage) { _ = s.players[0].peer.do(order{Do: "killer"}) }
 
 // leave has player 0 say goodbye.
 func leave(s *stage) { _ = s.players[0].peer.do(order{Do: "leave"}) }
