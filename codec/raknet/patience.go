@@ -8,7 +8,8 @@ import (
 
 // C++ games tell a lost connection from a goodbye: many come back by themselves after the one, and show their menu
 // after the other, and servers keep the places of lost players. The library finds a loss by silence alone. So C++ peers
-// are shown each other's silence, and a lost one gets no goodbye (docs/protocols/raknet/recovery.md#peers-without-timers).
+// are shown each other's silence, and hear no goodbye of a lost one
+// (docs/protocols/raknet/recovery.md#peers-without-timers).
 
 var _ codec.Reflector = (*Conn)(nil)
 

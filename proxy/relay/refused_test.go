@@ -85,7 +85,8 @@ func TestGoneServerIsNoticed(t *testing.T) {
 		if took := w.Now().Sub(begun); took > c.limit || took < refusedTime {
 			t.Errorf("%s: told after %v, want at most %v", c.name, took, c.limit)
 		}
-		if end := s.player.find(codec.Disconnected); end.Reason != codec.PoorConnection { // as its own library says without a proxy
+		// Without a proxy its own library says the same.
+		if end := s.player.find(codec.Disconnected); end.Reason != codec.PoorConnection {
 			t.Errorf("%s: told %v, want poor-connection", c.name, end.Reason)
 		}
 	}
