@@ -7,7 +7,10 @@
 // has them in tables.
 package config
 
-import "reflect"
+import (
+	_ "embed"
+	"reflect"
+)
 
 // Config is the whole of tidegate.toml. The toml tag of each field is its key.
 type Config struct {
@@ -61,3 +64,9 @@ func (c *Config) RestartKeys(next *Config) (keys []string) {
 	}
 	return keys
 }
+
+// Schema is the JSON schema of a configuration file, for editors. "make reference" writes it: the comments of
+// config.example.toml are its descriptions.
+//
+//go:embed schema.json
+var Schema string

@@ -2,11 +2,16 @@ package config
 
 import (
 	"cmp"
+	_ "embed"
 	"encoding"
 	"fmt"
 	"maps"
 	"reflect"
+	"regexp"
 	"slices"
+	"sync"
+
+	"github.com/pelletier/go-toml/v2"
 
 	"tidegate/internal/protocols"
 	"tidegate/internal/words"
@@ -199,4 +204,21 @@ func keysOf(t reflect.Type) []string {
 		}
 	}
 	return keys
+}
+
+//go:embed former.toml
+var formerKeys []byte
+
+var indices = regexp.MustCompile(`\[\d+\]`)
+
+// allFormer has what formerly says, by table and key.
+var allFormer = sync.OnceValue(func() (all map[string]map[string]string) {
+	_ = toml.Unmarshal(formerKeys, &all) // a test reads it, too
+	return all
+})
+
+// formerly says how things are now for a key that the table at path had in an earlier release.
+func formerly(path, key string) (now string) {
+	full := child(path, key)
+	return allFormer()[indices.ReplaceAllString(parent(cmp.Or(processKey(full), full)), "")][key]
 }

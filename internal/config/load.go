@@ -151,3 +151,70 @@ func parse(text []byte) (map[string]any, *Fault) {
 	}
 	return nil, fault
 }
+
+// LoadAdmin reads only the [admin] table of a configuration file. So commands reach a running proxy while the rest of
+// the file is being edited. The error is Faults if the table or the file has faults.
+func LoadAdmin(path string) (Admin, error) {
+	c, err := loadTable(path, "admin", "Admin", (*validator).admin)
+	if err != nil {
+		return Admin{}, err
+	}
+	return c.Admin, nil
+}
+
+// loadTable reads only the table with a key, into a field of Config.
+func loadTable(path, key, field string, check func(*validator)) (*Config, error) {
+	text, err := read(path)
+	if err != nil {
+		return nil, err
+	}
+	d, tables, err := begin(path, text)
+	if err != nil {
+		return nil, err
+	}
+	to := reflect.ValueOf(d.config).Elem().FieldByName(field)
+	if table, ok := tables[key]; ok {
+		d.value(key, to, table)
+	}
+	v := &validator{Config: d.config, report: d.report}
+	v.bounded(key, to)
+	check(v)
+	_, err = d.report.result()
+	return d.config, err
+}
+
+// LoadBans reads only the [bans] table of a configuration file. So commands can ban while the rest of the file is
+// being edited. The file in the result is a path that a command can open.
+func LoadBans(path string) (Bans, error) {
+	c, err := loadTable(path, "bans", "Bans", (*validator).bans)
+	if err != nil {
+		return Bans{}, err
+	}
+	c.Bans.File = c.Path(c.Bans.File)
+	return c.Bans, nil
+}
+
+// Marks by which texts in other encodings and formats are recognised.
+var (
+	utf16Marks = [][]byte{{0xff, 0xfe}, {0xfe, 0xff}}
+	yamlLine   = regexp.MustCompile(`(?m)^\s*(- )?[A-Za-z_][\w-]*:(\s|$)`)
+	tomlLine   = regexp.MustCompile(`(?m)^\s*(\[|[\w."-]+\s*=)`)
+)
+
+// otherFormat returns the remedy for a text that is not TOML, if it is in a format or encoding that people take for
+// it.
+func otherFormat(text []byte) string {
+	switch {
+	case bytes.HasPrefix(text, utf16Marks[0]), bytes.HasPrefix(text, utf16Marks[1]):
+		return "a text in UTF-8; this one is in UTF-16, so save it as UTF-8"
+	case bytes.IndexByte(text, 0) >= 0:
+		return "a text; this is a program or another binary file"
+	case bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")):
+		return "TOML; this looks like JSON: write key = value, below a [[header]] for each table"
+	case yamlLine.Match(text) && !tomlLine.Match(text):
+		return "TOML; this looks like YAML: write key = value in place of key: value, below a [[header]] for each table"
+	case bytes.IndexByte(text, '\r') >= 0 && bytes.IndexByte(text, '\n') < 0:
+		return "lines that end with a line feed; these end with a carriage return only"
+	}
+	return ""
+}

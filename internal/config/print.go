@@ -6,6 +6,7 @@ import (
 	"iter"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -177,4 +178,153 @@ func literal(v reflect.Value) string {
 func basic(text string) string {
 	quoted, _ := json.Marshal(text) // a string is always written
 	return strings.ReplaceAll(string(quoted), "\x7f", `\u007f`)
+}
+
+// maxRendered is the number of bytes of a text that a fault shows.
+const maxRendered = 60
+
+// render writes a value as TOML, shortened. Tables and other values without a short form are empty.
+func render(value any) string {
+	if s, ok := value.(fmt.Stringer); ok {
+		return quote(s.String())
+	}
+	v := reflect.ValueOf(value)
+	switch v.Kind() {
+	case reflect.String:
+		return quote(v.String())
+	case reflect.Slice:
+		return renderList(v)
+	case reflect.Bool, reflect.Int, reflect.Int64, reflect.Uint8, reflect.Uint16:
+		return fmt.Sprint(value)
+	case reflect.Float64:
+		return renderFloat(v.Float())
+	default:
+		return ""
+	}
+}
+
+// renderFloat writes a float so that it does not look like an integer: it adds a point if needed.
+func renderFloat(f float64) string {
+	text := strings.ToLower(strconv.FormatFloat(f, 'g', -1, 64))
+	if strings.ContainsAny(text, ".en") { // also in inf and nan
+		return strings.TrimPrefix(text, "+")
+	}
+	return text + ".0"
+}
+
+// renderList does not descend into nested lists, so that deep nesting in a file costs nothing.
+func renderList(list reflect.Value) string {
+	var b strings.Builder
+	for i := range list.Len() {
+		if b.Len() > maxRendered {
+			b.WriteString(", ...")
+			break
+		}
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		element := list.Index(i).Interface()
+		switch reflect.ValueOf(element).Kind() {
+		case reflect.Map:
+			return ""
+		case reflect.Slice:
+			b.WriteString("[...]")
+		default:
+			b.WriteString(render(element))
+		}
+	}
+	return "[" + b.String() + "]"
+}
+
+func quote(text string) string {
+	if len(text) > maxRendered {
+		text = strings.ToValidUTF8(text[:maxRendered], "") + "..."
+	}
+	return strconv.Quote(text)
+}
+
+// isZero reports whether a value is missing or the zero value of its type.
+func isZero(value any) bool {
+	v := reflect.ValueOf(value)
+	return !v.IsValid() || v.IsZero() || v.Kind() == reflect.Slice && v.Len() == 0
+}
+
+// either joins quoted alternatives as a sentence does: "a", "b" or "c".
+func either(words []string) string {
+	quoted := make([]string, len(words))
+	for i, word := range words {
+		quoted[i] = strconv.Quote(word)
+	}
+	return enumerate(quoted)
+}
+
+// enumerate joins words as a sentence does: a, b or c.
+func enumerate(words []string) string {
+	if len(words) < 2 {
+		return strings.Join(words, "")
+	}
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " or " + words[last]
+}
+
+// Change is a key whose value differs between two configurations.
+type Change struct {
+	Key      string // with the name of its table, for example `upstream "arena" servers`
+	Old, New string // as TOML, without secrets; empty: the configuration does not have the key
+}
+
+// Changes lists the keys that differ in next, in the order of the file. Removed keys come last.
+func (c *Config) Changes(next *Config) (changes []Change) {
+	oldKeys, olds := flatten(c.TOML())
+	newKeys, news := flatten(next.TOML())
+	for _, key := range newKeys {
+		if olds[key] != news[key] {
+			changes = append(changes, Change{key, olds[key], news[key]})
+		}
+	}
+	for _, key := range oldKeys {
+		if !slices.Contains(newKeys, key) {
+			changes = append(changes, Change{key, olds[key], ""})
+		}
+	}
+	return changes
+}
+
+// flatten returns the keys of a printed configuration in their order, and their values. A table of a list goes by its
+// name, or by its place in the list.
+func flatten(text string) (keys []string, values map[string]string) {
+	values = make(map[string]string)
+	labels := make(map[string]string) // of the tables of lists that hold the present line, by path
+	places := make(map[string]int)
+	path, base := "", "" // base is the present table of a list without its name or place
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		key, value, isKey := strings.Cut(line, " = ")
+		switch {
+		case strings.HasPrefix(line, "[["):
+			path = strings.Trim(line, "[]")
+			delete(labels, path)
+			base = label(labels, path)
+			places[base]++
+			labels[path] = fmt.Sprintf("%s %d", base, places[base])
+		case strings.HasPrefix(line, "["):
+			path = strings.Trim(line, "[]")
+		case isKey && key == "name" && path != "" && labels[path] != "":
+			labels[path] = base + " " + value
+		case isKey:
+			full := label(labels, path) + " " + key
+			keys, values[full] = append(keys, full), value
+		}
+	}
+	return keys, values
+}
+
+// label returns the name of a table. Inside a list, it has the name of the list's table.
+func label(labels map[string]string, path string) string {
+	for at := len(path); at > 0; at = strings.LastIndexByte(path[:at], '.') {
+		if labels[path[:at]] != "" {
+			return labels[path[:at]] + path[at:]
+		}
+	}
+	return path
 }

@@ -10,7 +10,7 @@
 //
 // There are two backends with the same behavior and the same tests. On Linux, epoll_linux.go waits on all sockets at
 // once and moves up to 64 datagrams in a system call. portable.go does the same over package net on every platform,
-// with one goroutine for each socket. framing.go and stream*.go have the streams.
+// with one goroutine for each socket. stream*.go have the streams.
 package netio
 
 import (

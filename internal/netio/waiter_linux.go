@@ -1,6 +1,7 @@
 package netio
 
 import (
+	"encoding/binary"
 	"errors"
 	"os"
 	"sync/atomic"
@@ -179,4 +180,104 @@ func (w *waiter) close() error {
 		err = errors.Join(err, w.alarm.Close())
 	}
 	return errors.Join(err, unix.Close(w.epfd))
+}
+
+// deadlineTimer is a timerfd in the epoll set, for the deadline of a wait. Go's own timers would be up to a millisecond
+// late while the process is idle. The scheduler's monitor would also wake for each of them, and then check the threads
+// every 20 µs until all are idle again.
+type deadlineTimer struct {
+	fd int
+	at time.Time // when it fires; zero: not set, or it has fired
+}
+
+func newDeadlineTimer() (*deadlineTimer, error) {
+	fd, err := unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK)
+	if err != nil {
+		return nil, os.NewSyscallError("timerfd_create", err)
+	}
+	return &deadlineTimer{fd: fd}, nil
+}
+
+// set sets the time when the timer fires; zero means never. It reports whether the time has passed. The timer is as
+// before then.
+func (t *deadlineTimer) set(at time.Time) (passed bool, err error) {
+	var spec unix.ItimerSpec // zero stops the timer
+	if !at.IsZero() {
+		rest := time.Until(at)
+		if rest <= 0 {
+			return true, nil
+		}
+		spec.Value = unix.NsecToTimespec(rest.Nanoseconds())
+	}
+	if at.Equal(t.at) {
+		return false, nil
+	}
+	if err := unix.TimerfdSettime(t.fd, 0, &spec, nil); err != nil {
+		return false, os.NewSyscallError("timerfd_settime", err)
+	}
+	t.at = at
+	return false, nil
+}
+
+// fired notes that the kernel has reported the timer. The report is edge-triggered, so the descriptor is never read.
+func (t *deadlineTimer) fired() { t.at = time.Time{} }
+
+// handle implements watched. poll takes the events of a timer, so none is left for Receive.
+func (t *deadlineTimer) handle(uint32, Handler) {}
+
+func (t *deadlineTimer) shut() { _ = unix.Close(t.fd) }
+
+// watchDeadline adds the timer to the epoll set of a new Poller.
+func (p *epollPoller) watchDeadline() error {
+	t, err := newDeadlineTimer()
+	if err != nil {
+		return err
+	}
+	if err := p.watch(t, t.fd, unix.EPOLLIN|unix.EPOLLET); err != nil {
+		return errors.Join(err, unix.Close(t.fd))
+	}
+	p.deadline = t
+	return nil
+}
+
+// waiters is the number of the process's open ones.
+var waiters atomic.Int32
+
+// wait waits in the kernel for events, at most for rest. It returns EINTR if a wake came before it.
+//
+// wake sets woken and then looks at inKernel; wait sets inKernel and then looks at woken. The later one sees the other,
+// so no wake is lost.
+func (w *waiter) wait(events []unix.EpollEvent, rest time.Duration) (n int, errno syscall.Errno) {
+	w.inKernel.Store(true)
+	defer w.inKernel.Store(false)
+	if w.woken.Load() {
+		return 0, unix.EINTR
+	}
+	return epollWait(w.epfd, events, rest)
+}
+
+// alarmMark is the alarm's descriptor in events.
+const alarmMark = -1
+
+// newAlarm adds an eventfd to the epoll set, which ends a wait in the kernel. Its report is edge-triggered, so it is
+// never read. It is in blocking mode, which keeps it from Go's own poller.
+func newAlarm(epfd int) (*os.File, error) {
+	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
+	if err != nil {
+		return nil, os.NewSyscallError("eventfd", err)
+	}
+	file := os.NewFile(uintptr(fd), "eventfd")
+	event := unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLET, Fd: alarmMark}
+	if err := unix.EpollCtl(epfd, unix.EPOLL_CTL_ADD, fd, &event); err != nil {
+		return nil, errors.Join(os.NewSyscallError("epoll_ctl", err), file.Close())
+	}
+	return file, nil
+}
+
+// ringing adds 1 to the eventfd. It would overflow after 2^64.
+var ringing = binary.NativeEndian.AppendUint64(nil, 1)
+
+// ring ends the present wait in the kernel. Any goroutine may call it.
+func (w *waiter) ring() {
+	_, _ = w.alarm.Write(ringing) // it fails only if the file is closed, and then nothing waits
 }
