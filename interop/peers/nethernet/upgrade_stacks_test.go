@@ -15,7 +15,7 @@ import (
 
 // TestOtherStacksOverUpgrade replaces the program while clients of other authors play: at an edge, every message comes
 // back once and in order, also after a NAT has given the client another port at the successor. At a bridge, the client
-// is told to join again, which it can. An upgrade that fails tells it nothing.
+// is told to join again, which it can.
 func TestOtherStacksOverUpgrade(t *testing.T) {
 	for _, s := range otherStacks {
 		t.Run(s.name+" at an edge", func(t *testing.T) {
