@@ -203,11 +203,10 @@ const (
 // proxy. Only the peer knows how long that is.
 type Reflector interface {
 	Conn
-	// Silence reports whether the far side may learn of the peer's silence, and whether the peer has been silent for so
-	// long that it should. alike says that the far side's protocol is the same.
-	Silence(now time.Time, alike bool) (shows, silent bool)
+	// IsSilent reports whether the peer has been silent for so long that the far side should notice.
+	IsSilent(now time.Time) bool
 	// Reflects reports whether the Conn can show its own peer no life.
-	Reflects(alike bool) bool
+	Reflects() bool
 	// Reflect says whether the far side's peer is silent. While it is, this Conn shows its own peer no life. isReflected
 	// says that the far side learns of this peer's silence in the same way. So this Conn may wait for its peer as long as
 	// any. Reflect reports whether the Conn may send again.

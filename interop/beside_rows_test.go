@@ -35,7 +35,11 @@ func besideRows() []situation {
 func raknetRows() []situation {
 	const port = "a player's program dies, a new one comes from its port"
 	const sooner = "Minecraft shows either end, and the goodbye comes no later than its own time-out would"
-	const frozen, asleep = "the server's process stands still for good", "a player's process stands still for good"
+	const (
+		frozen = "the server's process stands still for good"
+		asleep = "a player's process stands still for good"
+		freed  = "a lost player's server gets a goodbye, and the place is free"
+	)
 	rows := []situation{
 		{name: "3,000 messages HIGH, then one LOW", ci: true,
 			steps: []step{in, up(3000, 100, "HIGH"), up(1, 100, "LOW"), settle}},
@@ -61,8 +65,8 @@ func raknetRows() []situation {
 		{name: frozen, mute: true, limit: 20 * sec, steps: []step{in, pass(500 * ms), freeze(true, 0), awaitOut}},
 		{name: frozen + " under way", mute: true, limit: 20 * sec,
 			steps: []step{in, chat(20), pass(500 * ms), freeze(true, 0), awaitOut, settle}},
-		{name: asleep, mute: true, limit: 20 * sec, steps: []step{in, pass(500 * ms), freeze(false, 0), awaitLeft}},
-		{name: asleep + " under way", mute: true, limit: 20 * sec,
+		{name: asleep, mute: true, limit: 20 * sec, known: freed, steps: []step{in, pass(500 * ms), freeze(false, 0), awaitLeft}},
+		{name: asleep + " under way", mute: true, limit: 20 * sec, known: freed,
 			steps: []step{in, chat(20), pass(500 * ms), freeze(false, 0), awaitLeft}},
 		{name: "the server's process dies", mute: true, limit: 20 * sec,
 			steps: []step{in, pass(500 * ms), killServer, awaitOut}},

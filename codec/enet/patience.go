@@ -32,16 +32,16 @@ func (c *Conn) patience() patience {
 	return p
 }
 
-// Silence implements codec.Reflector. A far peer with the library's least patience then gives up when it would without
+// IsSilent implements codec.Reflector. A far peer with the library's least patience then gives up when it would without
 // a proxy, although its round trips are shorter.
-func (c *Conn) Silence(now time.Time, _ bool) (shows, silent bool) {
+func (c *Conn) IsSilent(now time.Time) bool {
 	o := c.options
 	alone := patience{limit: o.TimeoutLimit, least: o.TimeoutMinimum, most: o.Timeout}
-	return true, c.state == connected && now.Sub(c.heard) >= leastSilence+alone.of(c.rtt.timeout())-alone.least
+	return c.state == connected && now.Sub(c.heard) >= leastSilence+alone.of(c.rtt.timeout())-alone.least
 }
 
 // Reflects implements codec.Reflector.
-func (*Conn) Reflects(bool) bool { return true }
+func (*Conn) Reflects() bool { return true }
 
 // Reflect implements codec.Reflector.
 func (c *Conn) Reflect(isSilent, isReflected bool) (released bool) {

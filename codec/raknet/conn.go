@@ -251,7 +251,7 @@ func (c *Conn) NextTimeout() time.Time {
 	next := c.p.o.HandshakeTimeout
 	switch c.phase {
 	case connected:
-		next = c.keepalive.next(&c.sender, c.lostAt(), c.pingEvery())
+		next = c.keepalive.next(&c.sender, c.p.o.Timeout)
 		if at, ok := c.goodbye.next(); ok {
 			next = min(next, at)
 		}

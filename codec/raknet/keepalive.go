@@ -60,9 +60,9 @@ func (k *keepalive) start(now time.Duration) {
 }
 
 // next returns when stepKeepalive has work.
-func (k *keepalive) next(s *sender, lostAt, every time.Duration) time.Duration {
-	next := lostAt
-	if at, ok := k.reliablePingAt(s, every); ok {
+func (k *keepalive) next(s *sender, timeout time.Duration) time.Duration {
+	next := k.HeardAt + timeout
+	if at, ok := k.reliablePingAt(s, timeout); ok {
 		next = min(next, at)
 	}
 	if at, ok := k.ownPingAt(); ok {
@@ -76,25 +76,11 @@ func (k *keepalive) next(s *sender, lostAt, every time.Duration) time.Duration {
 
 // reliablePingAt returns when to break the silence with a ping that a live peer must acknowledge. While other reliable
 // data is under way, that serves the same purpose.
-func (k *keepalive) reliablePingAt(s *sender, every time.Duration) (time.Duration, bool) {
-	at := max(s.ReliableAt, k.PingedAt) + every
-	if k.Reflected && k.ActiveAt > k.HeardAt && !k.PingDue { // the game goes on, and hears nothing
-		at = min(at, max(k.HeardAt, s.ReliableAt)+leastSilence)
+func (k *keepalive) reliablePingAt(s *sender, timeout time.Duration) (time.Duration, bool) {
+	if k.Reflected {
+		timeout /= 2
 	}
-	return at, s.settled()
-}
-
-// pingEvery returns how long a silence lasts. Where silence is shown, a server is asked before its player: a ping is a
-// sign of life, and the player of a silent server must get none.
-func (c *Conn) pingEvery() time.Duration {
-	timeout := c.p.o.Timeout
-	switch {
-	case !c.keepalive.Reflected:
-		return timeout / 2
-	case c.dialed:
-		return timeout / 4
-	}
-	return timeout * 3 / 8
+	return max(s.ReliableAt, k.PingedAt) + timeout/2, s.settled()
 }
 
 // asked notes a datagram that has left.
@@ -125,7 +111,7 @@ func (k *keepalive) ownPingAt() (time.Duration, bool) {
 // stepKeepalive sends a ping, or gives up a silent peer.
 func (c *Conn) stepKeepalive(now time.Duration) {
 	k := &c.keepalive
-	if now >= c.lostAt() {
+	if now >= k.HeardAt+c.p.o.Timeout {
 		reason := codec.TimedOut
 		if c.goodbye.Heard { // so it has left
 			reason = codec.Closed
@@ -133,7 +119,7 @@ func (c *Conn) stepKeepalive(now time.Duration) {
 		c.finish(reason)
 		return
 	}
-	if at, ok := k.reliablePingAt(&c.sender, c.pingEvery()); ok && now >= at {
+	if at, ok := k.reliablePingAt(&c.sender, c.p.o.Timeout); ok && now >= at {
 		k.ask(now, codec.Reliable)
 	}
 	if at, ok := k.ownPingAt(); ok && now >= at {

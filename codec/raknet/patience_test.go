@@ -7,11 +7,6 @@ import (
 	"tidegate/codec"
 )
 
-func isSilent(c *Conn, now time.Time) bool {
-	_, silent := c.Silence(now, true)
-	return silent
-}
-
 // silentServer returns a link whose server says nothing more, and whose client, our end, must notice soon.
 func silentServer(t *testing.T, idle time.Duration) *link {
 	l := newConnected(t, Options{})
@@ -30,14 +25,14 @@ func TestSilentServer(t *testing.T) {
 		if alive.wait(100 * ms); i%30 < 10 {
 			alive.send(alive.client, codec.Reliable, 20, 0)
 		}
-		if isSilent(alive.client, alive.now) || isSilent(alive.server, alive.now) {
+		if alive.client.IsSilent(alive.now) || alive.server.IsSilent(alive.now) {
 			t.Fatalf("a living peer is silent after %v", alive.now.Sub(linkStart))
 		}
 	}
 	for _, idle := range []time.Duration{0, 3 * time.Second, 20 * time.Second} {
 		l := silentServer(t, idle)
 		since := l.now
-		for !isSilent(l.client, l.now) {
+		for !l.client.IsSilent(l.now) {
 			l.wait(10 * ms)
 		}
 		if took := l.now.Sub(since); took < leastSilence || took > 2500*ms+leastSilence+50*ms {
@@ -46,10 +41,10 @@ func TestSilentServer(t *testing.T) {
 		l = silentServer(t, idle)
 		l.send(l.client, codec.Reliable, 20, 0)
 		l.wait(leastSilence - 10*ms)
-		if early := isSilent(l.client, l.now); early {
+		if early := l.client.IsSilent(l.now); early {
 			t.Error("silent too early")
 		}
-		if l.wait(20 * ms); !isSilent(l.client, l.now) {
+		if l.wait(20 * ms); !l.client.IsSilent(l.now) {
 			t.Error("not silent, though it owes an answer for a second")
 		}
 	}
@@ -100,54 +95,11 @@ func TestSilenceIsShown(t *testing.T) {
 // TestBedrockIsTold: a player of a later version is shown no silence, and gets a goodbye.
 func TestBedrockIsTold(t *testing.T) {
 	l := newConnected(t, Options{DialVersion: 11})
-	if l.server.Reflects(false) || l.client.Reflects(false) || !newConnected(t, Options{}).server.Reflects(false) {
+	if l.server.Reflects() || l.client.Reflects() || !newConnected(t, Options{}).server.Reflects() {
 		t.Fatal("only C++ players are shown silence")
 	}
 	l.server.Close(l.now, codec.Goodbye{Reason: codec.ServerStopped, Lost: true})
 	if l.wait(5 * time.Second); ending(t, l.toClient) != codec.Closed {
 		t.Errorf("ended as %v, want closed", ending(t, l.toClient))
-	}
-}
-
-// TestSilenceOfAPlayer: a C++ server gets no datagram while its player is silent, and no goodbye when the player is
-// lost. The player is known until its server has given it up. A server of another protocol is not shown it.
-func TestSilenceOfAPlayer(t *testing.T) {
-	l := newConnected(t, Options{})
-	if shows, _ := l.server.Silence(l.now, false); shows || l.client.Reflects(false) || !l.client.Reflects(true) {
-		t.Fatal("shown to another protocol, or not to its own")
-	}
-	l.server.Reflect(false, true)
-	l.drop = func(toServer bool, _ []byte) bool { return toServer }
-	began := l.now
-	for !isSilent(l.server, l.now) {
-		l.send(l.server, codec.Unreliable, 20, 0)
-		l.wait(10 * ms)
-	}
-	if took := l.now.Sub(began); took > 2*leastSilence+100*ms {
-		t.Errorf("a player of a busy game is silent after %v", took)
-	}
-	silentAt := l.now
-	for !has(l.toServer, codec.Disconnected) {
-		l.wait(10 * ms)
-	}
-	if took := l.now.Sub(silentAt); took < l.p.o.Timeout+leastSilence/2-20*ms || took > l.p.o.Timeout+leastSilence {
-		t.Errorf("lost %v after its silence was shown", took)
-	}
-
-	l = newConnected(t, Options{})
-	sent := 0
-	l.drop = func(toServer bool, _ []byte) bool {
-		if toServer {
-			sent++
-		}
-		return false
-	}
-	l.client.Reflect(true, true)
-	l.send(l.server, codec.ReliableOrdered, 20, 0)
-	l.wait(3 * time.Second)
-	l.client.Close(l.now, codec.Goodbye{Reason: codec.Closed, Lost: true})
-	l.wait(11 * time.Second)
-	if sent > 0 || ending(t, l.toServer) != codec.TimedOut || !has(l.toClient, codec.Disconnected) {
-		t.Errorf("%d datagrams to the server of a silent player, which is told %v", sent, ending(t, l.toServer))
 	}
 }

@@ -25,8 +25,8 @@ func (p *shutdown) next() time.Duration {
 	return p.ByeAt
 }
 
-// Close says goodbye, or refuses a client that was not admitted. RakNet has no room for data in either. A C++ peer
-// whose far peer is lost hears nothing more.
+// Close says goodbye, or refuses a client that was not admitted. RakNet has no room for data in either. A C++ player
+// whose server is lost hears nothing more.
 func (c *Conn) Close(now time.Time, why codec.Goodbye) {
 	if c.phase >= closing {
 		return
@@ -37,7 +37,7 @@ func (c *Conn) Close(now time.Time, why codec.Goodbye) {
 	if reason == codec.ReasonNone {
 		reason = codec.Closed
 	}
-	if why.Lost && c.phase == connected && (c.mute || c.Reflects(false)) {
+	if why.Lost && c.phase == connected && c.Reflects() {
 		c.receiver.acks.clear()
 		c.finish(reason)
 		return

@@ -12,13 +12,13 @@ var _ codec.Reflector = (*Conn)(nil)
 // ends the session sooner, or the proxy's, if both are gone.
 const longestSilence = 30 * time.Second
 
-// Silence implements codec.Reflector. A live peer is heard once each HeartbeatInterval, and one heartbeat may be lost.
-func (c *Conn) Silence(now time.Time, _ bool) (shows, silent bool) {
-	return true, c.state == connected && now.Sub(c.heard) >= c.options.HeartbeatInterval*5/2
+// IsSilent implements codec.Reflector. A live peer is heard once each HeartbeatInterval, and one heartbeat may be lost.
+func (c *Conn) IsSilent(now time.Time) bool {
+	return c.state == connected && now.Sub(c.heard) >= c.options.HeartbeatInterval*5/2
 }
 
 // Reflects implements codec.Reflector.
-func (*Conn) Reflects(bool) bool { return true }
+func (*Conn) Reflects() bool { return true }
 
 // Reflect implements codec.Reflector. Only heartbeats and their answers count as signs of life, so nothing else is held
 // back.

@@ -8,11 +8,6 @@ import (
 	"tidegate/codec/codectest"
 )
 
-func isSilent(c *Conn, now time.Time) bool {
-	_, silent := c.Silence(now, true)
-	return silent
-}
-
 // patientOptions are the options of connections that do not give up after maxSends.
 var patientOptions = map[string]Options{
 	"2.0": {Version: V20}, "2.0 over TCP": {Version: V20, Stream: true}, "2.2 over TCP": {Stream: true},
@@ -199,18 +194,18 @@ func TestReflectedSilence(t *testing.T) {
 			}
 		}
 		pass(2 * time.Second)
-		if mute.Reflect(true, true); isSilent(other, p.now) {
+		if mute.Reflect(true, true); other.IsSilent(p.now) {
 			t.Fatalf("%s: silent too early", muted)
 		}
 		pass(4 * time.Second)
-		if err := mute.Send(p.now, codec.Message{Mode: codec.Reliable, HasID: true}); err != nil || !isSilent(other, p.now) {
-			t.Errorf("muted %s: error %v, silent %v", muted, err, isSilent(other, p.now))
+		if err := mute.Send(p.now, codec.Message{Mode: codec.Reliable, HasID: true}); err != nil || !other.IsSilent(p.now) {
+			t.Errorf("muted %s: error %v, silent %v", muted, err, other.IsSilent(p.now))
 		}
 		if p.exchange(); other.flight.bytes != 0 || mute.flight.bytes != 0 {
 			t.Errorf("muted %s: messages wait", muted)
 		}
 		mute.Reflect(false, true)
-		if pass(1100 * time.Millisecond); isSilent(other, p.now) || mute.state != connected {
+		if pass(1100 * time.Millisecond); other.IsSilent(p.now) || mute.state != connected {
 			t.Errorf("muted %s: silent afterwards", muted)
 		}
 		mute.Reflect(true, false)

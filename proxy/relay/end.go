@@ -38,7 +38,7 @@ func (r *Relay) end(now time.Time, e *Entry, blame stats.Party, why codec.Goodby
 func toServer(why codec.Goodbye, blame stats.Party) codec.Goodbye {
 	left := codec.Goodbye{Reason: codec.Closed}
 	if blame == stats.ByClient {
-		left.Data, left.Pad, left.Lost = why.Data, why.Pad, why.Reason == codec.TimedOut
+		left.Data, left.Pad = why.Data, why.Pad
 	}
 	return left
 }

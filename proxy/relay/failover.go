@@ -63,11 +63,7 @@ func (s *link) blameServer(now time.Time, why codec.Reason) {
 
 // doubtServer tells the other sessions that a player has left a silent server. The player may have lost patience.
 func (s *link) doubtServer(now time.Time) {
-	server, ok := s.upstream.Conn.(codec.Reflector)
-	if !ok || !s.isSteady() {
-		return
-	}
-	if _, silent := server.Silence(now, false); silent {
+	if server, ok := s.upstream.Conn.(codec.Reflector); ok && s.isSteady() && server.IsSilent(now) {
 		s.route.pool.Doubt(s.server, now, codec.TimedOut.String())
 		s.blameServer(now, codec.TimedOut)
 	}

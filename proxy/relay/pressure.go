@@ -38,19 +38,12 @@ func (s *link) press(now time.Time, touched sides) (pressed sides) {
 func (s *link) reflect(now time.Time) (released sides) {
 	client, ok := s.client.Conn.(codec.Reflector)
 	server, both := s.upstream.Conn.(codec.Reflector)
-	alike := s.protocol.Spec().Name == s.route.Upstream.Protocol.Spec().Name
-	down := ok && s.route.Failover.Hold == 0 && client.Reflects(alike)
-	var up, mutesClient, mutesServer bool
-	if ok && both && s.isSteady() {
-		shows, silent := client.Silence(now, alike)
-		_, gone := server.Silence(now, alike)
-		up = shows && server.Reflects(alike)
-		mutesClient, mutesServer = down && gone, up && silent
-	}
-	if ok && client.Reflect(mutesClient, up) {
+	steady := ok && both && s.isSteady()
+	up, down := steady && server.Reflects(), ok && s.route.Failover.Hold == 0 && client.Reflects()
+	if ok && client.Reflect(steady && down && server.IsSilent(now), up) {
 		released |= clientSide
 	}
-	if both && server.Reflect(mutesServer, down) {
+	if both && server.Reflect(up && client.IsSilent(now), down) {
 		released |= serverSide
 	}
 	return released
