@@ -45,6 +45,7 @@ func (f *Frozen) DismissStacked() (count, behind int) {
 	for _, l := range f.loops {
 		dismissed, unread := l.relay.DismissStacked(l.clock.read())
 		count, behind = count+dismissed, behind+unread
+		l.poller.Flush()
 	}
 	untilNone(partingTime, func() (left int) {
 		for _, l := range f.loops {

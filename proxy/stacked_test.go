@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	gorak "github.com/sandertv/go-raknet"
+
 	"tidegate/codec"
 	"tidegate/codec/nethernet"
 	"tidegate/codec/raknet"
@@ -250,7 +252,11 @@ func dismissed(t *testing.T, s *proxy.Server, players int, plays func()) bool {
 func TestStackedServer(t *testing.T) {
 	for _, backend := range []netio.Backend{netio.Epoll, netio.Portable} {
 		t.Run(backend.String(), func(t *testing.T) {
-			w := startWeb(t, backend, rakserver.Start(t, rakserver.Echo), 2)
+			var left atomic.Int32
+			w := startWeb(t, backend, rakserver.Start(t, func(c *gorak.Conn) {
+				rakserver.Echo(c)
+				left.Add(1)
+			}), 2)
 			p, other := w.join(), w.join()
 			for i := range 500 {
 				p.send(fmt.Appendf(nil, "\xfemessage %d", i))
@@ -276,6 +282,11 @@ func TestStackedServer(t *testing.T) {
 				}
 			}) {
 				return
+			}
+			began := time.Now()
+			await.Until(t, "the server hears of the end", func() bool { return left.Load() == 2 })
+			if took := time.Since(began); took > 4*time.Second {
+				t.Errorf("the server got no goodbye, and gave the players up after %v: it does after 5 s", took)
 			}
 			for _, one := range []*webPlayer{p, other} {
 				if last := one.receive(); !bytes.Contains(last, []byte("join again")) {

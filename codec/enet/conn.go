@@ -212,6 +212,11 @@ func (c *Conn) Close(now time.Time, why codec.Goodbye) {
 		c.refusal = appendRefusal(nil, &c.terms, c.summed, c.goodbye)
 		c.end(why.Reason, 0)
 	default:
+		if why.Deaf {
+			c.refusal = c.appendDisconnectNow(nil)
+			c.end(why.Reason, 0)
+			return
+		}
 		c.state, c.deadline = flushing, now.Add(flushTimeout)
 		c.disconnect(now)
 	}

@@ -51,6 +51,10 @@ func (c *Conn) Close(now time.Time, why codec.Goodbye) {
 		c.refuse(why)
 		return
 	}
+	if why.Deaf && c.phase == connected {
+		c.expel(reason)
+		return
+	}
 	at := now.Sub(c.start)
 	if c.phase == halfOpen || c.phase == asked {
 		c.enqueueRefusal(at, reason)

@@ -36,7 +36,7 @@ func (r *Relay) end(now time.Time, e *Entry, blame stats.Party, why codec.Goodby
 // toServer returns the goodbye for a server: the client has left. It includes the data of the client's own goodbye,
 // for protocols that carry it (ENet). A refusal or a kick by the proxy does not concern the server.
 func toServer(why codec.Goodbye, blame stats.Party) codec.Goodbye {
-	left := codec.Goodbye{Reason: codec.Closed}
+	left := codec.Goodbye{Reason: codec.Closed, Deaf: why.Deaf}
 	if blame == stats.ByClient {
 		left.Data, left.Pad = why.Data, why.Pad
 	}

@@ -128,26 +128,49 @@ func (r *Relay) DismissStacked(now time.Time) (dismissed, behind int) {
 	r.eachStacked(func(e *Entry) {
 		if !e.Value.life.isEnding() && !e.Value.edge.isOpening() {
 			dismissed++
-			r.dismiss(now, e, codec.Goodbye{Reason: codec.ServerStopped, Text: joinAgain})
+			r.dismiss(now, e, codec.Goodbye{Reason: codec.ServerStopped, Text: joinAgain, Deaf: true})
 		}
 	})
+	r.Flush(now)
 	return dismissed, r.HoldStacked(true)
+}
+
+// open returns the live sides of a session that have no stack.
+func (s *link) open() (open []*side) {
+	if !s.edge.hasStack() && s.client.Live() {
+		open = append(open, &s.client)
+	}
+	if s.call == nil && s.upstream.Live() {
+		open = append(open, &s.upstream)
+	}
+	return open
 }
 
 // PartStacked sends what dismissed sessions have to say, and returns the number of sessions that are not over.
 func (r *Relay) PartStacked(now time.Time) (left int) {
 	r.takeReady(now)
-	r.eachStacked(func(e *Entry) {
-		if s := &e.Value; s.life.isEnding() {
-			left++
-			if s.client.Live() {
-				s.client.Conn.Advance(now) // a lost goodbye is said again
-				r.settleSides(now, e, clientSide)
+	r.eachDismissed(func(e *Entry) {
+		left++
+		for _, s := range e.Value.open() {
+			s.Down = true // its goodbye has left, and no answer comes here
+		}
+		for _, s := range [...]*side{&e.Value.client, &e.Value.upstream} {
+			if s.Live() {
+				s.Conn.Advance(now) // a lost goodbye is said again
 			}
 		}
+		r.settleSides(now, e, bothSides)
 	})
 	r.Flush(now)
 	return left
+}
+
+func (r *Relay) eachDismissed(do func(e *Entry)) {
+	r.eachStacked(func(e *Entry) {
+		if e.Value.life.isEnding() {
+			do(e)
+		}
+	})
 }
 
 func (r *Relay) eachStacked(do func(e *Entry)) {
