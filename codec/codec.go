@@ -151,8 +151,7 @@ type Goodbye struct {
 	Identity uint64
 	// Lost says that the far side has fallen silent. A codec may say nothing then: its peer notices by itself.
 	Lost bool
-	// Deaf says that no datagram of the peer reaches the Conn any more. So the goodbye must not wait for one.
-	Deaf bool
+	Deaf bool // no datagram of the peer reaches the Conn any more, so the goodbye must not wait for one
 	// Text is a line for the player. It is sent if Data is empty and the protocol has a field for texts (Riptide).
 	Text string
 }

@@ -297,7 +297,10 @@ func (c *Conn) lackKey() {
 
 // handleClient handles RakNet's own messages of a server's handshake.
 func (c *Conn) handleClient(now time.Duration, payload []byte) error {
-	if c.phase != requesting {
+	switch {
+	case c.phase > requesting && payload[0] == idConnectionRequestAccepted:
+		return nil // it answers a repeated request
+	case c.phase != requesting:
 		return errPhase
 	}
 	if reason, ok := refusalReason(payload[0]); ok {

@@ -122,8 +122,12 @@ func (c *Conn) handleServer(now time.Duration, payload []byte, pad uint8) error 
 		if err := m.parse(payload); err != nil {
 			return err
 		}
-		if c.phase != halfOpen {
+		switch c.phase {
+		case halfOpen:
+		case asked, admitted:
 			return nil // a client without an answer may repeat it
+		default:
+			return errPhase
 		}
 		c.sender.RTT.expect(now - c.upSince)
 		if len(m.password) > maxPassword {

@@ -16,7 +16,7 @@ type watch struct {
 }
 
 // idleLooks is the number of looks without a call after which the watch ends.
-const idleLooks = 20
+const idleLooks = 40
 
 // wake starts the goroutine of the watch. Loops call it.
 func (w *watch) wake() {

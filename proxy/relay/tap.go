@@ -70,14 +70,15 @@ func (t *tap) received(now time.Time, s netio.Socket, from netip.AddrPort, datag
 // inside copies what DTLS and HTTP hide of a NetherNet session, as a record that DTLS does not have.
 func (t *tap) inside(e *Entry, from policy.Direction, kind byte, content []byte) {
 	s := &e.Value
-	if t == nil {
+	called := !s.isRelayed() && s.call != nil && s.socket != nil
+	if t == nil || s.edge == nil && !called {
 		return
 	}
 	t.record = nethernet.AppendInside(t.record[:0], kind, content)
 	if s.edge != nil {
 		t.crossed(s.face, e.Key.Client, from == policy.FromUpstream)
 	}
-	if !s.isRelayed() && s.call != nil && s.socket != nil {
+	if called {
 		t.crossed(s.socket, s.socket.Peer(), from == policy.FromClient)
 	}
 }
