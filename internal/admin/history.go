@@ -79,14 +79,19 @@ type pastLimit struct {
 	last               time.Time
 }
 
-// run collects until ctx is done.
+// run collects until ctx is done, the first time at once.
 func (p *past) run(ctx context.Context) {
+	p.collect(ctx)
 	for range pause.Every(ctx, pastEvery) {
-		asking, cancel := context.WithTimeout(ctx, patience)
-		if figures, err := p.server.Proxy.Figures(asking); err == nil {
-			p.take(time.Now(), &figures)
-		}
-		cancel()
+		p.collect(ctx)
+	}
+}
+
+func (p *past) collect(ctx context.Context) {
+	asking, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if figures, err := p.server.Proxy.Figures(asking); err == nil {
+		p.take(time.Now(), &figures)
 	}
 }
 
@@ -197,11 +202,14 @@ func (p *past) findLimits(now time.Time, f *relay.Figures) {
 			if b.Observed == was.observed && b.Enforced == was.enforced {
 				continue
 			}
-			if p.known && now.Sub(was.last) > quietTime {
+			last := now
+			if !p.known {
+				last = time.Time{} // these may be a predecessor's: if they go on, that is an event
+			} else if now.Sub(was.last) > quietTime {
 				p.server.Events.Add("limit", true, "limit of %v per %v is broken: %s", of, per,
 					words(b.Enforced > was.enforced, "enforced", "observed only"))
 			}
-			*was = pastLimit{b.Observed, b.Enforced, now}
+			*was = pastLimit{b.Observed, b.Enforced, last}
 		}
 	}
 }
