@@ -94,7 +94,7 @@ func (r *Relay) beginEdge(now time.Time, l *listener, entry *protocolEntry, s ne
 	session := &e.Value
 	session.edge = &edge{ticket: t}
 	l.joins.sessions[t] = e
-	r.sockets.tap.inside(e, policy.FromClient, nethernet.InsideJoin, []byte(l.joins.table.Story(t)))
+	r.sockets.tap.joined(e, l, t)
 	if !r.dialEdge(now, e) {
 		r.endRelayed(now, e, stats.ByUpstream, codec.NoConnection)
 		return

@@ -9,7 +9,6 @@ import (
 	"tidegate/codec/nethernet"
 	"tidegate/internal/joining"
 	"tidegate/internal/netio"
-	"tidegate/internal/policy"
 	"tidegate/proxy/bridge"
 	"tidegate/proxy/relay/admission"
 	"tidegate/proxy/stats"
@@ -41,7 +40,7 @@ func (r *Relay) beginStacked(now time.Time, l *listener, entry *protocolEntry, s
 	}
 	g.of, e.Value.edge = e, g
 	l.joins.sessions[t] = e
-	r.sockets.tap.inside(e, policy.FromClient, nethernet.InsideJoin, []byte(l.joins.table.Story(t)))
+	r.sockets.tap.joined(e, l, t)
 	r.settle(now, e)
 	r.table.reviewTrust(e, &r.known, false)
 	r.fromEdge(now, e, s, from, datagram)

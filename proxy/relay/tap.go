@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tidegate/codec/nethernet"
+	"tidegate/internal/joining"
 	"tidegate/internal/netio"
 	"tidegate/internal/policy"
 	"tidegate/internal/proxyproto"
@@ -80,6 +81,13 @@ func (t *tap) inside(e *Entry, from policy.Direction, kind byte, content []byte)
 	}
 	if called {
 		t.crossed(s.socket, s.socket.Peer(), from == policy.FromClient)
+	}
+}
+
+// joined copies how a session's client has joined.
+func (t *tap) joined(e *Entry, l *listener, ticket *joining.Ticket) {
+	if t != nil {
+		t.inside(e, policy.FromClient, nethernet.InsideJoin, []byte(l.joins.table.Story(ticket)))
 	}
 }
 
