@@ -11,7 +11,8 @@ import (
 	"tidegate/proxy/relay"
 )
 
-// TestLastChangesAfterAStandstill tells a successor the last changes although the bound of the standstill is past.
+// TestLastChangesAfterAStandstill gives a successor joins and the last changes although the bound of the standstill is
+// past and players still read their goodbyes.
 func TestLastChangesAfterAStandstill(t *testing.T) {
 	server, err := proxy.Listen(&relay.Settings{}, proxy.Options{Loops: 1})
 	if err != nil {
@@ -31,9 +32,17 @@ func TestLastChangesAfterAStandstill(t *testing.T) {
 		pending: func() fleet.Pending { return fleet.Pending{} },
 	}
 	ours.within(-time.Second)
-	u.tellLast(&successor{conversation: ours})
-	ours.close()
-	for _, kind := range []string{wordFleet, wordLate} {
+	told, join := make(chan struct{}), func(heir func([]byte) error) {
+		if err := heir([]byte("join")); err != nil {
+			t.Error(err)
+		}
+	}
+	go func() {
+		u.tellLast(&successor{conversation: ours}, join, func() { <-told })
+		ours.close()
+	}()
+	defer close(told)
+	for _, kind := range []string{wordJoin, wordFleet, wordLate} {
 		m, err := theirs.receive(kind)
 		if err != nil {
 			t.Fatalf("%s: %v", kind, err)

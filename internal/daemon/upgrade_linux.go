@@ -212,14 +212,22 @@ func (u *upgrader) giveFleet(s *successor) {
 	_ = s.send(message{Kind: wordFleet, body: body}) // it may have died
 }
 
-// tellLast leaves the fleet to a successor that runs, and tells it what operators have changed until now.
-func (u *upgrader) tellLast(s *successor) {
+// tellLast hands joins on to a successor that runs, leaves the fleet to it, and tells it what operators have changed
+// until now. Nothing of that waits for goodbyes to players.
+func (u *upgrader) tellLast(s *successor, releaseJoins func(heir func(join []byte) error), sayGoodbyes func()) {
 	s.within(lastTime) // the bound of the standstill is past, or nearly so
+	releaseJoins(func(join []byte) error { return s.send(message{Kind: wordJoin, body: join}) })
+	said := make(chan struct{})
+	go func() {
+		defer close(said)
+		sayGoodbyes()
+	}()
 	u.giveFleet(s)
 	time.Sleep(catchUpTime)
 	if body, err := json.Marshal(u.belongings()); err == nil {
 		_ = s.send(message{Kind: wordLate, body: body}) // else the successor has those of the first message
 	}
+	<-said
 }
 
 // handOver stands still, gives the successor everything, and lets it go on. After an error this process goes on: the
@@ -252,11 +260,11 @@ func (u *upgrader) handOver(s *successor) error {
 	s.stood = time.Since(began)
 	s.trace.at("successor runs")
 	manager.succeededBy(s.process.Process.Pid) // before this process ends: until then, the successor sends no message
-	release(func(join []byte) error { return s.send(message{Kind: wordJoin, body: join}) })
-	if told, behind := frozen.DismissStacked(); told+behind > 0 {
-		u.log.Warn().Int("told_to_join_again", told).Int("left_behind", behind).Msg("NetherNet sessions have no successor")
-	}
-	u.tellLast(s)
+	u.tellLast(s, release, func() {
+		if told, behind := frozen.DismissStacked(); told+behind > 0 {
+			u.log.Warn().Int("told_to_join_again", told).Int("left_behind", behind).Msg("NetherNet sessions have no successor")
+		}
+	})
 	frozen.Leave()
 	u.reloads.stop() // after Leave, for which a reload may wait
 	return nil
