@@ -201,6 +201,13 @@ func (c *congestion) overdue(n, next Seq24, size int, silence bool) bool {
 	return true
 }
 
+// repeats takes datagram n, which goes again under its old number, for one of the probe if there is one.
+func (c *congestion) repeats(n Seq24) {
+	if c.Probing && n.Before(c.Probed) {
+		c.Probed = n
+	}
+}
+
 // endProbe ends a probe, and reports that, if a datagram without an answer is of it. Nothing else may end it: when all
 // of its datagrams have an outcome, nothing is in flight.
 func (c *congestion) endProbe(n Seq24) bool {

@@ -69,5 +69,6 @@ func (s *sender) repeat(now time.Duration, b []byte, n Seq24) []byte {
 		s.ReliableAt = now
 	}
 	s.flight.repeated(n, now, len(p.b)-p.start)
+	s.Congestion.repeats(n)
 	return p.b
 }

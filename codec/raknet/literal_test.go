@@ -128,3 +128,36 @@ func TestLiteralPeerIsNoticedLate(t *testing.T) {
 		t.Errorf("%d to %d are still in flight", s.flight.Base, s.flight.next)
 	}
 }
+
+// TestSilenceStopsNoSender: after an outage the data goes again, also to a peer that holds its ACKs back. A literal
+// peer gets the datagrams of the probe under their old numbers.
+func TestSilenceStopsNoSender(t *testing.T) {
+	for name, literal := range map[string]bool{"literal": true, "not literal": false} {
+		t.Run(name, func(t *testing.T) {
+			s := newSender(0)
+			s.flight.Literal = literal
+			s.enqueueOne(0, codec.Reliable, 500, 0)
+			s.transmitAll(t, 0)
+			_ = s.acknowledge(30*ms, one(0))
+			s.Congestion.queue.Lagging = true
+			for range 20 {
+				s.enqueueOne(30*ms, codec.Reliable, 500, 0)
+			}
+			s.transmitAll(t, 30*ms)
+			outage := 5 * time.Second
+			for now := 31 * ms; now < outage; now += ms { // nothing arrives
+				s.advance(now, false)
+				s.transmitAll(t, now)
+			}
+			for now := outage; now < outage+2*longestBackoff && s.flight.unacked > 0; now += ms {
+				s.advance(now, false)
+				if len(s.transmitAll(t, now)) > 0 {
+					_ = s.acknowledge(now, named(ackRange{0, s.flight.next.Add(-1)}))
+				}
+			}
+			if s.flight.unacked > 0 {
+				t.Errorf("%d messages have not arrived 2 s after an outage", s.flight.unacked)
+			}
+		})
+	}
+}
