@@ -149,6 +149,9 @@ func (p *performance) checkBounds() {
 			if e.Value.isRelayed() {
 				continue // its game asks for the proof
 			}
+			if s := &e.Value; s.life.isEnding() && !s.dialBy.IsZero() {
+				p.judge.Errorf("session %d says goodbye, and still waits for a server's first answer", s.serial)
+			}
 			if e.Key.Client.Addr().As4()[1] == strangers && e.Value.isKnown() && !e.Value.trust.MayBeSilent() {
 				p.proved(e)
 			}
