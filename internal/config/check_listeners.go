@@ -2,7 +2,6 @@ package config
 
 import (
 	"fmt"
-	"runtime"
 	"slices"
 	"strings"
 
@@ -27,19 +26,12 @@ func (v *validator) listeners() {
 		}
 		unique(v.report, protocols, l.Protocols, `at least one protocol, for example ["raknet"]`)
 		v.listenTransport(path, l)
-		if !tellsDestinations(runtime.GOOS) && l.Transport == UDP && l.Address.Addr().IsUnspecified() {
-			v.warn(child(path, "address"), l.Address, "one address of this machine, if it has several: on this system "+
-				"answers may leave from another one than the player used")
-		}
 		v.listenProxies(path, l)
 		v.edge(path, l)
 		v.sharedProtocols(protocols, l.Protocols)
 		v.reference(child(path, "route"), l.Route, "route", namesOf(v.Routes, routeName))
 	}
 }
-
-// tellsDestinations reports whether a system tells netio at which of its addresses a datagram came.
-func tellsDestinations(system string) bool { return system == "linux" || system == "darwin" }
 
 // sharedProtocols warns if the datagram of a new client may fit two protocols of a listener.
 func (v *validator) sharedProtocols(key string, protocols []string) {

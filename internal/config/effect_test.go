@@ -25,12 +25,3 @@ func TestKeysWithoutEffect(t *testing.T) {
 		}
 	}
 }
-
-// TestTellsDestinations names the systems where a wildcard listener answers from the asked address.
-func TestTellsDestinations(t *testing.T) {
-	for system, want := range map[string]bool{"linux": true, "darwin": true, "windows": false} {
-		if got := tellsDestinations(system); got != want {
-			t.Errorf("%s: %v", system, got)
-		}
-	}
-}

@@ -46,9 +46,8 @@ func (f *localSockets) socketOf(_ netip.AddrPort, at netip.Addr) Socket {
 		if len(f.all) >= maxLocalSockets {
 			return f.listener
 		}
-		known = &localSocket{
-			endpoint: endpoint{addr: netip.AddrPortFrom(at, f.endpoint.addr.Port())}, of: f, source: appendSource(nil, at),
-		}
+		addr := netip.AddrPortFrom(at, f.endpoint.addr.Port())
+		known = &localSocket{endpoint: endpoint{addr: addr}, of: f, source: system.appendSource(nil, at)}
 		f.all[at] = known
 	}
 	f.last = known

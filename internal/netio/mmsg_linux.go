@@ -196,7 +196,7 @@ func (n *metadata) readOne(level, kind int32, data []byte) {
 func appendSegment(b []byte, size int) []byte {
 	var data [2]byte
 	binary.NativeEndian.PutUint16(data[:], uint16(size))
-	return appendControl(b, unix.SOL_UDP, unix.UDP_SEGMENT, data[:])
+	return system.append(b, unix.SOL_UDP, unix.UDP_SEGMENT, data[:])
 }
 
 // metadata is the kernel's information about a message, apart from its sender.

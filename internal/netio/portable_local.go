@@ -26,5 +26,5 @@ func (s *portableSocket) receive(d *inDatagram, control []byte) {
 	}
 	var used int
 	d.n, used, _, d.from, d.err = s.conn.ReadMsgUDPAddrPort(d.bytes[:], control)
-	d.at = localOf(control[:used])
+	d.at = system.local(control[:used])
 }

@@ -80,7 +80,7 @@ func (h *sharedSocket) add(at netip.Addr, peer netip.AddrPort) *virtualSocket {
 	l := &virtualSocket{endpoint: endpoint{addr: h.addr, peer: peer}, shared: h}
 	if at.IsValid() {
 		l.addr = netip.AddrPortFrom(at, h.addr.Port())
-		l.length = uint8(len(appendSource(l.control[:0], at)))
+		l.length = uint8(len(system.appendSource(l.control[:0], at)))
 	}
 	h.members[l.key()] = l
 	return l

@@ -1,0 +1,8 @@
+package netio
+
+import "syscall"
+
+// setNumber sets an option of a socket.
+func setNumber(fd uintptr, level, option, value int) error {
+	return syscall.SetsockoptInt(syscall.Handle(fd), level, option, value)
+}
