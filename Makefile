@@ -220,7 +220,7 @@ chart: ## check the Helm chart
 		-f examples/kubernetes/fleet-values.yaml
 	$(HELM) template games packaging/helm/tidegate --set admin.token=0123456789abcdef,fleet.enabled=true \
 		--set 'fleet.servers[0]=tls://nats.example.com:4222,fleet.existingSecret=nats,fleet.nkey=true' \
-		--set fleet.limits=true,fleet.follow=true,fleet.reportEvery=1s
+		--set fleet.limits=true,fleet.follow=true
 	! $(HELM) template games packaging/helm/tidegate --set admin.token=short 2>/dev/null
 	! $(HELM) template games packaging/helm/tidegate --set admin.token=0123456789abcdef,replica=2 2>/dev/null
 	! $(HELM) template games packaging/helm/tidegate --set admin.token=0123456789abcdef,fleet.enabled=true 2>/dev/null

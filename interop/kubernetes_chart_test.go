@@ -64,7 +64,7 @@ func TestKubernetesChart(t *testing.T) {
 		"existing NATS": {`fleet: {enabled: true, servers: ["tls://nats.example.com:4222"], existingSecret: user}`,
 			"Secret Service Deployment"},
 		"existing NATS with an nkey": {`fleet: {enabled: true, servers: ["tls://nats.example.com:4222"], existingSecret: user,
-  nkey: true, limits: true, follow: true, reportEvery: 1s}`, "Secret Service Deployment"},
+  nkey: true, limits: true, follow: true}`, "Secret Service Deployment"},
 		"existing NATS without a hook": {`fleet: {enabled: true, servers: ["tls://nats.example.com:4222"], follow: true,
   existingSecret: user, drain: {enabled: false}}`, "Secret Service Deployment"},
 	} {

@@ -21,7 +21,7 @@ import (
 
 const fleetOfPods = `
 replicas: 3
-fleet: {enabled: true, secret: fedcba9876543210, limits: true, follow: true, reportEvery: 100ms}
+fleet: {enabled: true, secret: fedcba9876543210, limits: true, follow: true}
 `
 
 // chartFleet is what the chart says about the pods of a fleet.

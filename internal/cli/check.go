@@ -231,7 +231,7 @@ func explainRecord(r *config.Record) string {
 	text := fmt.Sprintf("record: %s of memory; holds %s of %.0f datagrams of %d bytes a second\n", r.Memory, r.Last,
 		held/time.Duration(r.Last).Seconds(), typicalDatagram)
 	if r.Directory != "" {
-		text += fmt.Sprintf("record: sessions with an abnormal end are saved to %s, up to %s\n", r.Directory, r.FilesSize)
+		text += fmt.Sprintf("record: sessions with an abnormal end are saved to %s, up to %s\n", r.Directory, r.FilesSize())
 	}
 	return text
 }

@@ -182,8 +182,8 @@ func explainFleet(f *config.Fleet) string {
 	}
 	return fmt.Sprintf("fleet: %s, node %s, by %s, state in %s\n", f.Name, f.NodeName(), by, copies(f.Copies())) +
 		"fleet: shared are bans, drains of servers and counts of sessions; sessions and health are each node's own\n" +
-		explainFleetLimits(f) + "fleet: max_sessions holds for all nodes; a node knows the counts of others after " +
-		f.ReportEvery.String() + ", and forgets those of a silent node after 10 s\n" +
+		explainFleetLimits(f) + "fleet: max_sessions holds for all nodes; a node knows the counts of others after 250ms " +
+		"(beyond 12 nodes: 20ms for each), and forgets those of a silent node after 10 s\n" +
 		"fleet: if NATS is away, or " + lost +
 		", bans and drains stay in force; new ones hold at their node and are merged later\n" +
 		"fleet: meanwhile max_sessions holds at each node alone\n" +

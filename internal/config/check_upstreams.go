@@ -147,11 +147,9 @@ func (v *validator) sources(i int) {
 	case !u.SeparatesPlayers():
 		v.sourceAddresses(key, u)
 	case len(u.Sources) > 1:
-		v.fault(key, u.Sources, `addresses, or one prefix, or "players" alone`)
+		v.fault(key, u.Sources, `addresses or "shared", or one prefix, or "players" alone`)
 	case v.Loop.Backend == BackendPortable:
 		v.fault(key, u.Sources, `addresses, or loop.backend = "auto": portable sockets cannot choose their address`)
-	case u.ShareSockets:
-		v.fault(child(item("upstream", i), "share_sockets"), true, "false: sources give each session an address of its own")
 	case !u.Transparent():
 		v.sourcePrefix(key, u)
 	}

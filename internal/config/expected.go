@@ -28,7 +28,7 @@ var forms = map[reflect.Type]string{
 	serverType:   `ip:port, for example "10.0.0.5:7777"`,
 	discoverType: `host:port, the name of SRV records ("_game._udp.example.com"), or "file:" and a path`,
 	durationType: `a duration in quotes, with its unit (ms, s, m, h or d), for example "10s"`,
-	sourceType:   `an address, for example "10.0.0.5", a prefix, for example "127.64.0.0/10", or "players"`,
+	sourceType:   `an address, for example "10.0.0.5", a prefix, for example "127.64.0.0/10", "players" or "shared"`,
 	prefixType:   `a prefix, for example "192.0.2.0/24", or an address`,
 	ipType:       `an IP address, for example "10.0.0.5"`,
 	rangeType:    `a number from 0 to 65535 or a range in quotes, for example "7", "100-199" or "0x86"`,

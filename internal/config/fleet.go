@@ -23,9 +23,8 @@ type Fleet struct {
 	Peers       []string `toml:"peers"`                         // host:port of all nodes, each with a NATS server
 	Secret      Secret   `toml:"secret"`                        // that the embedded servers share
 	Store       string   `toml:"store" default:"fleet"`         // folder of the embedded server
-	ReportEvery Duration `toml:"report_every" default:"250ms" min:"50ms" max:"2s"`
-	Follow      bool     `toml:"follow"` // players whose path leads to another node keep their sessions
-	Limits      bool     `toml:"limits"` // limits per address and network hold for all nodes together
+	Follow      bool     `toml:"follow"`                        // players go on whose path leads to another node
+	Limits      bool     `toml:"limits"`                        // those per address and network hold for all nodes
 }
 
 // On reports whether this Tidegate is part of a fleet.

@@ -19,8 +19,7 @@ type Limits struct {
 
 	HandshakeTimeout Duration `toml:"handshake_timeout" default:"10s" min:"1s" max:"5m"`
 	IdleTimeout      Duration `toml:"idle_timeout" default:"30s" min:"1s" max:"24h"`
-	DrainGrace       Duration `toml:"drain_grace" min:"0s" max:"24h"`               // for sessions to end at shutdown
-	DrainTimeout     Duration `toml:"drain_timeout" default:"2s" min:"0s" max:"1h"` // for goodbyes at shutdown
+	DrainGrace       Duration `toml:"drain_grace" min:"0s" max:"24h"` // for sessions to end at shutdown
 	// Answers per second to strangers that are larger than the question, for each listener.
 	PingAnswers int `toml:"ping_answers" default:"2000" min:"1" max:"1000000"`
 	// Bytes per second, on the wire, to clients that have not proved their address.

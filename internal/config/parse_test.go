@@ -85,7 +85,7 @@ func TestValidFileHasNoFaults(t *testing.T) {
 	if got := c.Routes[0]; !got.Admit.Is(policy.AdmitAuto) || got.PacketID != 0x86 || got.Queue != 4*MiB {
 		t.Errorf("route without its defaults: %+v", got)
 	}
-	if got := c.Upstreams[0]; !got.Balance.Is(policy.LeastSessions) || got.RetryAfter != seconds(5) {
+	if got := c.Upstreams[0]; !got.Balance.Is(policy.LeastSessions) {
 		t.Errorf("upstream without its defaults: %+v", got)
 	}
 }
@@ -183,8 +183,8 @@ func TestLoad(t *testing.T) {
 	}
 	c, _, err := Load(path, known)
 	check(t, err, path+":15:1: upstream[0].x = 1: want a known key: name, protocol, transport, servers, discover, "+
-		"resolver, kubernetes, agones, balance, retry_after, server_library, sources, max_packets, "+
-		"health, health_interval, proxy_protocol, share_sockets, nat, identity_key, cookie_mode, cookie_secret, raknet, "+
+		"resolver, kubernetes, agones, balance, server_library, sources, max_packets, "+
+		"health, health_interval, proxy_protocol, nat, identity_key, cookie_mode, cookie_secret, raknet, "+
 		"riptide, rudp, enet or rtype")
 	if c != nil {
 		t.Error("a faulty file gave a configuration")

@@ -7,8 +7,6 @@ type Log struct {
 	PlayerAddresses bool      `toml:"player_addresses" default:"true"` // false: players' addresses are redacted
 	// one line of JSON for each session; empty: none
 	AccessFile string `toml:"access_file"`
-	// a file of this size is renamed, and a new one begun
-	AccessSize Size `toml:"access_size" default:"64MiB" min:"1MiB" max:"1GiB"`
 }
 
 // LogLevel is the lowest severity that is logged.
@@ -90,8 +88,10 @@ type Record struct {
 	Memory Size     `toml:"memory" default:"64MiB" min:"4MiB" max:"16GiB"` // of all loops together
 	// for files of sessions that end in an abnormal way; empty: none are saved
 	Directory string `toml:"directory"`
-	FilesSize Size   `toml:"files_size" default:"256MiB" min:"1MiB" max:"1024GiB"` // of all its files together
 }
+
+// FilesSize bounds all files of sessions together.
+func (r *Record) FilesSize() Size { return 4 * r.Memory }
 
 // Bans configures the ban file and the duration of bans that Tidegate itself imposes. Operators may impose longer ones.
 type Bans struct {

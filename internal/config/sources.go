@@ -69,17 +69,20 @@ func (u *Upstream) Packets() int {
 }
 
 // Source says from where sessions are sent to servers, as the user wrote it: an address of this machine, a prefix of
-// which each session has an address of its own, or Players.
+// which each session has an address of its own, or a word.
 type Source string
 
-// Players stands for the players' own addresses.
-const Players Source = "players"
+// Words of sources.
+const (
+	Players Source = "players" // the players' own addresses
+	Shared  Source = "shared"  // sessions at different servers share sockets
+)
 
 var sourceType = reflect.TypeFor[Source]()
 
-// UnmarshalText reads an address or a prefix, or Players.
+// UnmarshalText reads an address, a prefix or a word.
 func (s *Source) UnmarshalText(text []byte) error {
-	if string(text) != string(Players) {
+	if !Source(text).isWord() {
 		if err := new(Prefix).UnmarshalText(text); err != nil {
 			return err
 		}
@@ -88,11 +91,13 @@ func (s *Source) UnmarshalText(text []byte) error {
 	return nil
 }
 
+func (s Source) isWord() bool { return s == Players || s == Shared }
+
 func (s Source) isPrefix() bool { return strings.Contains(string(s), "/") }
 
 // addr returns the address; the zero Addr, if it is none.
 func (s Source) addr() netip.Addr {
-	if s == Players || s.isPrefix() {
+	if s.isWord() || s.isPrefix() {
 		return netip.Addr{}
 	}
 	return Prefix(s).Prefix().Addr()
@@ -100,6 +105,9 @@ func (s Source) addr() netip.Addr {
 
 // Transparent reports whether sessions use the players' own addresses.
 func (u *Upstream) Transparent() bool { return slices.Contains(u.Sources, Players) }
+
+// SharesSockets reports whether sessions at different servers share sockets without addresses of their own.
+func (u *Upstream) SharesSockets() bool { return slices.Contains(u.Sources, Shared) }
 
 // SourcePrefix returns the network of which each session has its own address. The zero Prefix means that there is none.
 func (u *Upstream) SourcePrefix() netip.Prefix {

@@ -6,15 +6,15 @@ import (
 )
 
 const (
-	wantSource = `want an address, for example "10.0.0.5", a prefix, for example "127.64.0.0/10", or "players"`
-	wantAlone  = `want addresses, or one prefix, or "players" alone`
+	wantSource = `want an address, for example "10.0.0.5", a prefix, for example "127.64.0.0/10", "players" or "shared"`
+	wantAlone  = `want addresses or "shared", or one prefix, or "players" alone`
 )
 
 // TestSources has a row for each rule about the local addresses of sessions.
 func TestSources(t *testing.T) {
 	for _, row := range []struct{ name, lines, more, fault, warning string }{
 		{"loopback", `sources = ["127.64.0.0/10"]`, "", "", ""},
-		{"shared", `share_sockets = true`, "", "", ""},
+		{"shared", `sources = ["shared", "127.0.0.1"]`, "", "", ""},
 		{"transparent", `sources = ["players"]`, "", "", ""},
 		{"no prefix", `sources = ["127.64.0.1/10"]`, "",
 			`12:12: upstream[0].sources[0] = "127.64.0.1/10": ` + wantSource, ""},
@@ -31,11 +31,12 @@ func TestSources(t *testing.T) {
 		{"small", `sources = ["127.64.0.0/24"]`, "", "",
 			`12:11: upstream[0].sources = ["127.64.0.0/24"]: want a shorter prefix: each session at a server needs ` +
 				`its own address, and limits.sessions allows more sessions than that`},
-		{"shared too", "sources = [\"127.64.0.0/10\"]\nshare_sockets = true", "",
-			`13:17: upstream[0].share_sockets = true: want false: sources give each session an address of its own`, ""},
-		{"the former keys", "source_prefix = \"127.64.0.0/10\"\ntransparent = true", "",
+		{"shared too", `sources = ["127.64.0.0/10", "shared"]`, "",
+			`12:11: upstream[0].sources = ["127.64.0.0/10", "shared"]: ` + wantAlone, ""},
+		{"the former keys", "source_prefix = \"127.64.0.0/10\"\ntransparent = true\nshare_sockets = true", "",
 			`12:1: upstream[0].source_prefix = "127.64.0.0/10": want this key removed: sources may be one prefix` + "\n" +
-				`t.toml:13:1: upstream[0].transparent = true: want this key removed: sources = ["players"] stands for true`, ""},
+				`t.toml:13:1: upstream[0].transparent = true: want this key removed: sources = ["players"] stands for true` + "\n" +
+				`t.toml:14:1: upstream[0].share_sockets = true: want this key removed: sources = ["shared"] stands for true`, ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			text := string(change(t, "[[upstream]]\n", "[[upstream]]\n"+row.lines+"\n")) + row.more

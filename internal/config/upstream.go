@@ -18,7 +18,6 @@ type Upstream struct {
 	Kubernetes Kubernetes `toml:"kubernetes"`
 	Agones     Agones     `toml:"agones"`
 	Balance    Balance    `toml:"balance" default:"least_sessions"`
-	RetryAfter Duration   `toml:"retry_after" default:"5s" min:"100ms" max:"1h"` // rest of a failed server
 
 	Library Library `toml:"server_library" default:"any"`
 	// empty: the system's choice
@@ -30,8 +29,6 @@ type Upstream struct {
 	HealthInterval Duration `toml:"health_interval" default:"2s" min:"100ms" max:"1h"`
 
 	ProxyProtocol ProxyProtocol `toml:"proxy_protocol" default:"off"`
-	// sessions at different servers share sockets
-	ShareSockets bool `toml:"share_sockets"`
 
 	NAT bool `toml:"nat"` // the servers are behind NAT or in containers: NetherNet's addresses are not theirs
 

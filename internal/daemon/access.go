@@ -12,16 +12,17 @@ import (
 	"tidegate/internal/config"
 )
 
-// accessFiles is the number of renamed files of the access log that are kept.
-const accessFiles = 5
+// Bounds of the access log: renamed files that are kept, and the MiB of each.
+const accessFiles, accessSize = 5, 64
 
 // accessWait bounds the time in which the last lines of the access log are written.
 const accessWait = 2 * time.Second
 
-// openAccessLog returns the logger for the access log, which writes behind a queue: a slow disk stops no loop. Without
-// a file it returns the zero Logger, which writes nothing. The function end writes the last lines.
-func openAccessLog(c *config.Config, log zerolog.Logger, events *admin.Events) (access zerolog.Logger, end func(),
-	err error) {
+// openAccessLog returns the logger for the access log, which writes behind a queue: a slow disk stops no loop. A file
+// of a size in MiB is renamed, and a new one begun. Without a file it returns the zero Logger, which writes nothing.
+// The function end writes the last lines.
+func openAccessLog(c *config.Config, size int, log zerolog.Logger, events *admin.Events) (access zerolog.Logger,
+	end func(), err error) {
 	path := c.Path(c.Log.AccessFile)
 	if path == "" {
 		return access, func() {}, nil
@@ -33,9 +34,7 @@ func openAccessLog(c *config.Config, log zerolog.Logger, events *admin.Events) (
 	if err != nil {
 		return access, nil, fmt.Errorf("log.access_file: %w", err)
 	}
-	file := &lumberjack.Logger{
-		Filename: path, MaxSize: int(c.Log.AccessSize / config.MiB), MaxBackups: accessFiles,
-	}
+	file := &lumberjack.Logger{Filename: path, MaxSize: size, MaxBackups: accessFiles}
 	queue := NewLogQueue(file)
 	report := func(lost uint64) { log.Warn().Uint64("lines", lost).Msg("access log lines lost") }
 	queue.resumed.Store(&report)

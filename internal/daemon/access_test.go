@@ -18,8 +18,8 @@ import (
 // TestAccessLogRotates writes more than one file holds. All lines are whole, and a line begins each file.
 func TestAccessLogRotates(t *testing.T) {
 	c := config.Default()
-	c.Log.AccessFile, c.Log.AccessSize = filepath.Join(t.TempDir(), "access.jsonl"), config.MiB
-	access, end, err := openAccessLog(c, zerolog.Nop(), nil)
+	c.Log.AccessFile = filepath.Join(t.TempDir(), "access.jsonl")
+	access, end, err := openAccessLog(c, 1, zerolog.Nop(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,8 @@ func TestAccessLogRotates(t *testing.T) {
 func TestAccessLogThatCannotBeOpened(t *testing.T) {
 	c := config.Default()
 	c.Log.AccessFile = filepath.Join(t.TempDir(), "missing", "access.jsonl")
-	if _, _, err := openAccessLog(c, zerolog.Nop(), nil); err == nil || !strings.Contains(err.Error(), "log.access_file") {
+	if _, _, err := openAccessLog(c, 1, zerolog.Nop(), nil); err == nil ||
+		!strings.Contains(err.Error(), "log.access_file") {
 		t.Errorf("error %v", err)
 	}
 }

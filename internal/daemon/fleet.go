@@ -100,7 +100,7 @@ func fleetOptions(c *config.Config, bans *ratelimit.Bans, games fleet.GameServer
 		Name: c.Fleet.Name, Node: c.Fleet.NodeName(), Servers: c.Fleet.Servers, Replicas: c.Fleet.Copies(),
 		Credentials: c.Path(c.Fleet.Credentials), CA: c.Path(c.Fleet.CA),
 		Certificate: c.Path(c.Fleet.Certificate), Key: c.Path(c.Fleet.Key), Bans: bans,
-		Games: games, Pending: from, Log: log, ReportEvery: time.Duration(c.Fleet.ReportEvery),
+		Games: games, Pending: from, Log: log,
 	}
 	if players, ok := games.(fleet.Players); ok && c.Fleet.Follow {
 		o.Players = players

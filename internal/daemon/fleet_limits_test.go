@@ -45,7 +45,6 @@ func newLimitedGate(t *testing.T, name, nats string, a *arcade, burst int, share
 	go func() { ended <- s.Run(ctx) }()
 	c := &config.Config{Fleet: config.Fleet{
 		Name: "test", Node: name, Servers: []string{nats}, Replicas: 1, Limits: shared,
-		ReportEvery: config.Duration(50 * time.Millisecond),
 	}}
 	games := fleetGames{Server: s}
 	f, stop, err := startFleet(c, ratelimit.NewBans(ratelimit.Terms{}), games, fleet.Pending{}, nil, zerolog.Nop())

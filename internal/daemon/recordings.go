@@ -60,7 +60,7 @@ func openRecordings(c *config.Config, log zerolog.Logger) (*recordings, error) {
 		return nil, fmt.Errorf("record.directory: %w", err)
 	}
 	return &recordings{
-		directory: directory, files: maxRecordings, size: int64(c.Record.FilesSize), log: log,
+		directory: directory, files: maxRecordings, size: int64(c.Record.FilesSize()), log: log,
 		queue: make(chan relay.Ended, maxEnded), limiter: ratelimit.Limiter{Every: fileEvery, Burst: fileBurst},
 	}, nil
 }
@@ -154,7 +154,7 @@ func (r *recordings) write(ctx context.Context, e *relay.Ended) (name string, da
 		return "", 0, err
 	}
 	if info.Size() > r.size {
-		return "", 0, fmt.Errorf("its file has %d bytes: raise record.files_size", info.Size())
+		return "", 0, fmt.Errorf("its file has %d bytes: raise record.memory", info.Size())
 	}
 	if err = r.makeRoom(info.Size()); err != nil {
 		return "", 0, err

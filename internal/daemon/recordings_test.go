@@ -73,8 +73,8 @@ func filesIn(t *testing.T, r *recordings) (names []string, bytes int64) {
 // TestRecordingsAreBounded saves more sessions than there may be files, and more bytes. The newest files stay.
 func TestRecordingsAreBounded(t *testing.T) {
 	for what, c := range map[string]struct{ most, want int }{"by number": {5, 5}, "by size": {maxRecordings, 17}} {
-		r := recordingInto(t, 60_000, func(r *config.Record) { r.FilesSize = config.MiB })
-		r.files = c.most
+		r := recordingInto(t, 60_000, func(*config.Record) {})
+		r.files, r.size = c.most, 1<<20
 		for i := range 40 {
 			e := endedAt(i)
 			r.save(t.Context(), &e)
@@ -99,7 +99,7 @@ func TestRecordingsThatFail(t *testing.T) {
 	}
 	large := recordingInto(t, 60_000, func(*config.Record) {})
 	large.size = 1000
-	if _, _, err := large.write(t.Context(), &e); err == nil || !strings.Contains(err.Error(), "raise record.files_size") {
+	if _, _, err := large.write(t.Context(), &e); err == nil || !strings.Contains(err.Error(), "raise record.memory") {
 		t.Errorf("error %v", err)
 	}
 	for _, r := range []*recordings{r, large} {

@@ -310,7 +310,7 @@ func (s *service) listen() error {
 	if p := s.from.predecessor; p != nil {
 		s.bans.inherit(p.Bans)
 	}
-	access, closeAccess, err := openAccessLog(s.config, s.log, s.events)
+	access, closeAccess, err := openAccessLog(s.config, accessSize, s.log, s.events)
 	if err != nil {
 		return &ConfigError{err}
 	}

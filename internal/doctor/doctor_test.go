@@ -238,7 +238,7 @@ func TestOtherConfigurations(t *testing.T) {
 	f["/proc/net/udp"] = udpTable("1E62", "17") // the socket of another program
 	m.Listen = refuse(syscall.EADDRINUSE)
 	m.Kernel = func() (filter, forward error) { return nil, errors.New("not permitted") }
-	c := parse(t, configuration+"share_sockets = true\n")                      // of the upstream, the last table
+	c := parse(t, configuration+"sources = [\"shared\"]\n")                    // of the upstream, the last table
 	m.Running = func(context.Context) (string, error) { return c.TOML(), nil } // and so has the port
 	for _, r := range Examine(t.Context(), c, m) {
 		if len(r.Findings) > 0 {

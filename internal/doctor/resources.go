@@ -15,7 +15,7 @@ import (
 const spare = 64
 
 // ownSocket reports whether each session of an upstream has a socket of its own.
-func ownSocket(u *config.Upstream) bool { return !u.SourcePrefix().IsValid() && !u.ShareSockets }
+func ownSocket(u *config.Upstream) bool { return !u.SourcePrefix().IsValid() && !u.SharesSockets() }
 
 // anyOwnSocket reports whether sessions of any upstream have sockets of their own.
 func (e *examination) anyOwnSocket() bool {

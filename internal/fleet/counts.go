@@ -16,7 +16,13 @@ const (
 	reportEvery = 250 * time.Millisecond // at least, unless Options says otherwise
 	repeatEvery = 2 * time.Second        // a report without a change; it also has the newest counts of protocols
 	applyEvery  = 20 * time.Millisecond  // at least, for the reports of all nodes together
+	paceOfNode  = 20 * time.Millisecond  // between two reports, for each node: all hear each report
 )
+
+// early reports whether a report is too early for the number of nodes. Reports leave by a ticker.
+func early(since, every time.Duration, nodes int) bool {
+	return since+every/2 < min(time.Duration(nodes)*paceOfNode, repeatEvery)
+}
 
 var errTwin = errors.New("another process reports by this node's name; give each node its own fleet.node")
 
@@ -141,9 +147,9 @@ func (c *counts) tell(ctx context.Context, now time.Time) ([]byte, error) {
 	servers := c.games.ServerCounts()
 	inOrder(servers)
 	c.mu.Lock()
-	due := !now.Before(c.tellAt)
+	due, nodes := !now.Before(c.tellAt), len(c.account.nodes)+1
 	c.mu.Unlock()
-	if !due && slices.Equal(servers, c.own.Servers) {
+	if !due && (early(now.Sub(c.last.Sent), c.every, nodes) || slices.Equal(servers, c.own.Servers)) {
 		return nil, nil
 	}
 	protocols := c.own.Protocols

@@ -267,6 +267,10 @@ func (p *players) tell(connection *nats.Conn, now time.Time) {
 		p.wholeAt = now
 		return
 	}
+	nodes, _ := p.where.len()
+	if now.Before(p.tellAt) && early(now.Sub(p.tellAt.Add(-playersRepeat)), p.every, nodes+1) {
+		return
+	}
 	due := !p.wholeAt.IsZero() && !now.Before(p.wholeAt)
 	opened, closed, whole := p.proxy.PlayerChanges(due)
 	if len(opened)+len(closed) == 0 && !whole && now.Before(p.tellAt) {

@@ -12,11 +12,8 @@ import (
 	"tidegate/internal/testkit/await"
 )
 
-// Settings of TestManyNodes. docs/scale.md has its figures.
-var (
-	manyNodes   = flag.Int("nodes", 5, "number of nodes")
-	manyReports = flag.Duration("report-every", 0, "time between two reports of a node; 0: the default")
-)
+// manyNodes is for TestManyNodes. docs/scale.md has its figures.
+var manyNodes = flag.Int("nodes", 5, "number of nodes")
 
 // Size of the fleet in TestManyNodes.
 const (
@@ -48,7 +45,7 @@ func TestManyNodes(t *testing.T) {
 	}
 	for i := range nodes {
 		own[i] = new(games)
-		nodes[i] = join(t, Options{Node: fmt.Sprintf("node%d", i), Servers: url, Games: own[i], ReportEvery: *manyReports})
+		nodes[i] = join(t, Options{Node: fmt.Sprintf("node%d", i), Servers: url, Games: own[i]})
 	}
 	change(0)
 	for i, n := range nodes {

@@ -82,7 +82,7 @@ func BufferShortfalls(c *config.Config, granted func(size int) (int, error)) (al
 	}
 	ask("loop.receive_buffer", int(c.Loop.ReceiveBuffer))
 	for _, u := range c.Upstreams {
-		if u.Transport != config.TCP && (u.SourcePrefix().IsValid() || u.ShareSockets) {
+		if u.Transport != config.TCP && (u.SourcePrefix().IsValid() || u.SharesSockets()) {
 			ask(fmt.Sprintf("upstream %q, by loop.receive_buffer,", u.Name), netio.SharedBuffer(int(c.Loop.ReceiveBuffer/2)))
 		}
 	}

@@ -33,8 +33,8 @@ func TestBufferShortfalls(t *testing.T) {
 	c.Upstreams = []config.Upstream{
 		{Name: "own"},
 		{Name: "prefix", Sources: []config.Source{"127.64.0.0/10"}},
-		{Name: "shared", ShareSockets: true},
-		{Name: "tcp", ShareSockets: true, Transport: config.TCP},
+		{Name: "shared", Sources: []config.Source{config.Shared}},
+		{Name: "tcp", Sources: []config.Source{config.Shared}, Transport: config.TCP},
 	}
 	const remedy = "sysctl -w net.core.rmem_max=%d, or the capability CAP_NET_ADMIN"
 	prefix := `upstream "prefix", by loop.receive_buffer, asks for `

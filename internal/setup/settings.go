@@ -18,6 +18,9 @@ import (
 // networkAddresses is the number of addresses that fill their network.
 const networkAddresses = 4
 
+// drainTimeout is the time for goodbyes to arrive at shutdown.
+const drainTimeout = 2 * time.Second
+
 // Settings turns a checked configuration into the settings of a proxy with a number of loops. The secrets are the
 // process's, the same for each reload.
 func Settings(c *config.Config, loops int, secrets Secrets) *relay.Settings {
@@ -35,7 +38,7 @@ func Settings(c *config.Config, loops int, secrets Secrets) *relay.Settings {
 		HandshakeTimeout: time.Duration(c.Limits.HandshakeTimeout),
 		IdleTimeout:      time.Duration(c.Limits.IdleTimeout),
 		DrainGrace:       time.Duration(c.Limits.DrainGrace),
-		DrainTimeout:     time.Duration(c.Limits.DrainTimeout),
+		DrainTimeout:     drainTimeout,
 		Answers: ratelimit.Rates{
 			Overall: share(c.Limits.PingAnswers, loops),
 			Network: share(max(c.Limits.PingAnswers/100, min(c.Limits.PingAnswers, 20)), loops),

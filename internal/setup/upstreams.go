@@ -22,7 +22,7 @@ func newUpstream(c *config.Config, u *config.Upstream, secrets *Secrets) *relay.
 	headers := u.ProxyProtocol.Value()
 	carrier := transport(u.Transport, u.Protocol, u.Own.Over(c.Options))
 	carrier.Probes = byName(u.Protocol).Probes
-	carrier.Pooled = u.ShareSockets
+	carrier.Pooled = u.SharesSockets()
 	if !carrier.Stream {
 		carrier.ReceiveBuffer = int(c.Loop.ReceiveBuffer / 2)
 	}
@@ -47,6 +47,9 @@ func newUpstream(c *config.Config, u *config.Upstream, secrets *Secrets) *relay.
 // Health checks in a row that bring a server up, or take it down.
 const healthRise, healthFall = 2, 3
 
+// retryAfter is the first rest of a server that has failed a session.
+const retryAfter = 5 * time.Second
+
 // packetSpan is the time in which max_packets counts, as RakNet's servers do.
 const packetSpan = 10 * time.Millisecond
 
@@ -66,7 +69,7 @@ func checks(u *config.Upstream) relay.Checks {
 }
 
 func poolOptions(u *config.Upstream) upstream.Options {
-	o := upstream.Options{Balance: u.Balance.Value(), RetryAfter: time.Duration(u.RetryAfter)}
+	o := upstream.Options{Balance: u.Balance.Value(), RetryAfter: retryAfter}
 	if checks(u).By != relay.CheckNothing {
 		o.Rise, o.Fall = healthRise, healthFall
 	}

@@ -12,7 +12,6 @@
 name = {{ .Values.fleet.name | quote }}
 limits = {{ .Values.fleet.limits }}
 follow = {{ .Values.fleet.follow }}
-report_every = {{ .Values.fleet.reportEvery | quote }}
 {{- if .Values.fleet.tlsSecret }}
 ca = "/etc/tidegate-fleet-tls/ca.crt"
 certificate = "/etc/tidegate-fleet-tls/tls.crt"
