@@ -157,7 +157,7 @@ func (l *line) help() string {
 var meant = map[string]string{
 	"ls": "list", "rm": "del", "remove": "del", "delete": "del", "start": "run", "serve": "run", "status": "health",
 	"test": "check", "validate": "check", "lint": "check", "stop": "drain", "new": "init", "restart": "upgrade",
-	"disconnect": "kick", "watch": "top", "monitor": "top", "unban": "del",
+	"disconnect": "kick", "watch": "top", "monitor": "top", "unban": "del", "nodes": "status",
 }
 
 // unknown returns the error for a word that a command line cannot have after a prefix. It suggests a known word.

@@ -22,6 +22,7 @@ import (
 	"tidegate/internal/protocols"
 	"tidegate/internal/registry"
 	"tidegate/internal/setup"
+	"tidegate/internal/upstream"
 )
 
 func pingCommand() *cli.Command {
@@ -30,7 +31,8 @@ func pingCommand() *cli.Command {
 		Usage: "check whether a game server answers in its own protocol",
 		Description: "It asks one question. No game sees it, and the exit code is 1 if nobody can join: the server is\n" +
 			"silent, refuses clients or does not decide. For a listener of the proxy that runs on this machine,\n" +
-			"the question is in the listener's protocol. RUDP has no question without a join: it wants --join.\n\n" +
+			"the question is in the listener's protocol, and down servers count. RUDP has no question without a\n" +
+			"join: it wants --join.\n\n" +
 			examples("tidegate ping 127.0.0.1:7777", "tidegate ping 127.0.0.1:7777 --protocol raknet --json"),
 		ArgsUsage: "HOST:PORT",
 		Flags: []cli.Flag{
@@ -60,8 +62,9 @@ func pingOnce(c *cli.Context) error {
 	if _, _, err := net.SplitHostPort(address); err != nil {
 		return misuse(fmt.Errorf(`%q: want HOST:PORT, for example "127.0.0.1:7777"`, address))
 	}
+	spoken, deserted := listenerAt(c, address)
 	if protocol == "any" {
-		protocol = spokenAt(c, address)
+		protocol = spoken
 	}
 	pings, ok := probesOf(protocol, c.Bool("join"))
 	switch {
@@ -77,6 +80,9 @@ func pingOnce(c *cli.Context) error {
 	}
 	found, err := pingFor(c.Context, address, pings, answers, durationOf(c, "timeout"))
 	for i := range found {
+		if deserted && found[i].Protocol == protocols.RakNet.Name { // whose answer does not tell
+			found[i].Text, found[i].Refuses = "refuses clients: no server is up", true
+		}
 		if err := found[i].print(c); err != nil {
 			return err
 		}
@@ -171,32 +177,46 @@ func probeNames() []string {
 	return names
 }
 
-// spokenAt returns the protocol of a listener of the proxy that runs here, or "any".
-func spokenAt(c *cli.Context, address string) string {
-	ctx, cancel := context.WithTimeout(c.Context, silence)
+// listenerAt returns the protocol of a listener of the proxy that runs here, or "any", and whether all servers of its
+// route are down.
+func listenerAt(c *cli.Context, address string) (protocol string, deserted bool) {
+	ctx, cancel := context.WithTimeout(c.Context, 2*time.Second)
 	defer cancel()
 	to, err := resolve(ctx, address)
 	if err != nil || !isOwn(to.Addr()) {
-		return "any"
+		return "any", false
 	}
 	client, err := targetOf(c).client()
 	if err != nil {
-		return "any"
+		return "any", false
 	}
 	var running admin.Configuration
 	if err := client.Get(ctx, "/api/v1/config", &running); err != nil {
-		return "any"
+		return "any", false
 	}
 	settled, _, err := setup.Parse("", []byte(running.TOML))
 	if err != nil {
-		return "any"
+		return "any", false
 	}
 	for i := range settled.Listeners {
 		if l := &settled.Listeners[i]; l.Transport == config.UDP && hasPort(l, to) {
-			return firstAsked(l.Protocols)
+			return firstAsked(l.Protocols), isDeserted(ctx, client, settled, l.Route)
 		}
 	}
-	return "any"
+	return "any", false
+}
+
+// isDeserted reports whether all servers of a route are down.
+func isDeserted(ctx context.Context, client *admin.Client, settled *config.Config, route string) bool {
+	var list admin.Upstreams
+	r := slices.IndexFunc(settled.Routes, func(r config.Route) bool { return r.Name == route })
+	if r < 0 || client.Get(ctx, "/api/v1/upstreams", &list) != nil {
+		return false
+	}
+	u := slices.IndexFunc(list.Upstreams, func(u admin.Upstream) bool { return u.Name == settled.Routes[r].Upstream })
+	return u >= 0 && !slices.ContainsFunc(list.Upstreams[u].Servers, func(s admin.GameServer) bool {
+		return s.State != upstream.Down.String()
+	})
 }
 
 // firstAsked returns the first of a listener's protocols that has a question, or "any".

@@ -10,6 +10,7 @@ import (
 	"tidegate/codec/endpoint"
 	"tidegate/internal/protocols"
 	"tidegate/internal/testkit/await"
+	"tidegate/internal/testkit/freeport"
 )
 
 // countingServer runs a game server that counts the clients that have joined. It stops with the test.
@@ -81,11 +82,12 @@ func TestPingJoinsNoGame(t *testing.T) {
 // question must leave no trace in why, also from a machine that cannot know the listener's protocol.
 func TestPingAsksAListenerInItsProtocol(t *testing.T) {
 	server, _ := countingServer(t, "riptide-2.2")
-	p := startProcess(t, strings.Replace(strings.Replace(bridgeConfig(server.String()),
-		`["bedrock", "riptide-2.2"]`, `["riptide-2.2"]`, 1), `protocol = "bedrock"`, `protocol = "riptide-2.2"`, 1))
-	for _, admin := range []string{p.admin, "unix:/nowhere"} {
+	at := freeport.Loopback(t).String()
+	p := startProcess(t, strings.NewReplacer(`["bedrock", "riptide-2.2"]`, `["riptide-2.2"]`, "127.0.0.1:0", at,
+		`protocol = "bedrock"`, `protocol = "riptide-2.2"`).Replace(bridgeConfig(server.String())))
+	for _, admin := range []string{"unix:" + p.admin, "unix:/nowhere"} {
 		t.Setenv(adminVariable, admin)
-		if code, stdout, stderr := tidegate(t, "ping", p.addr); code != 0 || !strings.Contains(stdout, "accepts clients") {
+		if code, stdout, stderr := tidegate(t, "ping", at); code != 0 || !strings.Contains(stdout, "accepts clients") {
 			t.Errorf("code %d, says %s%s", code, stdout, stderr)
 		}
 		_, stdout, _ := tidegate(t, "why", "127.0.0.1", "--json", "-c", p.file)
@@ -93,4 +95,17 @@ func TestPingAsksAListenerInItsProtocol(t *testing.T) {
 			t.Errorf("admin at %s: %s", admin, stdout)
 		}
 	}
+}
+
+// TestPingOfADesertedListener pings a RakNet listener whose only server is down: its answer to a list does not tell.
+func TestPingOfADesertedListener(t *testing.T) {
+	at := freeport.Loopback(t).String()
+	p := startProcess(t, "[[listener]]\nname = \"a\"\naddress = \""+at+"\"\nprotocols = [\"raknet\"]\nroute = \"a\"\n"+
+		"[[route]]\nname = \"a\"\nupstream = \"a\"\n[[upstream]]\nname = \"a\"\nprotocol = \"raknet\"\n"+
+		"servers = [\"127.0.0.1:9\"]\n")
+	t.Setenv(adminVariable, "unix:"+p.admin)
+	await.Until(t, "the server's end", func() bool {
+		code, stdout, _ := tidegate(t, "ping", at)
+		return code == 1 && strings.Contains(stdout, "refuses clients: no server is up")
+	})
 }
