@@ -31,7 +31,8 @@ import (
 //go:embed testdata/axe.min.js
 var axe string
 
-const patience = 30 * time.Second
+// patience is long, since a busy machine draws slowly.
+const patience = 90 * time.Second
 
 // program starts tidegate and returns the first match of a pattern in its output.
 func program(t *testing.T, pattern string, args ...string) string {
