@@ -125,7 +125,9 @@ func goRakNetRows() []situation {
 		return situation{name: "3,000 messages, then an outage of 2 s", kit: cloudburst, ways: []string{way},
 			steps: []step{joinAll(1, 30*sec), up(3000, 100, ""), cut(2 * sec), settle}}
 	}
-	return append(rows, upwards(serversLeg), upwards(gateItself))
+	far := situation{name: "10,000 messages to a server 100 ms away", kit: cloudburst,
+		steps: []step{weather(climate{delay: 50 * ms}), joinAll(1, 30*sec), up(10_000, 100, ""), settle}}
+	return append(rows, upwards(serversLeg), upwards(gateItself), far)
 }
 
 // riptideRows are Riptide by the rules of the C# library.

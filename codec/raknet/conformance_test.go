@@ -76,7 +76,7 @@ func conformance() codectest.Config {
 			"receiver.channels", "receiver.fresh", "receiver.anchor", "receiver.loose",
 			"receiver.scope", "receiver.reliable.prints",
 			"receiver.receiving.acks", "receiver.receiving.nacks", "receiver.receiving.recent", "receiver.receiving.repeat",
-			"receiver.receiving.holes", "receiver.splits", "wrote",
+			"receiver.receiving.holes", "receiver.splits", "wrote", "quirks.rated",
 			"sender.bits", "sender.bytes", "sender.count", "sender.openSplits", "sender.toClient", "sender.named",
 			"sender.senderState.Congestion.segment", "sender.flight.unacked",
 			"sender.sending",

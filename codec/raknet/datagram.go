@@ -39,6 +39,7 @@ type datagram struct {
 	kind   datagramKind
 	number Seq24  // number of a data datagram
 	more   bool   // data: the sender has more waiting than it may send now
+	rated  bool   // data: the sender has the bit of a slow start
 	body   []byte // aliases the datagram
 }
 
@@ -62,7 +63,8 @@ func (d *datagram) parse(b []byte) error {
 		if len(b) < datagramHeaderSize {
 			return errDatagram
 		}
-		*d = datagram{kind: dataDatagram, number: seq24(b[1:]), more: b[0]&bitContinuous != 0, body: b[datagramHeaderSize:]}
+		*d = datagram{kind: dataDatagram, number: seq24(b[1:]), more: b[0]&bitContinuous != 0,
+			rated: b[0]&bitNeedsRate != 0, body: b[datagramHeaderSize:]}
 	}
 	return nil
 }

@@ -1,6 +1,8 @@
 package raknet
 
 import (
+	"encoding/hex"
+	"strings"
 	"testing"
 	"time"
 
@@ -159,5 +161,27 @@ func TestSilenceStopsNoSender(t *testing.T) {
 				t.Errorf("%d messages have not arrived 2 s after an outage", s.flight.unacked)
 			}
 		})
+	}
+}
+
+// TestWhoIsLiteral: a server whose answer to the connection request is unreliable is literal, unless its datagrams have
+// a bit that jsp-raknet's never have. This one is Cloudburst's.
+func TestWhoIsLiteral(t *testing.T) {
+	recorded, err := hex.DecodeString("840100000403001004" + "80fffffe92fe0000" + "0480fffffe0000" +
+		strings.Repeat("04ffffffff0000", 9) + "000001a21d350162" + "000001a21d350171")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for first, want := range map[byte]bool{0x84: false, 0x80: true} {
+		l := newLink(t, Options{DialVersion: 11})
+		l.drop = func(toServer bool, b []byte) bool { return !toServer && b[0]&bitValid != 0 }
+		l.wait(100 * ms)
+		recorded[0] = first
+		if err := l.client.Receive(l.now, recorded); err != nil || l.client.phase < accepted {
+			t.Fatalf("%#x: not accepted: %v", first, err)
+		}
+		if q := l.client.quirks; q.literal != want || q.untimed != want {
+			t.Errorf("a server that begins with %#x: literal %v, untimed %v, want %v", first, q.literal, q.untimed, want)
+		}
 	}
 }

@@ -12,6 +12,9 @@ type quirks struct {
 	// untimed peers send again only on request. They send messages of the handshake unreliably (jsp-raknet) or answer
 	// pings reliably (serenityjs), so that a gap shows losses.
 	untimed bool
+	// rated peers have sent the bit of a slow start, which jsp-raknet never does. Cloudburst has timers, though its answer
+	// to a connection request is unreliable. It counts until the handshake is over.
+	rated bool
 	// literal peers wait for each datagram number and each reliable message, and have little room behind them
 	// (jsp-raknet).
 	literal bool
@@ -21,7 +24,7 @@ type quirks struct {
 func (c *Conn) notice(m *inbound) {
 	switch m.Payload[0] {
 	case idConnectionRequest, idConnectionRequestAccepted, idNewIncomingConnection:
-		if m.Mode == codec.Unreliable && !c.quirks.literal {
+		if m.Mode == codec.Unreliable && !c.quirks.literal && !c.quirks.rated {
 			c.quirks = quirks{untimed: true, literal: true}
 			c.sender.flight.becomeLiteral()
 		}
