@@ -29,6 +29,10 @@ func TestReadme(t *testing.T) {
 	if modulePath.MatchString(path) == bytes.Contains(readme, []byte(unpublished)) {
 		t.Errorf("README's section Install does not fit the module %s", path)
 	}
+	// TestNewcomerPath counts README, and must pass in a renamed source, too.
+	if was, is := strings.Count(unpublished, "\n"), strings.Count(published, "\n"); is > was {
+		t.Errorf("the published section has %d lines, the other one %d", is, was)
+	}
 }
 
 // TestRename renames a copy of the source. All its packages are found under the new path, and none under the old one.
