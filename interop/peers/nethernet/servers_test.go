@@ -189,9 +189,9 @@ func TestServerProcess(t *testing.T) {
 	<-t.Context().Done()
 }
 
-// TestServersKilled kills a server. Its players of both kinds are told within seconds.
-func TestServersKilled(t *testing.T) {
-	t.Parallel()
+// startServerProcess runs TestServerProcess, and returns the address of its server.
+func startServerProcess(t *testing.T) (server netip.AddrPort, kill func()) {
+	t.Helper()
 	program := exec.Command(os.Args[0], "-test.run=^TestServerProcess$")
 	program.Env = append(os.Environ(), serverProcess+"=1")
 	out, err := program.StdoutPipe()
@@ -201,17 +201,23 @@ func TestServersKilled(t *testing.T) {
 	if err := program.Start(); err != nil {
 		t.Fatal(err)
 	}
-	kill := func() {
+	kill = func() {
 		_ = program.Process.Kill()
 		_ = program.Wait()
 	}
 	t.Cleanup(kill)
-	var server netip.AddrPort
 	for lines := bufio.NewScanner(out); !server.IsValid() && lines.Scan(); {
 		if text, ok := strings.CutPrefix(lines.Text(), "at "); ok {
 			server = netip.MustParseAddrPort(text)
 		}
 	}
+	return server, kill
+}
+
+// TestServersKilled kills a server. Its players of both kinds are told within seconds.
+func TestServersKilled(t *testing.T) {
+	t.Parallel()
+	server, kill := startServerProcess(t)
 	at, log := startBefore(t, server)
 	conn, _ := dialRakNet(t, at)
 	echoRakNet(t, conn, 10)
@@ -235,7 +241,7 @@ func TestServersKilled(t *testing.T) {
 		}
 	}()
 	_ = conn.SetReadDeadline(time.Now().Add(patience))
-	for err == nil {
+	for err := error(nil); err == nil; {
 		_, err = conn.ReadPacket()
 	}
 	await.Until(t, "the session of pion has ended", func() bool {
