@@ -75,7 +75,7 @@ fuzz-smoke: ## fuzz whole connections, decode and the Relay for a minute
 	$(call smoke,proxy/relay,FuzzRelay,3000)
 
 simulate: ## play games in virtual time for FOR=1m or GAMES=1000, fresh ones or from SEED=n; shortens one that fails
-	$(GO) test ./proxy/relay -count 1 -timeout 24h -v -run '^TestSimulate$$' \
+	$(GO) test ./proxy/relay -count 1 -timeout 24h -v -run '^TestSimulate(Calls)?$$' \
 		$(if $(GAMES),-games $(GAMES),-simulate $(FOR)) $(if $(SEED),-seed $(SEED))
 
 simulate-mutants: ## plant faults in the code, one after the other; the simulation must find each
