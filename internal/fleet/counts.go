@@ -147,7 +147,7 @@ func (c *counts) tell(ctx context.Context, now time.Time) ([]byte, error) {
 	servers := c.games.ServerCounts()
 	inOrder(servers)
 	c.mu.Lock()
-	due, nodes := !now.Before(c.tellAt), len(c.account.nodes)+1
+	due, nodes := !now.Add(c.every/2).Before(c.tellAt), len(c.account.nodes)+1
 	c.mu.Unlock()
 	if !due && (early(now.Sub(c.last.Sent), c.every, nodes) || slices.Equal(servers, c.own.Servers)) {
 		return nil, nil

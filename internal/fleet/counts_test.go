@@ -79,6 +79,19 @@ func TestCounts(t *testing.T) {
 	own[1].awaitElsewhere(t, nodes[1], 5, 10)
 }
 
+// TestPaceFollowsNodes asserts that more nodes report less often, and at which of their ticks.
+func TestPaceFollowsNodes(t *testing.T) {
+	for nodes, want := range map[int]int{1: 1, 12: 1, 20: 2, 30: 2, 50: 4, 100: 8, 256: 8} {
+		ticks := 1
+		for early(time.Duration(ticks)*reportEvery, reportEvery, nodes) {
+			ticks++
+		}
+		if ticks != want {
+			t.Errorf("%d nodes report at each %d. tick, want %d", nodes, ticks, want)
+		}
+	}
+}
+
 // TestHostileCounts sends reports that no node sends. They have no effect, and later ones arrive.
 func TestHostileCounts(t *testing.T) {
 	port, own := freePort(t), new(games)
