@@ -153,8 +153,9 @@ func TestClientLeavesUnconfirmed(t *testing.T) {
 	wantSent(t, c, start, "05")
 
 	c = tentative(t)
-	if now, sent := until(c, start.Add(time.Minute)); now.Sub(start) < 5*time.Second || len(sent) != 0 {
-		t.Errorf("over after %v, sent %v; want the time-out and nothing", now.Sub(start), sent)
+	now, sent := until(c, start.Add(time.Minute))
+	if now.Sub(start) < 5*time.Second || len(sent) != 1 || sent[kindDisconnect] != 1 {
+		t.Errorf("over after %v, sent %v; want the time-out and a goodbye", now.Sub(start), sent)
 	}
 	if e := wantKinds(t, c, codec.Disconnected); e[0].Reason != codec.TimedOut {
 		t.Errorf("for %v", e[0].Reason)

@@ -109,7 +109,11 @@ func (c *Conn) Advance(now time.Time) {
 		return
 	}
 	if deadline := c.deadline(); !deadline.IsZero() && !now.Before(deadline) {
+		ours := !c.server && (c.state == welcomed || c.isMute())
 		c.end(codec.TimedOut)
+		if ours { // the silence: the server may have no time-out of its own
+			c.leave()
+		}
 		return
 	}
 	c.stepDoubt(now)

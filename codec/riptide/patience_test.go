@@ -219,3 +219,17 @@ func TestReflectedSilence(t *testing.T) {
 		}
 	}
 }
+
+// TestOwnSilenceEndsWithAGoodbye: a server may have no time-out of its own. So a client whose silence is its own says
+// goodbye in the end. One that does not hear its server says nothing, as the library's.
+func TestOwnSilenceEndsWithAGoodbye(t *testing.T) {
+	muted, deaf := newPair(t, Options{}).client, newPair(t, Options{}).client
+	muted.Reflect(true, false)
+	for c, want := range map[*Conn][]string{tentative(t): {"05"}, muted: {"05"}, deaf: nil} {
+		now := start.Add(time.Minute)
+		if c.Advance(now); c.state != closed {
+			t.Errorf("after a minute of silence the client is in state %d", c.state)
+		}
+		wantSent(t, c, now, want...)
+	}
+}
