@@ -6,6 +6,9 @@ import (
 	"math/bits"
 	"net/netip"
 	"time"
+
+	"tidegate/internal/enum"
+	"tidegate/internal/source"
 )
 
 // Rate is an amount per second, and the burst that may pass at once after a rest. Both are at least 1. An amount larger
@@ -110,4 +113,124 @@ func Hash(a netip.Addr, port uint16, seed uint64) uint64 {
 func fold(a, b uint64) uint64 {
 	high, low := bits.Mul64(a, b|1)
 	return high ^ low
+}
+
+// Quantity is the thing that a Limit counts.
+type Quantity uint8
+
+// Quantities. All but QueuedBytes are rates.
+const (
+	Packets          Quantity = iota // datagrams from clients
+	Bytes                            // their payloads
+	Handshakes                       // datagrams that ask for a session
+	ReliableMessages                 // messages from clients
+	QueuedBytes                      // bytes of messages that wait to be sent or acknowledged, in either direction
+	Quantities
+)
+
+var quantityNames = []string{"packets", "bytes", "handshakes", "reliable_messages", "queued_bytes"}
+
+// Names returns the words of the quantities.
+func (Quantity) Names() []string { return quantityNames }
+
+// String returns the name used in the configuration, logs and metrics.
+func (q Quantity) String() string { return enum.Name(quantityNames, q) }
+
+// UnmarshalText reads the form that String writes.
+func (q *Quantity) UnmarshalText(text []byte) error { return enum.Parse(quantityNames, text, q) }
+
+// Scope is the set of sources that share a Limit.
+type Scope uint8
+
+// Scopes, from the narrowest to the widest.
+const (
+	PerSession Scope = iota
+	PerAddress
+	PerNetwork
+	Overall // all sessions of one Relay
+	Scopes
+)
+
+var scopeNames = []string{"session", "address", "network", "overall"}
+
+// Names returns the words of the scopes.
+func (Scope) Names() []string { return scopeNames }
+
+// String returns the name used in the configuration, logs and metrics.
+func (s Scope) String() string { return enum.Name(scopeNames, s) }
+
+// UnmarshalText reads the form that String writes.
+func (s *Scope) UnmarshalText(text []byte) error { return enum.Parse(scopeNames, text, s) }
+
+// Limit bounds a quantity within a scope. For QueuedBytes, Rate.PerSecond is the largest number of bytes at any time.
+type Limit struct {
+	Of      Quantity
+	Per     Scope
+	Rate    Rate
+	Verdict Verdict // applied beyond the limit
+}
+
+// String returns the form used in logs and ban reasons, for example "packets per session".
+func (l Limit) String() string {
+	if l.Per == Overall {
+		return l.Of.String() + " overall"
+	}
+	return l.Of.String() + " per " + l.Per.String()
+}
+
+// Verdict is the action on a datagram, message or new client that breaks a limit or matches a rule.
+type Verdict uint8
+
+// Verdicts, from the mildest to the hardest. A source without a session can only be dropped.
+const (
+	Pass       Verdict = iota
+	Observe            // let it pass, and count what would have happened
+	Drop               // drop it
+	Disconnect         // drop it and end the session
+	BanSource          // end the session and ban the address, if the session has proved it
+)
+
+var verdictNames = []string{"pass", "observe", "drop", "disconnect", "ban"}
+
+// String returns the name used in the configuration, logs and metrics.
+func (v Verdict) String() string { return enum.Name(verdictNames, v) }
+
+// Rates are the events per second that a Budget passes. As many may pass at once after a second of rest. Both are at
+// least 1.
+type Rates struct {
+	Overall int
+	Network int // of each source network: IPv4 /24, IPv6 /48
+}
+
+// Budget bounds events overall and per source network, in 64 KiB from the first event on. Networks share HashedBuckets.
+// It is not safe for concurrent use.
+type Budget struct {
+	start                      time.Time // of the buckets' time: the first call of Allow
+	seed                       uint64
+	overall                    Bucket
+	networks                   *HashedBuckets // nil before start
+	overallEvery, networkEvery time.Duration  // between events
+	overallDepth, networkDepth time.Duration
+}
+
+// NewBudget returns a full Budget. The seed decides which networks share a bucket; strangers should not know it.
+func NewBudget(r Rates, seed uint64) *Budget {
+	b := &Budget{seed: seed, overallEvery: every(r.Overall), networkEvery: every(r.Network)}
+	b.overallDepth = b.overallEvery * time.Duration(max(r.Overall, 1))
+	b.networkDepth = b.networkEvery * time.Duration(max(r.Network, 1))
+	return b
+}
+
+// every is the time between events of a rate, rounded up so that the rate is never exceeded.
+func every(rate int) time.Duration { return Rate{PerSecond: max(rate, 1)}.price(1) }
+
+// Allow reports whether an event of a source may pass now, and counts it if so. An event that only the overall rate
+// refuses still counts towards its network.
+func (b *Budget) Allow(now time.Time, from netip.Addr) bool {
+	if b.start.IsZero() {
+		b.start, b.networks = now, NewHashedBuckets(b.seed)
+	}
+	at := now.Sub(b.start)
+	network := b.networks.Of(source.Of(from).Network())
+	return network.take(at, b.networkEvery, b.networkDepth) && b.overall.take(at, b.overallEvery, b.overallDepth)
 }

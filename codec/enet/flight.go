@@ -2,6 +2,8 @@ package enet
 
 import (
 	"time"
+
+	"tidegate/codec"
 )
 
 // maxFlight is the number of a channel's numbers that may be unacknowledged. A message in parts that are more waits
@@ -246,3 +248,159 @@ func (r *rtt) sample(m time.Duration) {
 
 // timeout returns how long to wait for an acknowledgement before the first repetition.
 func (r *rtt) timeout() time.Duration { return max(r.Mean+4*r.Deviation, leastTimeout) }
+
+// throttleScale is the throttle of a sender that drops nothing.
+const throttleScale = 32
+
+// throttleStep is the step of the counter for each unreliable message.
+const throttleStep = 7
+
+// throttleTerms are the interval in ms and the steps of a throttle. A peer may set those of its sender.
+type throttleTerms struct{ interval, acceleration, deceleration uint32 }
+
+var defaultThrottle = throttleTerms{interval: 5000, acceleration: 2, deceleration: 2}
+
+func (t *throttleTerms) parse(b []byte) {
+	t.interval, t.acceleration, t.deceleration = be.Uint32(b), be.Uint32(b[4:]), be.Uint32(b[8:])
+}
+
+func (t *throttleTerms) append(b []byte) []byte {
+	return be.AppendUint32(be.AppendUint32(be.AppendUint32(b, t.interval), t.acceleration), t.deceleration)
+}
+
+// throttle decides which unreliable messages are sent. Growing round trips show that the path is full. The throttle
+// also scales the window of reliable messages. docs/protocols/enet.md#throttle
+type throttle struct {
+	terms   throttleTerms
+	value   uint32
+	counter uint32
+
+	began              time.Time     // start of this interval
+	lowest, widest     time.Duration // round trip and deviation of this interval
+	lastRTT, lastWidth time.Duration // of the previous interval
+}
+
+func newThrottle(now time.Time, terms throttleTerms) throttle {
+	return throttle{terms: terms, value: throttleScale, began: now, lowest: initialRTT, lastRTT: initialRTT}
+}
+
+// sample takes a round trip that r has already taken.
+func (t *throttle) sample(now time.Time, m time.Duration, r *rtt) {
+	switch {
+	case t.lastRTT <= t.lastWidth:
+		t.value = throttleScale
+	case m <= t.lastRTT:
+		t.value = min(t.value+min(t.terms.acceleration, throttleScale), throttleScale)
+	case m > t.lastRTT+2*t.lastWidth:
+		t.value -= min(t.value, t.terms.deceleration)
+	}
+	t.lowest, t.widest = min(t.lowest, r.Mean), max(t.widest, r.Deviation)
+	if now.Sub(t.began) >= time.Duration(t.terms.interval)*time.Millisecond {
+		t.began = now
+		t.lastRTT, t.lastWidth = t.lowest, t.widest
+		t.lowest, t.widest = r.Mean, r.Deviation
+	}
+}
+
+// drops reports whether the next unreliable message is to be dropped.
+func (t *throttle) drops() bool {
+	t.counter = (t.counter + throttleStep) % throttleScale
+	return t.counter > t.value
+}
+
+// window scales a window.
+func (t *throttle) window(bytes, mtu int) int {
+	return max(int(t.value)*bytes/throttleScale, mtu)
+}
+
+var _ codec.Reflector = (*Conn)(nil)
+
+// leastSilence is the shortest silence of a peer that the far side is shown. A live peer answers pings twice a second.
+const leastSilence = time.Second
+
+// patience is how long a peer may be silent.
+type patience struct {
+	limit       int // how much a command's time-out grows before the library gives up
+	least, most time.Duration
+}
+
+// of returns the patience with the peer of a command with a given first time-out: that of the library, which doubles
+// the time-out with each repetition.
+func (p patience) of(first time.Duration) time.Duration {
+	return min(max(p.least, time.Duration(2*p.limit-1)*first), p.most)
+}
+
+func (c *Conn) patience() patience {
+	o := c.options
+	p := patience{limit: o.TimeoutLimit, least: o.TimeoutMinimum, most: o.Timeout}
+	if c.reflected {
+		p.least = p.most
+	}
+	return p
+}
+
+// IsSilent implements codec.Reflector. A far peer with the library's least patience then gives up when it would without
+// a proxy, although its round trips are shorter.
+func (c *Conn) IsSilent(now time.Time) bool {
+	o := c.options
+	alone := patience{limit: o.TimeoutLimit, least: o.TimeoutMinimum, most: o.Timeout}
+	return c.state == connected && now.Sub(c.heard) >= leastSilence+alone.of(c.rtt.timeout())-alone.least
+}
+
+// Reflects implements codec.Reflector.
+func (*Conn) Reflects() bool { return true }
+
+// Reflect implements codec.Reflector.
+func (c *Conn) Reflect(isSilent, isReflected bool) (released bool) {
+	released = c.mute && !isSilent
+	c.mute, c.reflected = isSilent, isReflected
+	return released
+}
+
+// isMute reports whether the peer gets nothing until the far side's peer is heard again.
+func (c *Conn) isMute() bool { return c.mute && c.state == connected && c.farewell.heard.IsZero() }
+
+var _ codec.Throttler = (*Conn)(nil)
+
+// How long acknowledgements wait under pressure. A peer of the library has at most 64 KiB that are not acknowledged,
+// so it sends so much in each of these times. It gives up after 5 s without an acknowledgement at the earliest.
+const (
+	hesitation = 100 * time.Millisecond
+	refusal    = time.Second
+)
+
+// Throttle implements codec.Throttler. Nothing is refused: the peer's window stops it.
+func (c *Conn) Throttle(_ time.Time, p codec.Pressure) {
+	if c.state != connected {
+		p = codec.NoPressure
+	}
+	c.pressure = p
+}
+
+// Fill implements codec.Throttler.
+func (c *Conn) Fill() float64 {
+	return max(float64(c.out.counted())/float64(c.options.MaxQueued), float64(c.out.count)/maxMessages)
+}
+
+// Waiting implements codec.Throttler.
+func (c *Conn) Waiting() int { return c.in.held }
+
+// acksAt returns from when on the waiting acknowledgements may leave. They do not wait once the peer has said goodbye.
+func (c *Conn) acksAt() time.Time {
+	at := c.epoch.Add(c.acks.since)
+	switch {
+	case c.state != connected || !c.farewell.heard.IsZero() || c.pressure == codec.NoPressure:
+		return time.Time{}
+	case c.pressure == codec.Hesitate:
+		return at.Add(hesitation)
+	}
+	return at.Add(refusal)
+}
+
+// heldAcksAt returns when acknowledgements that wait must leave. Zero: none waits.
+func (c *Conn) heldAcksAt() time.Time {
+	if c.pressure == codec.NoPressure || c.acks.len() == 0 || c.isMute() {
+		return time.Time{}
+	}
+	return c.acksAt()
+}

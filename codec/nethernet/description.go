@@ -210,3 +210,144 @@ func parseCandidate(value string) (c Candidate, ok bool) {
 	}
 	return c, errors.Join(err1, err2, err3) == nil
 }
+
+// Own is a description that this program writes about itself.
+type Own struct {
+	Ufrag, Password string
+	Lite            bool
+	Setup           string // see Description
+	Fingerprints    []Fingerprint
+	Identity        Identity
+	Candidates      []netip.AddrPort // the first is preferred
+	Session         uint64           // a number that differs from others
+}
+
+// Text returns the description.
+func (o *Own) Text() []byte {
+	b := fmt.Appendf(nil, "v=0\r\no=- %d 2 IN IP4 0.0.0.0\r\ns=-\r\nt=0 0\r\n", o.Session>>1) // signed for some readers
+	b = append(b, "a=group:BUNDLE 0\r\na=msid-semantic: WMS\r\n"...)
+	if o.Lite {
+		b = append(b, "a=ice-lite\r\n"...)
+	}
+	b = fmt.Appendf(b, "a=identity:%s\r\n", o.Identity.Text())
+	b = append(b, "m=application 9 UDP/DTLS/SCTP webrtc-datachannel\r\nc=IN IP4 0.0.0.0\r\n"...)
+	b = fmt.Appendf(b, "a=ice-ufrag:%s\r\na=ice-pwd:%s\r\n", o.Ufrag, o.Password)
+	for _, f := range o.Fingerprints {
+		b = fmt.Appendf(b, "a=fingerprint:%s %s\r\n", f.Algorithm, f.Digest)
+	}
+	b = fmt.Appendf(b, "a=setup:%s\r\na=mid:0\r\na=sctp-port:%d\r\na=max-message-size:%d\r\n",
+		o.Setup, SCTPPort, MaxFragment)
+	return appendCandidates(b, o.Candidates)
+}
+
+// SCTPPort is the port of both ends.
+const SCTPPort = 5000
+
+func appendCandidates(b []byte, addresses []netip.AddrPort) []byte {
+	for i, a := range addresses {
+		b = fmt.Appendf(b, "a=candidate:%d 1 udp %d %s %d typ host"+lineEnd,
+			i+1, hostPriority-i*nextPriority, a.Addr().Unmap(), a.Port())
+	}
+	return append(b, "a=end-of-candidates"+lineEnd...)
+}
+
+// Errors of Target.
+var (
+	ErrNoCandidate = errors.New("the answer has no UDP candidate that can be used")
+	ErrThirdParty  = errors.New("the answer names an address that is not the server's")
+)
+
+// Target returns the address to which a server's answer sends its client. It is always an address of the server: a
+// hostile answer must not aim the edge's datagrams at others. If the server stands behind NAT or in a container, it
+// knows only its inner address: with anyAddress, the port of the best candidate counts, and its address does not.
+func (d *Description) Target(server netip.Addr, anyAddress bool) (netip.AddrPort, error) {
+	server = server.Unmap()
+	var named netip.AddrPort // the first address that is not the server's
+	var port uint16          // of the best candidate; one of the server's family is better than others
+	ofFamily := false
+	for _, c := range d.Candidates {
+		if c.Component != 1 || !c.UDP || c.Port == 0 {
+			continue
+		}
+		addr := c.Address.Addr()
+		if addr == server && addr.IsValid() {
+			return c.Address, nil
+		}
+		if !named.IsValid() {
+			named = c.Address
+		}
+		if fits := addr.IsValid() && addr.Is4() == server.Is4(); port == 0 || fits && !ofFamily {
+			port, ofFamily = c.Port, fits
+		}
+	}
+	switch {
+	case port == 0:
+		return netip.AddrPort{}, ErrNoCandidate
+	case anyAddress:
+		return netip.AddrPortFrom(server, port), nil
+	case !named.IsValid():
+		return netip.AddrPort{}, ErrNoCandidate
+	}
+	return netip.AddrPort{}, fmt.Errorf("%w: %s", ErrThirdParty, named)
+}
+
+// Priorities of host candidates, RFC 8445: the first is preferred.
+const (
+	hostPriority = 126<<24 | 0xffff<<8 | 255
+	nextPriority = 1 << 8
+)
+
+const lineEnd = "\r\n"
+
+// Rewrite returns a description without the addresses of its author, and with these addresses as the only candidates.
+// All other lines stay byte for byte, in their order: the identity signs the fingerprints, and ICE's credentials are
+// the peers' own. Without addresses, the peer that reads the description must wait for checks. Lines end in CRLF, and
+// no empty line follows. Errors wrap ErrDescription.
+//
+// The addresses of an author stand in its candidates, c=, o=, m= and a=rtcp. A port of 0 in m= stays: it refuses the
+// medium.
+func Rewrite(text []byte, addresses []netip.AddrPort) ([]byte, error) {
+	out := make([]byte, 0, len(text)+100*len(addresses))
+	for line, err := range lines(text) {
+		if err != nil {
+			return nil, err
+		}
+		if line, err = rewritten(line); err != nil {
+			return nil, err
+		}
+		if line != "" {
+			out = append(append(out, line...), lineEnd...)
+		}
+	}
+	return appendCandidates(out, addresses), nil
+}
+
+// rewritten returns what replaces a line, or nothing.
+func rewritten(line string) (string, error) {
+	switch {
+	case strings.HasPrefix(line, "c="):
+		return "c=IN IP4 0.0.0.0", nil
+	case strings.HasPrefix(line, "o="):
+		fields := strings.Split(line, " ") // o=user session version IN IP4 address
+		if len(fields) != 6 {
+			return "", fault("o=")
+		}
+		return strings.Join(fields[:3], " ") + " IN IP4 0.0.0.0", nil
+	case strings.HasPrefix(line, "m="):
+		media, rest, _ := strings.Cut(line, " ")
+		port, rest, ok := strings.Cut(rest, " ")
+		if !ok {
+			return "", fault("m=")
+		}
+		if port != "0" {
+			port = "9"
+		}
+		return media + " " + port + " " + rest, nil
+	}
+	for _, name := range []string{"candidate:", "end-of-candidates", "remote-candidates:", "rtcp:"} {
+		if strings.HasPrefix(line, "a="+name) {
+			return "", nil
+		}
+	}
+	return line, nil
+}

@@ -215,3 +215,105 @@ func (c *congestion) endProbe(n Seq24) bool {
 	c.Probing = c.Probing && !ends
 	return ends
 }
+
+// The pacer's burst in full datagrams, which are sent at once. The data due in burstTime is the burst if it is more.
+// Timers have a resolution of a millisecond, and may be late by a few.
+const (
+	burstDatagrams = 10
+	burstTime      = 4 * time.Millisecond
+)
+
+// pacer spreads a window over the round trip, so that a large message does not fill the queues of the path with a burst
+// (docs/protocols/raknet/recovery.md#recovery-and-congestion). It counts the bytes sent ahead of the rate as a debt.
+// Time pays it off.
+type pacer struct {
+	Debt    int64         `cbor:"11,keyasint,omitempty"` // bytes
+	PacerAt time.Duration `cbor:"12,keyasint,omitempty"` // time of Debt
+	WakeAt  time.Duration `cbor:"13,keyasint,omitempty"` // when the delayed datagram may leave; 0 if none was delayed
+}
+
+// pace is a number of bytes per time.
+type pace struct {
+	bytes int64
+	in    time.Duration // 0: unlimited
+}
+
+func (p pace) during(t time.Duration) int64 { return p.bytes * int64(t) / int64(p.in) }
+
+// allows reports whether another datagram of at most segment bytes may be sent now. leeway is the allowed excess over
+// the burst.
+func (p *pacer) allows(now time.Duration, rate pace, segment, leeway int) bool {
+	p.WakeAt = 0
+	if rate.in == 0 {
+		return true
+	}
+	p.pay(now, rate)
+	burst := max(int64(burstDatagrams*segment), rate.during(burstTime))
+	if p.Debt < burst+int64(leeway) {
+		return true
+	}
+	excess := p.Debt + int64(segment) - burst
+	p.WakeAt = now + max(time.Duration(excess*int64(rate.in)/rate.bytes), time.Millisecond)
+	return false
+}
+
+func (p *pacer) sent(size int) { p.Debt += int64(size) }
+
+// pay reduces the debt by the bytes earned since the last call. A fraction of a byte, and its time, stays unpaid.
+func (p *pacer) pay(now time.Duration, rate pace) {
+	earned := rate.during(min(now-p.PacerAt, time.Second))
+	if earned > 0 || p.Debt == 0 {
+		p.Debt, p.PacerAt = max(0, p.Debt-earned), now
+	}
+}
+
+// Bounds of a lossCount. Of fewer than leastCounted datagrams nothing is concluded.
+const (
+	leastCounted = 16
+	mostCounted  = 512
+)
+
+// certainty is the square of three standard deviations of the number of lost datagrams at a loss of 15 %, for each
+// datagram, in the unit of judge. With so much more a random loss of 10 % is not taken for one of 15 %.
+const certainty = 459
+
+// lossCount counts the lost datagrams among the latest ones of a lagging peer, by number: an ACK of such a peer is for
+// many datagrams and may be lost, so that a datagram without an answer need not be lost. Loss is heavy above 15 %, as
+// heavyLoss says.
+type lossCount struct {
+	LossesFrom Seq24 `cbor:"8,keyasint,omitempty"` // the first datagram that counts
+	Newest     Seq24 `cbor:"9,keyasint,omitempty"` // the newest datagram that the peer has named
+	Losses     int32 `cbor:"10,keyasint,omitempty"`
+	Heavy      bool  `cbor:"11,keyasint,omitempty"` // too many are lost
+}
+
+// restartLosses counts from datagram n on.
+func (l *lossCount) restartLosses(n Seq24) { *l = lossCount{LossesFrom: n, Newest: n} }
+
+// addLoss counts a lost datagram.
+func (l *lossCount) addLoss(n Seq24) {
+	if !n.Before(l.LossesFrom) {
+		l.Losses++
+	}
+}
+
+// spareLoss takes back a datagram that was only late.
+func (l *lossCount) spareLoss(n Seq24) {
+	if !n.Before(l.LossesFrom) && l.Losses > 0 {
+		l.Losses--
+	}
+}
+
+// judgeLosses decides after an ACK or NACK whose newest datagram is n. With many datagrams it forgets the older half.
+func (l *lossCount) judgeLosses(n Seq24) {
+	if l.Newest.Before(n) {
+		l.Newest = n
+	}
+	total := l.Newest.Sub(l.LossesFrom) + 1
+	excess := 20*int(l.Losses) - 3*total // over 15 %, in twentieths of a datagram
+	l.Heavy = total >= leastCounted && excess > 0 && (total >= mostCounted || excess*excess > certainty*total)
+	if total >= 2*mostCounted {
+		l.LossesFrom = l.LossesFrom.Add(total / 2)
+		l.Losses /= 2
+	}
+}

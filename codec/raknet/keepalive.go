@@ -2,6 +2,7 @@ package raknet
 
 import (
 	"cmp"
+	"encoding/binary"
 	"time"
 
 	"tidegate/codec"
@@ -221,4 +222,135 @@ func (c *Conn) releaseIfIdle(now time.Duration) {
 		c.receiver.release()
 		c.leave()
 	}
+}
+
+// quirks are faults of the peer's library that show in its messages. We compensate for them
+// (docs/protocols/raknet/recovery.md#peers-without-timers).
+type quirks struct {
+	// untimed peers send again only on request. They send messages of the handshake unreliably (jsp-raknet) or answer
+	// pings reliably (serenityjs), so that a gap shows losses.
+	untimed bool
+	// rated peers have sent the bit of a slow start, which jsp-raknet never does. Cloudburst has timers, though its answer
+	// to a connection request is unreliable. It counts until the handshake is over.
+	rated bool
+	// literal peers wait for each datagram number and each reliable message, and have little room behind them
+	// (jsp-raknet).
+	literal bool
+}
+
+// notice learns from one of RakNet's own messages.
+func (c *Conn) notice(m *inbound) {
+	switch m.Payload[0] {
+	case idConnectionRequest, idConnectionRequestAccepted, idNewIncomingConnection:
+		if m.Mode == codec.Unreliable && !c.quirks.literal && !c.quirks.rated {
+			c.quirks = quirks{untimed: true, literal: true}
+			c.sender.flight.becomeLiteral()
+		}
+	case idConnectedPong:
+		c.quirks.untimed = c.quirks.untimed || m.Mode.IsReliable()
+	case idConnectedPing: // only go-raknet's are ordered
+		c.sender.Forgetful = c.sender.Forgetful || m.Mode == codec.ReliableOrdered
+		return
+	default:
+		return
+	}
+	c.keepalive.Untimed = c.quirks.untimed
+}
+
+// patience returns how long the answer to a request to send again may take.
+func (c *Conn) patience() time.Duration { return c.sender.RTT.Smoothed + c.sender.RTT.timeout() }
+
+// expectAnswer requests the next step of the handshake if it does not arrive.
+func (c *Conn) expectAnswer(now time.Duration) {
+	c.receiver.Patience = c.patience()
+	c.receiver.expect(now)
+}
+
+// askAgain requests missing datagrams once more if that is due. Until the handshake is over, one is always missing.
+func (c *Conn) askAgain(now time.Duration) {
+	c.receiver.askAgain(now, c.patience(), c.phase < accepted || c.quirks.untimed)
+}
+
+// C++ games tell a lost connection from a goodbye: many come back by themselves after the one, and show their menu
+// after the other. The library finds a loss by silence alone. So a C++ player is shown its server's silence, and a
+// server that is lost gets no goodbye for it (docs/protocols/raknet/recovery.md#peers-without-timers).
+
+var _ codec.Reflector = (*Conn)(nil)
+
+// leastSilence is how long a server may owe an answer, beside two round trips.
+const leastSilence = time.Second
+
+// IsSilent implements codec.Reflector. A player's silence is not shown: its server would keep its GUID for longer.
+func (c *Conn) IsSilent(now time.Time) bool {
+	k := &c.keepalive
+	return c.dialed && c.phase == connected && k.AskedAt > k.HeardAt && !c.sender.settled() &&
+		now.Sub(c.start)-k.AskedAt >= leastSilence+2*c.roundTrip()
+}
+
+// Reflects implements codec.Reflector. Only C++ RakNet has version 6.
+func (c *Conn) Reflects() bool { return !c.dialed && !c.longList }
+
+// Reflect implements codec.Reflector.
+func (c *Conn) Reflect(isSilent, isReflected bool) (released bool) {
+	released = c.mute && !isSilent
+	c.mute, c.keepalive.Reflected = isSilent, isReflected
+	if c.isMute() {
+		c.keepalive.Pong = false
+	}
+	return released
+}
+
+// isMute reports whether the peer gets nothing until its server is heard again.
+func (c *Conn) isMute() bool { return c.mute && c.phase == connected && !c.goodbye.Heard }
+
+// clockSamples is the number of newest round trips from which the best is chosen, as in stock RakNet.
+const clockSamples = 5
+
+// peerClock knows how far the peer's clock is ahead of ours. A message that begins with ID_TIMESTAMP carries a time of
+// its sender's clock. The receiver converts it to its own clock (docs/protocols/raknet.md#timestamps).
+type peerClock struct {
+	samples [clockSamples]clockSample // the oldest is overwritten first
+	next    uint8
+	best    uint8
+}
+
+// clockSample is the result of one round trip. A used one has a RoundTrip above 0.
+type clockSample struct {
+	_         struct{} `cbor:",toarray"`
+	RoundTrip time.Duration
+	Ahead     uint64 // of the peer's clock, in milliseconds; wraps if it is behind ours
+}
+
+// sample takes a round trip. It began at sent, in milliseconds of our clock. The peer answered at answered of its
+// clock. Half of the round trip counts for each direction, so the shortest one is the most exact.
+func (k *peerClock) sample(roundTrip time.Duration, sent, answered uint64) {
+	half := uint64((roundTrip/2 + time.Millisecond/2) / time.Millisecond)
+	k.samples[k.next] = clockSample{RoundTrip: max(roundTrip, 1), Ahead: answered - sent - half}
+	k.best, k.next = k.next, (k.next+1)%clockSamples
+	for i, s := range k.samples {
+		if s.RoundTrip > 0 && s.RoundTrip < k.samples[k.best].RoundTrip {
+			k.best = uint8(i)
+		}
+	}
+}
+
+// minTimestamped is the size of the identifier and the time. Stock RakNet adjusts the time even without a message.
+const minTimestamped = 1 + 8
+
+// adjust converts the time in a message that carries one, in place. Before the first sample it does nothing.
+func (k *peerClock) adjust(payload []byte) {
+	if len(payload) < minTimestamped || payload[0] != idTimestamp {
+		return
+	}
+	theirs := binary.BigEndian.Uint64(payload[1:])
+	binary.BigEndian.PutUint64(payload[1:], theirs-k.samples[k.best].Ahead)
+}
+
+// sampleClock takes the first round trip from the handshake: the peer sends its own time, and echoes one of ours.
+func (c *Conn) sampleClock(now time.Duration, echoed, theirs uint64) {
+	ours := c.milliseconds(now)
+	if echoed < c.milliseconds(0) || echoed > ours {
+		return // never sent
+	}
+	c.clock.sample(time.Duration(ours-echoed)*time.Millisecond, echoed, theirs)
 }

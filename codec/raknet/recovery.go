@@ -180,3 +180,136 @@ func common(a, b ackRange) ackRange {
 	}
 	return r
 }
+
+// Bounds of the retransmission timeout. The first one holds until a round trip was measured. Stock RakNet has 2 s as
+// the first and as the longest. A first one of half a second repairs a lossy handshake sooner, and duplicates one
+// message at worst. Backoff ends early, since a player waits. A dead peer gets each message ten times until it is
+// given up, where stock RakNet sends it a hundred times.
+const (
+	firstTimeout   = 500 * time.Millisecond
+	longestTimeout = 2 * time.Second
+	longestBackoff = time.Second
+	timeoutSlack   = 30 * time.Millisecond // the peer's ticks
+	// handshakeSlack is the slack while the peer's acknowledgements are unknown: go-raknet's wait for a tick of 100 ms.
+	handshakeSlack = 110 * time.Millisecond
+)
+
+// rtt estimates the round trip, and from it the time after which a datagram counts as lost. Each transmission has its
+// own number, so every acknowledgement is a valid sample.
+type rtt struct {
+	Smoothed time.Duration `cbor:"1,keyasint,omitempty"` // 0 until there is a sample
+	// Deviation is, before the first sample, the round trip of the offline handshake, if measured.
+	Deviation time.Duration `cbor:"2,keyasint,omitempty"`
+	Backoff   uint8         `cbor:"3,keyasint,omitempty"` // doublings of the timeout since the last acknowledgement
+}
+
+// sample takes one measured round trip, with the gains of RFC 6298.
+func (r *rtt) sample(d time.Duration) {
+	r.Backoff = 0
+	if r.Smoothed == 0 {
+		r.Smoothed, r.Deviation = max(d, 1), d/2
+		return
+	}
+	r.Deviation += ((d - r.Smoothed).Abs() - r.Deviation) / 4
+	r.Smoothed = max(r.Smoothed+(d-r.Smoothed)/8, 1)
+}
+
+// expect takes the time from the last request of the offline handshake to its answer. It replaces a sample until there
+// is one. If the answer belongs to an earlier request, the time is too short. That costs a copy of the next datagram.
+func (r *rtt) expect(d time.Duration) {
+	if r.Smoothed == 0 && (r.Deviation == 0 || d < r.Deviation) {
+		r.Deviation = max(d, 1)
+	}
+}
+
+// timeout returns how long to wait for an acknowledgement, by RFC 6298. Stock RakNet waits a round trip longer, but
+// has no backoff (docs/protocols/raknet/recovery.md#recovery-and-congestion).
+func (r *rtt) timeout() time.Duration {
+	t := firstTimeout
+	switch handshake := r.Deviation; {
+	case r.Smoothed != 0:
+		t = r.Smoothed + 4*r.Deviation + timeoutSlack
+	case handshake != 0:
+		// This is the value after a first sample. Beyond firstTimeout the sample may include the wait for a lost datagram.
+		t = min(3*handshake+handshakeSlack, max(firstTimeout, handshake+handshakeSlack))
+	}
+	return min(max(t, min(t<<r.Backoff, longestBackoff)), longestTimeout)
+}
+
+// expire doubles the timeout after a timeout without any acknowledgement.
+func (r *rtt) expire() {
+	if r.timeout() < longestBackoff {
+		r.Backoff++
+	}
+}
+
+// A literal peer waits for each datagram number. It takes 255 datagrams behind a missing one, and 255 messages behind
+// a missing reliable message. It acknowledges and drops everything beyond. To such a peer we send again under the lost
+// number, and stay within that room (docs/protocols/raknet/recovery.md#peers-without-timers).
+const literalRoom = 255
+
+// mostUnnoticed bounds the datagrams that may have been sent to a peer before it is recognized as literal.
+const mostUnnoticed = 16
+
+// becomeLiteral is called when the peer is recognized as literal, early in the connection. Forgotten numbers are sent
+// again, empty, because their fate is unknown.
+func (f *flight) becomeLiteral() {
+	f.Literal = true
+	for n := f.Base; n != f.next; n = n.Add(1) {
+		if s := f.at(n).state; s == lost || s == expired {
+			f.queueRepeat(n)
+		}
+	}
+	for f.Base != 0 && f.next.Sub(f.Base) < mostUnnoticed {
+		if f.next.Sub(f.Base) == len(f.ring) {
+			f.grow()
+		}
+		f.Base = f.Base.Add(-1)
+		*f.at(f.Base) = sentDatagram{state: lost}
+		f.queueRepeat(f.Base)
+	}
+	f.Due = f.Base
+}
+
+func (f *flight) queueRepeat(n Seq24) { f.repeats = append(f.repeats, n) }
+
+func (f *flight) dropRepeat() { f.repeats = append(f.repeats[:0], f.repeats[1:]...) }
+
+// nextRepeat returns the first datagram to be sent again under its number.
+func (f *flight) nextRepeat() (n Seq24, ok bool) {
+	for len(f.repeats) > 0 {
+		if n = f.repeats[0]; !n.Before(f.Base) && f.at(n).state != settled {
+			return n, true
+		}
+		f.dropRepeat()
+	}
+	return 0, false
+}
+
+// repeated records that the datagram of nextRepeat was sent again.
+func (f *flight) repeated(n Seq24, now time.Duration, size int) {
+	d := f.at(n)
+	d.at, d.size, d.state, d.again = now, int32(size), inFlight, true
+	f.dropRepeat()
+	if n.Before(f.Due) {
+		f.Due = n
+	}
+}
+
+// repeat appends a datagram again with the parts that are still needed.
+func (s *sender) repeat(now time.Duration, b []byte, n Seq24) []byte {
+	p := packer{s: s, now: now, start: len(b), datagram: s.flight.at(n)}
+	p.b = appendDataHeader(b, n, false, s.Congestion.inSlowStart())
+	for _, ref := range p.datagram.parts {
+		again := s.flight.get(ref)
+		if again == nil || !p.pack(again.message, again.index, again.reliable) {
+			continue
+		}
+		again.resent = true
+		s.Resent++
+		s.ReliableAt = now
+	}
+	s.flight.repeated(n, now, len(p.b)-p.start)
+	s.Congestion.repeats(n)
+	return p.b
+}

@@ -199,3 +199,85 @@ func (c *Conn) lend(d []byte, at int) (payload []byte, pad uint8) {
 	c.scratch, pad = c.dialect.payload(c.scratch[:0], d, at)
 	return c.scratch, pad
 }
+
+// leastFar is the shortest round trip between proxy and server for which an answer waits.
+const leastFar = 2 * time.Millisecond
+
+// deferPong has the answer to a client's heartbeat wait for as long as the server's would take. The client measures the
+// round trip by it. It resends messages, and gives the connection up, by that figure. A client sends the next heartbeat
+// after HeartbeatInterval, and ignores later answers to this one.
+func (c *Conn) deferPong(now time.Time, ping uint8) {
+	c.releasePong()
+	if c.isMute() {
+		return // answered later, it would measure the silence
+	}
+	c.ticker.ping, c.ticker.pingAt = ping, now
+	if far := min(c.rtt.Far, c.options.HeartbeatInterval*3/4); far >= leastFar {
+		c.ticker.pingAt = now.Add(far)
+	}
+	c.stepPong(now)
+}
+
+// pongDue returns when the waiting answer is due, or the zero time.
+func (c *Conn) pongDue() time.Time {
+	if !c.server {
+		return time.Time{}
+	}
+	return c.ticker.pingAt
+}
+
+// stepPong answers the heartbeat once the answer is due.
+func (c *Conn) stepPong(now time.Time) {
+	if !now.Before(c.pongDue()) {
+		c.releasePong()
+	}
+}
+
+// releasePong answers the heartbeat that waits for its answer, if one does.
+func (c *Conn) releasePong() {
+	if c.pongDue().IsZero() {
+		return
+	}
+	c.ticker.pingAt = time.Time{}
+	if c.isMute() {
+		return
+	}
+	if b, ok := c.reply(2); ok {
+		c.control.end(appendHeartbeatAnswer(c.dialect, b, c.ticker.ping))
+	}
+}
+
+var _ codec.Reflector = (*Conn)(nil)
+
+// longestSilence is how long a peer may be silent whose silence the far side is shown. The far peer's own time-out
+// ends the session sooner, or the proxy's, if both are gone.
+const longestSilence = 30 * time.Second
+
+// IsSilent implements codec.Reflector. A live peer is heard once each HeartbeatInterval, and one heartbeat may be lost.
+func (c *Conn) IsSilent(now time.Time) bool {
+	return c.state == connected && now.Sub(c.heard) >= c.options.HeartbeatInterval*5/2
+}
+
+// Reflects implements codec.Reflector.
+func (*Conn) Reflects() bool { return true }
+
+// Reflect implements codec.Reflector. Only heartbeats and their answers count as signs of life, so nothing else is held
+// back.
+func (c *Conn) Reflect(isSilent, isReflected bool) (released bool) {
+	released = c.mute && !isSilent && c.ticker.owed
+	c.mute, c.reflected = isSilent, isReflected
+	return released
+}
+
+// isMute reports whether the peer gets no sign of life. One that may have left is asked whether it is there.
+func (c *Conn) isMute() bool { return c.mute && c.state == connected && c.doubt.believe.IsZero() }
+
+// patience returns how long the peer may be silent in session. There is extra time for a late heartbeat: the library
+// checks its clock with its own heartbeats, after 5 to 6 s.
+func (c *Conn) patience() time.Duration {
+	own := c.options.TimeoutTime + c.options.HeartbeatInterval/2
+	if c.reflected {
+		return max(own, longestSilence)
+	}
+	return own
+}

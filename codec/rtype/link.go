@@ -1,6 +1,7 @@
 package rtype
 
 import (
+	"encoding/binary"
 	"time"
 
 	"tidegate/codec"
@@ -155,4 +156,121 @@ func (l *link) finish(reason codec.Reason) {
 	}
 	l.state = closed
 	l.events.Push(codec.Event{Kind: codec.Disconnected, Reason: reason})
+}
+
+// outbox is a first-in first-out log of wire messages that wait for Transmit. A record is two bytes of length and the
+// message. The top bit of the length says that the message has to end its datagram.
+type outbox struct {
+	log  []byte
+	read int
+}
+
+const (
+	recordHead = 2
+	last       = 1 << 15
+)
+
+// bytes returns the number of bytes that the outbox holds.
+func (o *outbox) bytes() int { return len(o.log) - o.read }
+
+// begin opens a record. The caller appends one message to the result and passes that to end.
+func (o *outbox) begin() []byte {
+	if o.read >= o.bytes() { // reclaim read bytes; this moves no more bytes than it reclaims
+		o.log, o.read = append(o.log[:0], o.log[o.read:]...), 0
+	}
+	return append(o.log, 0, 0)
+}
+
+// end closes the record that begin opened.
+func (o *outbox) end(b []byte, isLast bool) {
+	start := len(o.log)
+	head := uint16(len(b) - start - recordHead)
+	if isLast {
+		head |= last
+	}
+	binary.LittleEndian.PutUint16(b[start:], head)
+	o.log = b
+}
+
+// next appends the oldest message to b, and the following ones that fit in the same datagram. A message that has to
+// end its datagram is the last.
+func (o *outbox) next(b []byte) ([]byte, bool) {
+	size := 0
+	for o.bytes() > 0 {
+		head := binary.LittleEndian.Uint16(o.log[o.read:])
+		n := int(head &^ last)
+		if size > 0 && size+n > maxDatagram {
+			break
+		}
+		b = append(b, o.log[o.read+recordHead:][:n]...)
+		o.read += recordHead + n
+		if size += n; head&last != 0 {
+			break
+		}
+	}
+	return b, size > 0
+}
+
+// drop removes all records.
+func (o *outbox) drop() { o.log, o.read = o.log[:0], 0 }
+
+// pingTries is the number of pings within PongTimeout before a client is given up: a ping may be lost.
+const pingTries = 4
+
+// pinger pings a server's client every interval, and more often while the client has not answered.
+// docs/protocols/rtype.md#session
+type pinger struct {
+	interval, timeout time.Duration
+	next              time.Time // zero: no pings
+	owedSince         time.Time // since when the client has owed an answer; zero: it does not
+	timedAt           time.Time // send time of a ping whose answer measures the round trip; zero: none
+	rtt               time.Duration
+}
+
+func (p *pinger) start(now time.Time) {
+	if p.interval > 0 {
+		p.next = now.Add(p.interval)
+	}
+}
+
+// deadline returns when the client is given up; zero: never.
+func (p *pinger) deadline() time.Time {
+	if p.owedSince.IsZero() {
+		return time.Time{}
+	}
+	return p.owedSince.Add(p.timeout)
+}
+
+// takeDue reports whether a ping is due, and counts it as sent.
+func (p *pinger) takeDue(now time.Time) bool {
+	if p.next.IsZero() || now.Before(p.next) {
+		return false
+	}
+	p.timedAt = time.Time{}
+	if p.owedSince.IsZero() {
+		p.owedSince, p.timedAt = now, now
+	}
+	p.next = now.Add(p.timeout / pingTries)
+	return true
+}
+
+// heard records a message of the client.
+func (p *pinger) heard() {
+	if !p.owedSince.IsZero() {
+		p.next = p.owedSince.Add(p.interval)
+		p.owedSince = time.Time{}
+	}
+}
+
+// answered records a pong.
+func (p *pinger) answered(now time.Time) {
+	if p.timedAt.IsZero() {
+		return
+	}
+	sample := now.Sub(p.timedAt)
+	p.timedAt = time.Time{}
+	if p.rtt == 0 {
+		p.rtt = sample
+	}
+	p.rtt += (sample - p.rtt) / 8
 }

@@ -4,19 +4,136 @@
 // its dialects and the canonical messages that cross the contract.
 //
 // Start with Protocol, then read server.go and client.go, the two sides of a connection, and link.go, their common
-// part. Each concern has its file: an instruction (instruction.go), the names of components (initial.go, gather.go),
-// canonical messages (message.go), dialects (format.go), the last game's handshake (lobby.go, client_lobby.go), the
-// proof of a client's address (secret.go), pings (pinger.go), the world as a client should know it (mirror.go,
-// deletions.go) and its replay (replay.go).
+// part. Each concern has its file: an instruction (message.go), the names of components (initial.go), canonical
+// messages and dialects (message.go), the last game's handshake and the proof of a client's address (lobby.go,
+// client.go), pings (link.go), and the world as a client should know it, with its replay (mirror.go, server_world.go).
 package rtype
 
 import (
 	"bytes"
+	"cmp"
+	"maps"
 	"net/netip"
 	"time"
 
 	"tidegate/codec"
 )
+
+// Dialect selects the format of messages. docs/protocols/rtype.md#dialects
+type Dialect uint8
+
+// The dialects.
+const (
+	Auto     Dialect = iota // the peer's, found out from its messages
+	Document                // that of the protocol document 0.0.1
+	Game16                  // the game's, with entities of 16 bits
+	Game32                  // the game's, with entities of 32 bits
+	GameLast                // the last game's, with a handshake of its own
+)
+
+var names = [...]string{
+	Auto: "rtype", Document: "rtype-0.0.1", Game16: "rtype-16", Game32: "rtype-32", GameLast: "rtype-final",
+}
+
+// Era is the age of the game's own dialects. Their initialisation and their clients' messages changed over time.
+type Era uint8
+
+// The eras.
+const (
+	AnyEra Era = iota // the dialect's: Game16 is early, Game32 late, Auto finds out
+	Early             // indexes of one byte; lone bytes are keys
+	Late              // indexes of two bytes; no lone bytes
+	Final             // GameLast only: opcodes in front of the initialisation, little-endian IDs
+)
+
+// Defaults. Real clients never answer pings, and a player may watch for minutes.
+const (
+	defaultPongTimeout   = 10 * time.Second
+	defaultIdleTimeout   = 10 * time.Minute
+	defaultServerTimeout = 90 * time.Second // longer than the interval between the late server's pings
+	defaultHelloInterval = time.Second
+	defaultHellos        = 8
+	defaultQueued        = 256 << 10
+	defaultWorld         = 256 << 10
+	defaultRate          = 1000
+)
+
+var (
+	defaultHello  = []byte("start")
+	lastHello     = []byte{openLobby}
+	documentHello = []byte{0x01} // right key released: the only message of the document that changes nothing
+)
+
+// Options tune a Protocol. The zero value is the automatic dialect with the game's own times. New copies referenced
+// data.
+type Options struct {
+	Dialect Dialect
+	// Era overrides the era of Game16 and Game32.
+	Era Era
+	// Hello is the client's first message, repeated until the answer; "start" if nil, in Document 01.
+	Hello []byte
+	// Components holds the data size of components in bytes, by name. An update of another component takes the rest of
+	// its datagram.
+	Components map[string]int
+	// PingInterval is the silence of a client after which the server pings it, if its dialect has pings; never if zero.
+	// PongTimeout is how long the client then has to send any message; 10 s if zero.
+	PingInterval, PongTimeout time.Duration
+	// IdleTimeout is the silence of a client that ends a session, and ServerTimeout that of a server; 10 min and 90 s if
+	// zero.
+	IdleTimeout, ServerTimeout time.Duration
+	// HelloInterval is the time between a client's Hellos. The client sends MaxHellos of them; 1 s and 8 if zero.
+	HelloInterval time.Duration
+	MaxHellos     int
+	// Refresh is how often a server repeats the state of its world to a client, to repair losses; never if zero.
+	Refresh time.Duration
+	// Copies is how often a client of Game16 or Game32 receives each part of the initialisation, so that it survives
+	// losses; 1 if zero. docs/protocols/rtype/repair.md
+	Copies int
+	// Seed makes the secrets unguessable that a client receives at its own address. If it is zero, clients cannot prove
+	// their address.
+	Seed [32]byte
+	// MaxQueued bounds the bytes of messages that wait to be sent. MaxWorld bounds the bytes of a server's mirror of its
+	// world. Both are 256 KiB if zero.
+	MaxQueued, MaxWorld int
+	// MaxRate is the number of messages that a client may send per second, or at once after a second's silence; 1000 if
+	// zero.
+	MaxRate int
+
+	last *lastServers // made by New
+}
+
+func (o Options) withDefaults() Options {
+	o.PongTimeout = cmp.Or(o.PongTimeout, defaultPongTimeout)
+	o.IdleTimeout = cmp.Or(o.IdleTimeout, defaultIdleTimeout)
+	o.ServerTimeout = cmp.Or(o.ServerTimeout, defaultServerTimeout)
+	o.HelloInterval = cmp.Or(o.HelloInterval, defaultHelloInterval)
+	o.MaxHellos = cmp.Or(o.MaxHellos, defaultHellos)
+	o.MaxQueued = cmp.Or(o.MaxQueued, defaultQueued)
+	o.MaxWorld = cmp.Or(o.MaxWorld, defaultWorld)
+	o.MaxRate = cmp.Or(o.MaxRate, defaultRate)
+	o.Copies = cmp.Or(o.Copies, 1)
+	o.Components = maps.Clone(o.Components)
+	switch {
+	case o.Hello != nil:
+		o.Hello = append([]byte(nil), o.Hello...)
+	case o.Dialect == Document:
+		o.Hello = documentHello
+	case o.Dialect == GameLast:
+		o.Hello = lastHello
+	default:
+		o.Hello = defaultHello
+	}
+	return o
+}
+
+// format returns the initial format of the options' dialect.
+func (o *Options) format() format {
+	f := formats[o.Dialect]
+	if o.Era != AnyEra && !f.document && !f.isFinal() {
+		f.era = o.Era
+	}
+	return f
+}
 
 // Protocol is R-Type with its options. It is immutable and safe for concurrent use.
 type Protocol struct {

@@ -1,6 +1,9 @@
 package rudp
 
 import (
+	"crypto/sha256"
+	"math"
+	"net/netip"
 	"time"
 
 	"tidegate/codec"
@@ -73,4 +76,179 @@ func (c *Conn) receiveRefuse(p *packet) {
 		c.refused, c.due = true, false
 		c.tickAt = time.Time{}
 	}
+}
+
+const (
+	// clientTimeout is how long a real client waits for an answer to its request. A later answer is useless.
+	clientTimeout = 500 * time.Millisecond
+	// repeaterTimeout is how long a client waits that repeats its request, as ours does every requestInterval. Losses in
+	// a row do not end the wait.
+	repeaterTimeout = 6 * requestInterval
+	// maxAccepts bounds how often the server sends Accept before the client has answered. A client that has not proved
+	// its address receives nothing else.
+	maxAccepts = 8
+	// proofTime is the least time that the client has for its answer. The time is 34 periods if that is longer.
+	proofTime = time.Second
+)
+
+// accept makes the server's side of a session from a client's request. docs/protocols/rudp.md#server
+func accept(p *Protocol, now time.Time, from netip.AddrPort) *Conn {
+	o := &p.options
+	c := &Conn{
+		options:  o,
+		server:   true,
+		state:    asked,
+		period:   periodOf(o.Rate),
+		received: acks{last: o.base},
+		flight:   newFlight(now, o.firstSeq(now, from)),
+		deadline: now.Add(clientTimeout),
+	}
+	c.stats.Received = 1
+	c.events.Push(codec.Event{Kind: codec.Asked})
+	return c
+}
+
+// Admit tells the client that it is accepted. Its acknowledgement starts the session.
+func (c *Conn) Admit(now time.Time, _ uint16) {
+	if c.state != asked {
+		return
+	}
+	c.state = admitted
+	c.deadline = now.Add(max(proofTime, (maxInFlight+1)*c.period))
+	c.tickAt = now
+	c.tick(now)
+}
+
+// receiveUndecided takes a packet of a client that waits for the proxy's decision. A repeated request extends the
+// wait. The library refuses it, but a refusal would drive the client away.
+func (c *Conn) receiveUndecided(now time.Time, p *packet) error {
+	switch p.kind {
+	case kindRequest:
+		c.deadline = now.Add(repeaterTimeout)
+		return codec.ErrDuplicate
+	case kindNotify:
+		c.end(codec.Closed)
+		return nil
+	}
+	return codec.ErrUnexpected
+}
+
+// repeatAccept makes another Accept due. The library sends only one, and a client that misses it fails to connect.
+func (c *Conn) repeatAccept() {
+	if c.attempts < maxAccepts {
+		c.attempts++
+		c.due = true
+	}
+}
+
+func (c *Conn) appendAccept(now time.Time, b []byte) []byte {
+	t := terms{rate: c.Pace()}
+	return c.write(b, &packet{seq: c.flight.number(now), kind: kindAccept, data: t.append(nil)})
+}
+
+var _ codec.Paced = (*Conn)(nil)
+
+// Pace implements codec.Paced. Several rates have one period, which is all that counts.
+func (c *Conn) Pace() uint8 {
+	switch {
+	case c.period == 0:
+		return 0
+	case c.period == periodOf(c.options.Rate):
+		return c.options.Rate
+	}
+	return uint8(min(time.Second/c.period, math.MaxUint8))
+}
+
+// SetPace implements codec.Paced. An Accept tells it to the client.
+func (c *Conn) SetPace(pace uint8) {
+	if c.state == asked && pace > 0 {
+		c.period = periodOf(pace)
+	}
+}
+
+// periodOf returns the time between two packets, in whole milliseconds as in the library.
+func periodOf(rate uint8) time.Duration { return time.Duration(1000/int(rate)) * time.Millisecond }
+
+// firstSeq returns the number of a server's first packet. A client accepts any number below 2^15.
+func (o *Options) firstSeq(now time.Time, from netip.AddrPort) seq {
+	if o.Seed == [32]byte{} {
+		return o.base
+	}
+	var b [32 + 8 + 16 + 2]byte
+	copy(b[:], o.Seed[:])
+	be.PutUint64(b[32:], uint64(now.UnixNano()))
+	ip := from.Addr().As16()
+	copy(b[40:], ip[:])
+	be.PutUint16(b[56:], from.Port())
+	sum := sha256.Sum256(b[:])
+	return o.base + seq(be.Uint16(sum[:])>>1)
+}
+
+// A forger can guess numbers that a session accepts. So two things need evidence:
+//
+//   - A goodbye ends the session when the peer then falls silent. A peer in session sends in every period.
+//   - A packet that is far ahead counts when another one follows it.
+const (
+	goodbyePeriods = 12                     // without a packet, after which a goodbye is believed
+	leastSilence   = 200 * time.Millisecond // the same as a time, if that is longer
+	maxSkipped     = 5                      // how far ahead a packet counts at once
+)
+
+// goodbye is one that the peer has said, and that is not believed yet.
+type goodbye struct {
+	seq  seq
+	acks acks
+	at   time.Time // when the session ends; zero: there is none
+}
+
+// hearGoodbye takes a goodbye in session. The peer's next packet may still have its number.
+func (c *Conn) hearGoodbye(now time.Time, p *packet) {
+	if c.goodbye.at.IsZero() {
+		c.goodbye = goodbye{seq: p.seq, acks: p.acks}
+		c.awaitSign(now)
+	}
+}
+
+// awaitSign begins to wait for a sign of life.
+func (c *Conn) awaitSign(now time.Time) {
+	c.goodbye.at = now.Add(max(goodbyePeriods*c.period, leastSilence))
+}
+
+// believe ends the session by the peer's goodbye, if it has said one. Only now its acknowledgements count.
+func (c *Conn) believe(now time.Time) bool {
+	if c.goodbye.at.IsZero() {
+		return false
+	}
+	if c.flight.allows(c.goodbye.acks.last) {
+		c.acknowledge(now, &c.goodbye.acks)
+	}
+	c.end(codec.Closed)
+	return true
+}
+
+// outlives forgets a goodbye of a peer that sends a later packet.
+func (g *goodbye) outlives(s seq) {
+	if !g.at.IsZero() && s.minus(g.seq) > 0 {
+		*g = goodbye{}
+	}
+}
+
+// isDue reports whether a goodbye is believed.
+func (g *goodbye) isDue(now time.Time) bool { return !g.at.IsZero() && !now.Before(g.at) }
+
+// jump is a packet that was too far ahead to count.
+type jump struct {
+	seq   seq
+	known bool
+}
+
+// allows reports whether a packet that is gap ahead counts. If not, it waits for one that follows it.
+func (j *jump) allows(s seq, gap int) bool {
+	after := s.minus(j.seq)
+	if gap <= maxSkipped || j.known && after > 0 && after <= maxSkipped {
+		j.known = false
+		return true
+	}
+	*j = jump{seq: s, known: true}
+	return false
 }

@@ -1,6 +1,7 @@
 package rudp
 
 import (
+	"fmt"
 	"time"
 
 	"tidegate/codec"
@@ -193,4 +194,129 @@ func (c *Conn) end(reason codec.Reason) {
 		}
 	}
 	c.events.Push(codec.Event{Kind: codec.Disconnected, Reason: reason})
+}
+
+// Receive takes one datagram, which holds one packet.
+func (c *Conn) Receive(now time.Time, datagram []byte) error {
+	return c.stats.Count(c.receive(now, datagram))
+}
+
+func (c *Conn) receive(now time.Time, d []byte) error {
+	var p packet
+	if err := p.parse(d); err != nil {
+		return err
+	}
+	switch {
+	case c.state == dialing:
+		return c.receiveAnswer(now, &p)
+	case c.state == closed || p.app != c.options.AppID:
+		return codec.ErrUnexpected
+	case c.state == asked:
+		return c.receiveUndecided(now, &p)
+	}
+	return c.receiveInSession(now, &p)
+}
+
+// receiveInSession takes a packet of the peer. The packet must be newer than all before it, and no newer than an
+// honest peer's can be. It must not acknowledge a packet that the peer cannot have received.
+func (c *Conn) receiveInSession(now time.Time, p *packet) error {
+	if !c.takes(p.kind) {
+		return codec.ErrUnexpected
+	}
+	switch gap := p.seq.minus(c.received.last); {
+	case gap <= 0:
+		return codec.ErrDuplicate
+	case gap > maxAhead || !c.flight.allows(p.acks.last):
+		return codec.ErrWindow
+	case c.state == admitted && p.acks.last == c.flight.acked:
+		return codec.ErrUnexpected // the packet proves nothing
+	case c.state == connected && p.kind == kindNotify:
+		c.hearGoodbye(now, p)
+		return nil
+	case c.state == connected && !c.jump.allows(p.seq, gap):
+		return codec.ErrWindow
+	}
+	c.goodbye.outlives(p.seq)
+	c.received.add(p.seq)
+	c.heard = now
+	c.acknowledge(now, &p.acks)
+	if c.state == admitted {
+		c.open()
+	}
+	switch p.kind {
+	case kindData:
+		m := codec.Message{Payload: p.data, Mode: codec.UnreliableSequenced}
+		c.events.Push(codec.Event{Kind: codec.Received, Message: m})
+	case kindNotify:
+		c.end(codec.Closed)
+	}
+	return nil
+}
+
+// takes reports whether a session accepts packets of kind k. Accept belongs to a session too, because our server
+// repeats it until the client acknowledges it.
+func (c *Conn) takes(k kind) bool {
+	return k == kindData || k == kindKeepAlive || k == kindNotify || k == kindAccept && !c.server
+}
+
+// acknowledge records which packets the peer has received. A missing packet is lost for good, because the peer drops
+// late packets.
+func (c *Conn) acknowledge(now time.Time, a *acks) {
+	if a.last == c.flight.acked {
+		return
+	}
+	c.rtt.sample(now.Sub(c.flight.sentAt(a.last)))
+	c.stats.Lost += uint64(c.flight.acknowledge(a))
+	for r, delivered, ok := c.flight.decide(a); ok; r, delivered, ok = c.flight.decide(a) {
+		c.events.Answer(r, delivered)
+	}
+}
+
+// errEmpty refuses a message without payload. Joined with other messages it would be invisible.
+var errEmpty = fmt.Errorf("rudp: empty message: %w", codec.ErrMode)
+
+// Send queues a message for the packet of this period, or for a later one if that packet is full.
+func (c *Conn) Send(_ time.Time, m codec.Message) error {
+	switch {
+	case c.state == closed:
+		return codec.ErrClosed
+	case !modes.Has(m.Mode):
+		return codec.ErrMode
+	case len(m.Payload) == 0:
+		return errEmpty
+	case len(m.Payload) > c.options.MaxPayload:
+		return codec.ErrTooLarge
+	case c.outbox.bytes()+len(m.Payload) > c.options.MaxQueued || c.outbox.count() == maxWaiting:
+		return codec.ErrFull
+	}
+	c.outbox.add(m.Payload, m.Receipt)
+	return nil
+}
+
+// appendDue appends the packet of this period.
+func (c *Conn) appendDue(now time.Time, b []byte) []byte {
+	switch c.state {
+	case dialing:
+		return c.appendRequest(b)
+	case admitted:
+		return c.appendAccept(now, b)
+	}
+	p := packet{seq: c.flight.number(now), kind: kindKeepAlive}
+	var messages []waiting
+	if c.outbox.count() > 0 {
+		p.kind = kindData
+		p.data, messages = c.outbox.take(c.options.MaxJoined)
+	}
+	for _, m := range messages {
+		if m.Receipt != 0 {
+			c.flight.carry(p.seq, m.Receipt)
+		}
+	}
+	return c.write(b, &p)
+}
+
+// write appends p with the fields that every packet of the connection carries.
+func (c *Conn) write(b []byte, p *packet) []byte {
+	p.app, p.acks = c.options.AppID, c.received
+	return p.append(b)
 }

@@ -2,9 +2,8 @@
 // JSON API, all over HTTP at an address of its own. It decides nothing about clients; it passes every question and
 // command to the proxy.
 //
-// Start with Server, then endpoint.go, which defines an endpoint, and routes.go, which lists them. Each resource has
-// its own file. Client is the other end, for commands. The file openapi.json describes the API; a test keeps it equal
-// to the code.
+// Start with Server, then routes.go, which defines an endpoint and lists them. Each resource has its own file. Client
+// is the other end, for commands. The file openapi.json describes the API; a test keeps it equal to the code.
 package admin
 
 import (

@@ -1,14 +1,17 @@
 package admin
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/netip"
 	"runtime"
+	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
-
+	"tidegate/proxy"
 	"tidegate/proxy/relay"
 )
 
@@ -133,3 +136,116 @@ func (out metricsOf) reloads(r Reloads) {
 	out.set(reloadTime, last)
 	out.set(reloadStale, float64(len(r.Restart)))
 }
+
+// patience is the longest wait for a loop: a loop turns every few milliseconds even under a flood.
+const patience = 2 * time.Second
+
+// Health is the JSON of /livez and /readyz.
+type Health struct {
+	OK     bool    `json:"ok"`
+	Checks []Check `json:"checks"`
+}
+
+// Check is the result of one health check.
+type Check struct {
+	Name   string `json:"name"`
+	OK     bool   `json:"ok"`
+	Detail string `json:"detail,omitempty"`
+	// Warning is what does not fail the check, but an operator should know.
+	Warning string `json:"warning,omitempty"`
+}
+
+// live answers whether the process works: every loop answers. A loop that has ended in order also counts as live.
+func (s *Server) live(w http.ResponseWriter, r *http.Request) {
+	loops, _ := s.checkLoops(r.Context())
+	writeHealth(w, append([]Check{loops}, s.checkFleet()...)...)
+}
+
+// ready answers whether clients can be sent here.
+func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
+	loops, figures := s.checkLoops(r.Context())
+	admission := Check{Name: "admission", OK: !figures.Draining && loops.Detail == ""}
+	if !admission.OK {
+		admission.Detail = "the proxy admits no new sessions"
+	}
+	all := []Check{loops, admission, s.checkUpstreams(), s.checkConfiguration()}
+	writeHealth(w, append(all, s.checkFleet()...)...)
+}
+
+func (s *Server) checkLoops(ctx context.Context) (Check, relay.Figures) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	figures, err := s.Proxy.Figures(ctx)
+	check := Check{Name: "loops", OK: err == nil || errors.Is(err, proxy.ErrStopped)}
+	if err != nil {
+		check.Detail = err.Error()
+	}
+	return check, figures
+}
+
+// writeHealth answers 200 if every check passed, and 503 otherwise.
+func writeHealth(w http.ResponseWriter, checks ...Check) {
+	status, health := http.StatusOK, Health{OK: true, Checks: checks}
+	for _, c := range checks {
+		if !c.OK {
+			status, health.OK = http.StatusServiceUnavailable, false
+		}
+	}
+	write(w, status, health)
+}
+
+// Bounds of the time line.
+const (
+	maxEvents    = 512
+	maxEventText = 200 // bytes
+)
+
+// Event is the JSON of one event of the time line.
+type Event struct {
+	At   time.Time `json:"at"`
+	Kind string    `json:"kind"` // "start", "server", "reload", "upgrade", "flood", "ban", "drain", "limit" or "disk"
+	Bad  bool      `json:"bad"`  // an operator should look
+	Text string    `json:"text"`
+}
+
+// EventList is the JSON of the time line, oldest first.
+type EventList struct {
+	Events []Event `json:"events"`
+}
+
+// Events is the time line of a process: its last 512 events, at most some 150 KiB. The zero value and nil are ready to
+// use; nil keeps nothing. It is safe for concurrent use, and Add never waits for a reader's connection.
+type Events struct {
+	mu   sync.Mutex
+	ring []Event
+	next int
+}
+
+// Add adds an event of this moment. A long text is cut.
+func (e *Events) Add(kind string, bad bool, format string, args ...any) {
+	if e == nil {
+		return
+	}
+	text := fmt.Sprintf(format, args...)
+	one := Event{time.Now().UTC(), kind, bad, text[:min(len(text), maxEventText)]}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.ring) < maxEvents {
+		e.ring = append(e.ring, one)
+		return
+	}
+	e.ring[e.next] = one
+	e.next = (e.next + 1) % maxEvents
+}
+
+// List returns the events, oldest first.
+func (e *Events) List() []Event {
+	if e == nil {
+		return []Event{}
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return append(append([]Event{}, e.ring[e.next:]...), e.ring[:e.next]...)
+}
+
+func (s *Server) listEvents(*http.Request) (EventList, error) { return EventList{s.Events.List()}, nil }

@@ -120,7 +120,7 @@ func best(u *proxy.UpstreamStatus) upstream.State {
 	return upstream.Down
 }
 
-// Metrics of upstreams, with their discovered servers. servers.go has those of each configured server.
+// Metrics of upstreams, with their discovered servers. metrics.go has those of each configured server.
 var (
 	upstreamServers  = gauge("upstream_servers", "Servers by state.", "upstream", "state")
 	upstreamSessions = gauge("upstream_sessions", "Sessions at the servers.", "upstream")

@@ -3,14 +3,16 @@ package cli
 import (
 	"cmp"
 	"context"
+	_ "embed"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
-
 	"tidegate/internal/admin"
 	"tidegate/internal/banfile"
 	"tidegate/internal/config"
@@ -18,6 +20,37 @@ import (
 	"tidegate/internal/decode"
 	"tidegate/internal/demo"
 )
+
+// Scripts for shells. They ask tidegate for the next words (completeWord).
+var (
+	//go:embed completion/bash
+	bashCompletion string
+	//go:embed completion/zsh
+	zshCompletion string
+	//go:embed completion/fish
+	fishCompletion string
+)
+
+var shells = []string{"bash", "zsh", "fish"}
+
+func completionCommand() *cli.Command {
+	return command(&cli.Command{
+		Name:      "completion",
+		Usage:     "print a script that completes commands, flags, sessions, servers and bans in bash, zsh or fish",
+		ArgsUsage: "SHELL",
+		Description: "For one shell: source <(tidegate completion bash). Permanently: put the script\n" +
+			"into the shell's folder for completions.\n\n" +
+			examples("tidegate completion bash", "tidegate completion zsh", "tidegate completion fish"),
+		Action: func(c *cli.Context) error {
+			if c.NArg() != 1 || !slices.Contains(shells, c.Args().First()) {
+				return misuse(errors.New("want one of bash, zsh or fish"))
+			}
+			script := map[string]string{"bash": bashCompletion, "zsh": zshCompletion, "fish": fishCompletion}
+			_, err := io.WriteString(c.App.Writer, script[c.Args().First()])
+			return err
+		},
+	})
+}
 
 // completeWord is the hidden command of the completion scripts: tidegate __complete WORD... prints the possible last
 // words, one a line, each with a tab and a description if it has one.

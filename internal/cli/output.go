@@ -11,7 +11,7 @@ import (
 
 	"github.com/mattn/go-isatty"
 	"github.com/urfave/cli/v2"
-
+	"tidegate/internal/config"
 	"tidegate/internal/table"
 )
 
@@ -78,4 +78,22 @@ func terminalOf(w io.Writer) io.Writer {
 // printTable prints a table. On a terminal it leaves out columns that do not fit.
 func printTable(w io.Writer, columns []table.Column, rows [][]string) {
 	table.Print(w, table.TerminalWidth(terminalOf(w)), columns, rows)
+}
+
+// faultJSON is the JSON of a fault or warning.
+type faultJSON struct {
+	File   string `json:"file"`
+	Line   int    `json:"line,omitempty"`
+	Column int    `json:"column,omitempty"`
+	Key    string `json:"key,omitempty"`
+	Value  string `json:"value,omitempty"`
+	Want   string `json:"want"`
+}
+
+func faultsJSON(faults []config.Fault) []faultJSON {
+	all := make([]faultJSON, len(faults))
+	for i, f := range faults {
+		all[i] = faultJSON(f)
+	}
+	return all
 }

@@ -21,7 +21,7 @@ const (
 )
 
 // handoverSource is the file that came with the first release that can hand over sessions in the present format. As
-// long as no release has a tag, the commit that added it stands for the release before.
+// long as no release has a tag, the commit that added it stands for the release before. It is in handover.go today.
 const handoverSource = "proxy/precopy.go"
 
 // laterSources are changes of the source that a later release may make: further fields in all records and in the first
@@ -33,10 +33,10 @@ var laterSources = map[string][2]string{
 	"proxy/relay/saved/session.go": {
 		"type Terminated struct {\n", "type Terminated struct {\n\tLater []string `cbor:\"62,keyasint\"`\n",
 	},
-	"codec/internal/prints/save.go": {
+	"codec/internal/prints/prints.go": {
 		"type Saved struct {\n", "type Saved struct {\n\tLater map[string]int `cbor:\"62,keyasint\"`\n",
 	},
-	"internal/daemon/inherit.go": {
+	"internal/daemon/upgrade.go": {
 		"type handover struct {\n", "type handover struct {\n\tLater []string `json:\"later\"`\n",
 	},
 }

@@ -1,13 +1,16 @@
 package cli
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"net/url"
 	"strconv"
 	"time"
 
 	"github.com/urfave/cli/v2"
-
 	"tidegate/internal/admin"
+	"tidegate/internal/pause"
 	"tidegate/internal/table"
 )
 
@@ -86,4 +89,73 @@ func changeServer(verb string) func(*cli.Context, *admin.Client) error {
 		tellUnshared(c, client)
 		return printDone(c, struct{}{}, "server %s of %s: %sed", server, name, verb)
 	}
+}
+
+func drainCommand() *cli.Command {
+	return operatorCommand(&cli.Command{
+		Name:  "drain",
+		Usage: "end the running proxy as SIGTERM does: it admits no new clients, and says goodbye to all others",
+		Description: "Without --wait the command ends at once, and the proxy ends when all goodbyes are said. Another\n" +
+			"drain changes nothing. The log names the address that asked.\n\n" +
+			"With --to-fleet, sessions move to other nodes, and their clients play on. The proxy passes datagrams on\n" +
+			"that still arrive here. So lead the clients' paths to other nodes: /readyz answers 503. The proxy ends when\n" +
+			"no such datagram has come for three seconds. After --within it says goodbye to the clients that are left.\n\n" +
+			examples("tidegate drain --wait", "tidegate drain --to-fleet --within 10m --wait"),
+		Flags: []cli.Flag{
+			jsonFlag, &cli.BoolFlag{Name: "wait", Usage: "return when the proxy has ended"},
+			&cli.BoolFlag{Name: "to-fleet", Usage: "move sessions to the other nodes of the fleet first (fleet.follow)"},
+			&cli.StringFlag{Name: "node", Usage: "move all sessions to `NODE`", DefaultText: "all other nodes"},
+			&cli.DurationFlag{Name: "within", Value: 5 * time.Minute, Usage: "end after `TIME`, also with sessions left"},
+		},
+	}, func(c *cli.Context, client *admin.Client) error {
+		if err := askDrain(c, client); err != nil {
+			return err
+		}
+		if !c.Bool("wait") {
+			return printDone(c, drained{false}, "the proxy admits no new sessions, and ends")
+		}
+		if err := awaitEnd(c.Context, client); err != nil {
+			return err
+		}
+		return printDone(c, drained{true}, "the proxy has ended")
+	})
+}
+
+// askDrain asks the proxy for a drain.
+func askDrain(c *cli.Context, client *admin.Client) error {
+	if c.Bool("to-fleet") {
+		how := admin.FleetDrain{Node: c.String("node"), Within: c.Duration("within").Seconds()}
+		return client.Post(c.Context, "/api/v1/fleet/drain", how, nil)
+	}
+	if c.IsSet("node") || c.IsSet("within") {
+		return misuse(errors.New("--node and --within: want --to-fleet too"))
+	}
+	return client.Post(c.Context, "/api/v1/drain", nil, nil)
+}
+
+// drained is the JSON of drain.
+type drained struct {
+	Ended bool `json:"ended"`
+}
+
+// pollInterval is the time between two questions while a command waits for the proxy.
+const pollInterval = 100 * time.Millisecond
+
+// awaitEnd returns when the proxy does not listen any more, or ctx is done.
+func awaitEnd(ctx context.Context, client *admin.Client) error {
+	return poll(ctx, func() (bool, error) {
+		var state admin.Version
+		err := client.Get(ctx, "/api/v1/version", &state)
+		return isAbsent(err), nil
+	})
+}
+
+// poll calls done until it returns true or an error, or ctx is done.
+func poll(ctx context.Context, done func() (bool, error)) error {
+	for range pause.Every(ctx, pollInterval) {
+		if ok, err := done(); ok || err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("interrupted: %w", ctx.Err())
 }

@@ -3,9 +3,16 @@ package fleet
 import (
 	"cmp"
 	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
 	"time"
 
 	"tidegate/internal/fleet/view"
+	"tidegate/internal/source"
 	"tidegate/ratelimit"
 )
 
@@ -130,4 +137,216 @@ func (b *budgets) addTo(s *view.Fleet) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s.Limits = view.Limits{On: true, Exchange: b.status, Told: b.told, Charged: b.charged}
+}
+
+// reportLife is the time for which the counts of a node hold after its last report.
+const reportLife = 10 * time.Second
+
+// maxCells bounds the servers of all nodes together, counted once for each node. A test lowers it.
+var maxCells = 100_000
+
+// account holds the last report of each other node, and their sum. It has no I/O and no clock.
+type account struct {
+	nodes map[string]*heard
+	sum   map[gameServer]int // sessions of all other nodes; never 0
+	cells int                // servers in all reports
+}
+
+// heard is a node's last report.
+type heard struct {
+	*report
+	at time.Time // by this node's clock
+}
+
+func newAccount() account {
+	return account{nodes: make(map[string]*heard), sum: make(map[gameServer]int)}
+}
+
+// take replaces a node's report. It reports whether the sum has changed.
+func (a *account) take(now time.Time, node string, r *report) (changed bool, err error) {
+	last := a.nodes[node]
+	cells := len(r.Servers)
+	switch {
+	case !isName(node, maxNode):
+		return false, errNode
+	case last == nil && len(a.nodes) >= maxNodes:
+		return false, errRoom
+	case last != nil && last.Instance == r.Instance && r.Number <= last.Number:
+		return false, errOldNews
+	case last != nil:
+		cells -= len(last.Servers)
+	}
+	if a.cells+cells > maxCells {
+		return false, errRoom
+	}
+	if last != nil && slices.Equal(last.Servers, r.Servers) {
+		a.nodes[node] = &heard{r, now}
+		return false, nil
+	}
+	if last != nil {
+		a.add(last.report, -1)
+	}
+	a.add(r, 1)
+	a.nodes[node] = &heard{r, now}
+	return true, nil
+}
+
+// add adds a report to the sum, or takes it away.
+func (a *account) add(r *report, sign int) {
+	a.cells += sign * len(r.Servers)
+	for _, s := range r.Servers {
+		key := gameServer{s.Upstream, s.Addr}
+		if n := a.sum[key] + sign*s.Sessions; n != 0 {
+			a.sum[key] = n
+		} else {
+			delete(a.sum, key)
+		}
+	}
+}
+
+// expire forgets nodes that have been silent for too long. It reports whether it has forgotten one.
+func (a *account) expire(now time.Time) (changed bool) {
+	for node, h := range a.nodes {
+		if now.Sub(h.at) >= reportLife {
+			a.add(h.report, -1)
+			delete(a.nodes, node)
+			changed = true
+		}
+	}
+	return changed
+}
+
+// snapshot returns the sum by upstream and server.
+func (a *account) snapshot() map[string]map[netip.AddrPort]int {
+	all := make(map[string]map[netip.AddrPort]int)
+	for s, n := range a.sum {
+		if all[s.upstream] == nil {
+			all[s.upstream] = make(map[netip.AddrPort]int)
+		}
+		all[s.upstream][s.addr] = n
+	}
+	return all
+}
+
+// Node is a node's account of its sessions.
+type Node struct {
+	Name      string
+	Age       time.Duration // since its last report arrived
+	Servers   []ServerCount // by upstream and address
+	Protocols []ProtocolCount
+}
+
+// list returns the other nodes, by name.
+func (a *account) list(now time.Time) []Node {
+	all := make([]Node, 0, len(a.nodes)+1)
+	for _, name := range slices.Sorted(maps.Keys(a.nodes)) {
+		h := a.nodes[name]
+		all = append(all, Node{name, now.Sub(h.at), h.Servers, h.Protocols})
+	}
+	return all
+}
+
+// inOrder sorts the servers of a node.
+func inOrder(all []ServerCount) {
+	slices.SortFunc(all, func(a, b ServerCount) int {
+		return cmp.Or(cmp.Compare(a.Upstream, b.Upstream), a.Addr.Compare(b.Addr))
+	})
+}
+
+// Bounds of a report of spending.
+const (
+	spendingForm = 1    // the version
+	maxSpendings = 1024 // of one node
+	spendingUnit = time.Microsecond
+	spendingIPv4 = 2 + 4 + 4 // bytes of one
+	spendingIPv6 = 2 + 16 + 4
+
+	maxSpendReport = 1 + maxSpendings*spendingIPv6
+)
+
+// Parts of the first byte of a spending.
+const (
+	spendingOf   = 1<<4 - 1 // the quantity
+	spendingNet  = 1 << 4   // of a network, else of an address
+	spendingLate = 1 << 5
+	spendingWide = 1 << 6 // IPv6
+)
+
+var errSpending = errors.New("a report of limits with a source, a limit or an amount that no node has")
+
+// formatSpending returns what a node has used of limits, as other nodes read it:
+//
+//	1 byte   the version
+//	then for each account:
+//	1 byte   the quantity, the scope, the kind of proof and the family of addresses
+//	1 byte   bits of the source
+//	4 or 16  the source
+//	4 bytes  microseconds that the limit's rate needs to pay for the amount
+func formatSpending(all []ratelimit.Spending) []byte {
+	b := append(make([]byte, 0, 1+len(all)*spendingIPv4), spendingForm)
+	for _, s := range all[:min(len(all), maxSpendings)] {
+		kind := byte(s.Of)
+		if s.Per == ratelimit.PerNetwork {
+			kind |= spendingNet
+		}
+		if s.Late {
+			kind |= spendingLate
+		}
+		if s.Source.Addr().Is6() {
+			kind |= spendingWide
+		}
+		b = append(b, kind, byte(s.Source.Bits()))
+		b = append(b, s.Source.Addr().AsSlice()...)
+		b = binary.BigEndian.AppendUint32(b, uint32(min(max(1, s.Used/spendingUnit), 1<<32-1)))
+	}
+	return b
+}
+
+// parseSpending reads what another node has used of limits. The node may be hostile: all parts are checked and bounded.
+func parseSpending(b []byte) ([]ratelimit.Spending, error) {
+	if len(b) == 0 || len(b) > maxSpendReport || b[0] != spendingForm {
+		return nil, errSpending
+	}
+	var all []ratelimit.Spending
+	seen := make(map[ratelimit.Account]struct{})
+	for b = b[1:]; len(b) > 0; {
+		s, n, err := parseOneSpending(b)
+		if err != nil {
+			return nil, err
+		}
+		if seen[s.Account] = struct{}{}; len(seen) > maxSpendings || len(seen) != len(all)+1 {
+			return nil, fmt.Errorf("%w, or with one twice", errSpending)
+		}
+		all, b = append(all, s), b[n:]
+	}
+	return all, nil
+}
+
+// parseOneSpending reads the first spending, and returns its length.
+func parseOneSpending(b []byte) (s ratelimit.Spending, n int, err error) {
+	n = spendingIPv4
+	if b[0]&spendingWide != 0 {
+		n = spendingIPv6
+	}
+	if len(b) < n {
+		return s, 0, errSpending
+	}
+	addr, _ := netip.AddrFromSlice(b[2 : n-4]) // of a right length
+	s.Source = netip.PrefixFrom(addr, int(b[1]))
+	s.Of, s.Per, s.Late = ratelimit.Quantity(b[0]&spendingOf), ratelimit.PerAddress, b[0]&spendingLate != 0
+	if b[0]&spendingNet != 0 {
+		s.Per = ratelimit.PerNetwork
+	}
+	s.Used = time.Duration(binary.BigEndian.Uint32(b[n-4:])) * spendingUnit
+	switch of := source.Of(addr); {
+	case b[0]&^(spendingOf|spendingNet|spendingLate|spendingWide) != 0,
+		s.Of >= ratelimit.QueuedBytes, // it is no rate
+		s.Late && s.Of != ratelimit.Handshakes,
+		addr.Is4In6(), !s.Source.IsValid(), s.Source != s.Source.Masked(),
+		s.Per == ratelimit.PerAddress && s.Source != of.Address(),
+		s.Per == ratelimit.PerNetwork && s.Source != of.Network(),
+		s.Used == 0:
+		return s, 0, errSpending
+	}
+	return s, n, nil
 }

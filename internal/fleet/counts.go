@@ -4,8 +4,14 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"net/netip"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"tidegate/internal/fleet/view"
@@ -211,4 +217,167 @@ func (c *counts) list(now time.Time) []Node {
 	all := append(c.account.list(now), c.own)
 	slices.SortFunc(all, func(a, b Node) int { return cmp.Compare(a.Name, b.Name) })
 	return all
+}
+
+// Bounds of a report.
+const (
+	maxReport    = 768 << 10 // bytes; below the 1 MiB that NATS allows by default
+	maxServers   = 2000      // of one node
+	maxProtocols = 64
+	maxSessions  = 1 << 24 // in one number
+)
+
+var (
+	errReportSize = fmt.Errorf("more than %d bytes, %d servers or %d protocols", maxReport, maxServers, maxProtocols)
+	errReport     = errors.New("a report with a number, a word or a server that no node has")
+	errTwice      = errors.New("a report with a server or a protocol twice")
+)
+
+// report is what a node tells all others about its sessions. Each report is complete, so a lost one does no harm.
+// Readers ignore fields that they do not know.
+type report struct {
+	Instance  string          `json:"instance"` // of the node's process
+	Number    uint64          `json:"number"`   // grows with each report of an instance
+	Sent      time.Time       `json:"sent"`
+	Servers   []ServerCount   `json:"servers"`
+	Protocols []ProtocolCount `json:"protocols"`
+}
+
+// format returns a report as other nodes read it. Its caller keeps the bounds.
+func (r *report) format() ([]byte, error) { return json.Marshal(r) }
+
+// parseReport reads a report. Its sender may be hostile: all parts are checked and bounded.
+func parseReport(value []byte) (*report, error) {
+	r := new(report)
+	if len(value) > maxReport {
+		return nil, errReportSize
+	}
+	if err := json.Unmarshal(value, r); err != nil {
+		return nil, err
+	}
+	if len(r.Servers) > maxServers || len(r.Protocols) > maxProtocols {
+		return nil, errReportSize
+	}
+	if r.Sent = r.Sent.UTC(); r.Sent.Year() < 1 || r.Sent.Year() > 9999 || r.Sent.IsZero() {
+		return nil, errTime
+	}
+	if !isWord(r.Instance) {
+		return nil, errReport
+	}
+	if err := r.checkServers(); err != nil {
+		return nil, err
+	}
+	return r, r.checkProtocols()
+}
+
+// checkServers checks the servers, and lets them share the few names that most of them have.
+func (r *report) checkServers() error {
+	seen, names := make(map[gameServer]struct{}, len(r.Servers)), make(map[string]string)
+	intern := func(name *string) {
+		if _, ok := names[*name]; !ok {
+			names[*name] = *name
+		}
+		*name = names[*name]
+	}
+	for i := range r.Servers {
+		s := &r.Servers[i]
+		one := gameServer{s.Upstream, s.Addr}
+		if !one.valid() || !isCount(s.Sessions) || !isWord(s.State) {
+			return errReport
+		}
+		if seen[one] = struct{}{}; len(seen) != i+1 {
+			return errTwice
+		}
+		intern(&s.Upstream)
+		intern(&s.State)
+	}
+	return nil
+}
+
+func (r *report) checkProtocols() error {
+	seen := make(map[string]struct{}, len(r.Protocols))
+	for i, p := range r.Protocols {
+		if !isWord(p.Protocol) || !isCount(p.Established) || !isCount(p.HalfOpen) {
+			return errReport
+		}
+		if seen[p.Protocol] = struct{}{}; len(seen) != i+1 {
+			return errTwice
+		}
+	}
+	return nil
+}
+
+func isCount(n int) bool { return n >= 0 && n <= maxSessions }
+
+// GameServers are the game servers of this node. It must be safe for concurrent use.
+type GameServers interface {
+	// Drained returns the drained servers by upstream.
+	Drained() map[string][]netip.AddrPort
+	// SetFleetDrain drains a server, or ends the drain if since is zero. The server may be unknown at this node.
+	SetFleetDrain(upstream string, server netip.AddrPort, since time.Time)
+	// OnDrain sets the function that hears of changes by operators.
+	OnDrain(tell func(upstream string, server netip.AddrPort, drain bool) (known bool))
+	// ServerCounts returns this node's account of its servers.
+	ServerCounts() []ServerCount
+	// ProtocolCounts returns this node's account of its clients. It waits for the loops, as long as ctx allows.
+	ProtocolCounts(ctx context.Context) ([]ProtocolCount, error)
+	// SetFleetSessions replaces the counts of the sessions that other nodes have. They may have servers that this node
+	// does not have. The caller does not change the maps any more.
+	SetFleetSessions(counts map[string]map[netip.AddrPort]int)
+}
+
+// ServerCount is a node's account of one game server.
+type ServerCount struct {
+	Upstream string         `json:"u"`
+	Addr     netip.AddrPort `json:"s"`
+	Sessions int            `json:"n"`
+	State    string         `json:"state"` // by the node's own checks
+}
+
+// ProtocolCount is a node's account of the clients of one protocol.
+type ProtocolCount struct {
+	Protocol    string `json:"p"`
+	Established int    `json:"n"`
+	HalfOpen    int    `json:"half_open"`
+}
+
+// maxUpstream bounds an upstream's name, in bytes.
+const maxUpstream = 128
+
+var errServer = errors.New("no name of an upstream and address of a server that can be shared")
+
+// gameServer identifies a game server at all nodes: the name of its upstream and its address.
+type gameServer struct {
+	upstream string
+	addr     netip.AddrPort
+}
+
+// valid reports whether the bucket can have a record of the server.
+func (s gameServer) valid() bool {
+	addr := s.addr.Addr()
+	return isName(s.upstream, maxUpstream) && addr.IsValid() && addr.Zone() == "" && addr.Unmap() == addr &&
+		s.addr.Port() != 0
+}
+
+// key returns the server's key in the bucket: name, address and port. Name and address are in hexadecimal digits.
+func (s gameServer) key() string {
+	return hex.EncodeToString([]byte(s.upstream)) + "/" + hex.EncodeToString(s.addr.Addr().AsSlice()) + "/" +
+		strconv.Itoa(int(s.addr.Port()))
+}
+
+// parseServerKey returns the server of a key.
+func parseServerKey(key string) (gameServer, error) {
+	parts := strings.Split(key, "/")
+	if len(parts) != 3 {
+		return gameServer{}, errServer
+	}
+	name, err := hex.DecodeString(parts[0])
+	raw, bad := hex.DecodeString(parts[1])
+	addr, ok := netip.AddrFromSlice(raw)
+	port, wrong := strconv.ParseUint(parts[2], 10, 16)
+	s := gameServer{string(name), netip.AddrPortFrom(addr, uint16(port))}
+	if err != nil || bad != nil || !ok || wrong != nil || !s.valid() || s.key() != key {
+		return gameServer{}, errServer
+	}
+	return s, nil
 }

@@ -1,8 +1,11 @@
 package fleet
 
 import (
+	"encoding/binary"
+	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"tidegate/internal/stray"
@@ -239,4 +242,182 @@ func (w *whereabouts) expire(now time.Time) {
 			w.mu.Unlock()
 		}
 	}
+}
+
+// NodePlayers are the players of another node. A successor has them from its predecessor until the node tells them
+// again: as strangers, some would join anew.
+type NodePlayers struct {
+	Node   string `json:"node"`
+	Keys   []byte `json:"keys"` // eight bytes each
+	Silent bool   `json:"silent,omitempty"`
+}
+
+func (n *NodePlayers) all(yield func(stray.Key) bool) {
+	for b := n.Keys; len(b) >= 8; b = b[8:] {
+		if !yield(stray.Key(binary.BigEndian.Uint64(b))) {
+			return
+		}
+	}
+}
+
+// export returns the known nodes, and the players of all but silent nodes. A node without players may pass datagrams
+// on, and so may a silent one.
+func (w *whereabouts) export() (all []NodePlayers) {
+	places := make(map[*playerNode]int)
+	for name, n := range w.nodes { // without the lock: this goroutine alone changes them
+		if !n.silent {
+			places[n] = len(all)
+		}
+		all = append(all, NodePlayers{Node: name, Silent: n.silent})
+	}
+	for key, slot := range w.of {
+		if i, ok := places[w.slots[slot]]; ok {
+			all[i].Keys = binary.BigEndian.AppendUint64(all[i].Keys, uint64(key))
+		}
+	}
+	return all
+}
+
+// inherit takes the players that a predecessor knew. Each node is asked for its own ones when it is heard.
+func (w *whereabouts) inherit(now time.Time, all []NodePlayers) {
+	for i := range all {
+		from := &all[i]
+		if !isName(from.Node, maxNode) || len(w.nodes) >= maxNodes || w.nodes[from.Node] != nil {
+			continue
+		}
+		n := w.meet(from.Node)
+		n.heard, n.silent = now, from.Silent
+		keys := make([]stray.Key, 0, len(from.Keys)/8)
+		for key := range from.all {
+			keys = append(keys, key)
+		}
+		w.add(n, keys) // those without room are strangers
+	}
+}
+
+// limbo is the outbox of datagrams for sessions that are between two nodes.
+const limbo = ""
+
+// going are the sessions that have left this node.
+type going struct {
+	busy  sync.Mutex  // held while sessions move
+	some  atomic.Bool // there are sessions
+	mu    sync.RWMutex
+	to    map[stray.Key]string // the node that has the session; limbo: not decided
+	moved atomic.Uint64
+}
+
+func (g *going) set(client stray.Key, node string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.to == nil {
+		g.to = make(map[stray.Key]string)
+	}
+	g.to[client] = node
+	g.some.Store(true)
+}
+
+func (g *going) remove(client stray.Key) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.to, client)
+	g.some.Store(len(g.to) > 0)
+}
+
+// find returns the node that a session has moved to.
+func (g *going) find(client stray.Key) (node string, ok bool) {
+	if !g.some.Load() {
+		return "", false
+	}
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	node, ok = g.to[client]
+	return node, ok
+}
+
+// Bounds of a message with players.
+const (
+	setForm    = 1       // the version
+	maxSetKeys = 1 << 15 // players in a message: 256 KiB
+	maxSets    = 1 << 6  // messages of a node's whole set
+)
+
+var errSet = errors.New("a list of players that no node sends")
+
+// playerSet is what a node tells all others about its players: what has changed, or a part of the whole set.
+type playerSet struct {
+	instance       string // of the node's process
+	number         uint64 // of the message; they have no gap
+	begins, ends   bool   // a whole set
+	opened, closed []stray.Key
+}
+
+// Flags of a message with players.
+const (
+	setBegins = 1 << iota
+	setEnds
+	setKnown = 1<<iota - 1
+)
+
+// format returns the message as other nodes read it. Its caller keeps the bounds.
+func (m *playerSet) format() []byte {
+	b := make([]byte, 0, 16+len(m.instance)+8*(len(m.opened)+len(m.closed)))
+	flags := byte(0)
+	if m.begins {
+		flags |= setBegins
+	}
+	if m.ends {
+		flags |= setEnds
+	}
+	b = append(b, setForm, flags, byte(len(m.instance)))
+	b = append(b, m.instance...)
+	b = binary.BigEndian.AppendUint64(b, m.number)
+	b = binary.BigEndian.AppendUint32(b, uint32(len(m.opened)))
+	for _, key := range m.opened {
+		b = binary.BigEndian.AppendUint64(b, uint64(key))
+	}
+	for _, key := range m.closed {
+		b = binary.BigEndian.AppendUint64(b, uint64(key))
+	}
+	return b
+}
+
+// parsePlayerSet reads a message. Its sender may be hostile: all parts are checked and bounded.
+func parsePlayerSet(b []byte) (*playerSet, error) {
+	const fixed = 3 + 8 + 4
+	if len(b) < fixed || b[0] != setForm || b[1] > setKnown || len(b) < fixed+int(b[2]) {
+		return nil, errSet
+	}
+	name := 3 + int(b[2]) // its end; as a byte it could wrap around
+	m := &playerSet{begins: b[1]&setBegins != 0, ends: b[1]&setEnds != 0, instance: string(b[3:name])}
+	rest := b[name:]
+	m.number = binary.BigEndian.Uint64(rest)
+	opened, keys := int(binary.BigEndian.Uint32(rest[8:])), rest[12:]
+	if !isWord(m.instance) || m.number == 0 || len(keys)%8 != 0 || len(keys)/8 > maxSetKeys || opened > len(keys)/8 {
+		return nil, errSet
+	}
+	all := make([]stray.Key, len(keys)/8)
+	for i := range all {
+		all[i] = stray.Key(binary.BigEndian.Uint64(keys[8*i:]))
+	}
+	m.opened, m.closed = all[:opened], all[opened:]
+	return m, nil
+}
+
+// playerSets returns the messages for a node's changes, or for its whole set. beyond counts those without room.
+func playerSets(opened, closed []stray.Key, whole bool) (all []*playerSet, beyond int) {
+	if most := maxSets * maxSetKeys; len(opened) > most {
+		opened, beyond = opened[:most], len(opened)-most
+	}
+	for part := range slices.Chunk(opened, maxSetKeys) {
+		all = append(all, &playerSet{opened: part})
+	}
+	for part := range slices.Chunk(closed, maxSetKeys) {
+		all = append(all, &playerSet{closed: part})
+	}
+	if len(all) == 0 {
+		all = append(all, new(playerSet))
+	}
+	all[0].begins, all[len(all)-1].ends = whole, whole
+	return all, beyond
 }

@@ -15,38 +15,37 @@
 //
 // What a Relay does in a turn:
 //
-//   - relay.go, arrange.go, receive.go, turn.go, pause.go: settings, received datagrams, due work, sent datagrams, and
-//     pauses of the process
-//   - fleet.go: datagrams of other nodes of a fleet, and for them
-//   - newcomer.go, relayed.go, gatekeeper.go: new clients, sessions in ModeRelay, what their servers are spared
+//   - relay.go, arrange.go, receive.go, turn.go: settings, pauses of the process, received datagrams, due work, and
+//     sent datagrams
+//   - fleet.go: datagrams of other nodes of a fleet, and for them, and requests of a fleet
+//   - newcomer.go, relayed.go: new clients, also at the address of an ended session, and sessions in ModeRelay
 //   - edge.go, stacked.go: NetherNet's clients, in ModeRelay and in ModeTerminate
 //   - calls.go: NetherNet's servers, in ModeTerminate
-//   - seek.go, redial.go, dismiss.go: servers for waiting sessions, another socket, the end for many sessions
-//   - succeed.go: a new client at the address of an ended session
+//   - seek.go: servers for waiting sessions, and another socket
 //   - walk.go: work on all sessions, a slice in each turn
 //
 // What happens to a terminated session:
 //
 //   - sides.go, events.go, admit.go: which of the two sides had an input, their events, and when each is admitted
-//   - refused.go, failover.go, move.go: a server that cannot be reached, a lost server, and the farewell to a server
+//   - failover.go: a server that cannot be reached, a lost server, and the farewell to a server
 //   - life.go, enter.go: the states of a session, and the one function that enters a state
-//   - places.go, verdict.go: room in the table, and the verdicts of package admission on messages and datagrams
-//   - carry.go, end.go: messages for package bridge, and the end of both kinds of sessions
+//   - verdict.go: room in the table, and the verdicts of package admission on messages and datagrams
+//   - carry.go, end.go: messages for package bridge, and the end of both kinds of sessions, and of many
 //
 // What the driver asks of a Relay:
 //
-//   - request.go: what a request is, and how a driver puts it to Relays
-//   - orders.go, orders_fleet.go: requests that change something, and those of a fleet
-//   - requests.go, list.go, rank.go, watched.go, explain.go, totals.go: requests of operators, lists and figures
+//   - requests.go: what a request is, how a driver puts it to Relays, and requests of operators
+//   - orders.go: requests that change something
+//   - list.go, explain.go, totals.go: lists, explanations and figures
 //   - abnormal.go: sessions that ended in an abnormal way
-//   - export.go, batches.go, recopy.go: sessions as records, for a successor
-//   - import.go, import_relay.go, copies.go, restore.go, pending.go, complete.go: the same on the successor's side
+//   - export.go, batches.go: sessions as records, for a successor
+//   - import.go, import_relay.go, copies.go, restore.go, pending.go: the same on the successor's side
 //   - travelling.go: a session that moves to another Server
 //
 // These files get the Relay as an argument:
 //
-//   - checker.go, pinger.go, queries.go: servers are checked, and asked for texts
-//   - envelope.go, through.go: the messages of an envelope, one by one, and their way through modules
+//   - checker.go, queries.go: servers are checked, and asked for texts
+//   - through.go: the messages of an envelope, one by one, and their way through modules
 //
 // What a Relay is made of calls nothing that a Relay does (the root's TestMachineCycle):
 //
@@ -57,18 +56,18 @@
 //   - probes.go, closing.go: questions to servers, and connections with a goodbye
 //   - waiting.go, presence.go, forward.go, pressure.go: sessions without a server, names of clients, kernel offload,
 //     and a side that is too fast
-//   - sample.go, drops.go, journal.go, loglimiter.go: figures, drops, and log lines
-//   - save.go, save_relay.go: the fields of a session's record, and of a Relay's
-//   - session.go, path.go, line.go, fifo.go: a session, and its way to a server at the pace that the server accepts
+//   - sample.go, journal.go: figures, drops, and log lines
+//   - save.go: the fields of a session's record, and of a Relay's
+//   - session.go, path.go: a session, and its way to a server at the pace that the server accepts
 //   - shared.go: what the Relays of one Server share
 //   - joins.go: the joins, addresses and stacks of NetherNet
-//   - trusted_proxy.go, identity.go, serial.go, hold.go: what sessions refer to
+//   - trusted_proxy.go, identity.go: what sessions refer to
 //   - arrivals.go: sessions that wait for their clients
 //   - modules.go: the modules of a route, and what they keep with sessions
-//   - listener.go, known.go, players.go: listeners, clients that are no strangers, and clients at other nodes
-//   - outlet.go, tap.go, watch.go: sent datagrams, their copies, and counts of messages for an operator
+//   - listener.go, players.go: listeners, clients that are no strangers, and clients at other nodes
+//   - outlet.go, tap.go: sent datagrams, their copies, and counts of messages for an operator
 //
 // Values of the settings:
 //
-//   - settings.go, mode.go, transport.go, header.go, pong.go, shieldable.go
+//   - settings.go, mode.go, pong.go, shieldable.go
 package relay

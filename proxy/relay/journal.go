@@ -6,8 +6,9 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
-
 	"tidegate/codec"
+	"tidegate/internal/source"
+	"tidegate/proxy/relay/admission"
 	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
 	"tidegate/session"
@@ -251,3 +252,177 @@ func (j *journal) settle(now time.Time) {
 
 // errListPing is the note of a drop that is no reason for a warning: server browsers and "tidegate ping" ask any port.
 var errListPing = errors.New("a server list asks in RakNet")
+
+// mostRemembered and rememberedOf choose the drops to remember in a flood. To remember all of them would take as long
+// as all other work on them.
+const (
+	mostRemembered = 32 // the first ones of a turn
+	rememberedOf   = 8  // then one of so many
+)
+
+// dropped is a datagram or message that goes no further.
+type dropped struct {
+	why  stats.Drop
+	at   *listener
+	from netip.AddrPort
+	size int   // in bytes
+	err  error // may be nil; names the rule or limit
+}
+
+// dropLog counts drops, remembers the last ones, and logs some of them.
+type dropLog struct {
+	counters *stats.Counters
+	journal  *journal
+	recent   *stats.Recent
+	turn     int        // drops in this turn
+	fate     stats.Fate // of the datagram that the Relay is receiving
+}
+
+// has notes a fate of the datagram that the Relay is receiving.
+func (l *dropLog) has(f stats.Fate) { l.fate = max(l.fate, f) }
+
+// add is count for the datagram that the Relay is receiving.
+func (l *dropLog) add(now time.Time, d dropped) {
+	l.has(stats.FateDropped)
+	l.count(now, d)
+}
+
+// passes adds a drop if a datagram has a fault. It reports whether there is none.
+func (l *dropLog) passes(now time.Time, at *listener, from netip.AddrPort, size int, f admission.Fault) bool {
+	if f.Drops {
+		l.add(now, dropped{f.Why, at, from, size, f.Err})
+	}
+	return !f.Drops
+}
+
+// shed drops a stranger's datagram because the loop is overloaded. The first of many is logged as any drop is. The
+// others are only counted, since this path must be the cheapest.
+func (l *dropLog) shed(now time.Time, b *admission.Backlog, listener *listener, from netip.AddrPort, size int) {
+	if b.Tell() {
+		l.add(now, dropped{stats.DropOverload, listener, from, size, nil})
+		return
+	}
+	l.turn++
+	l.has(stats.FateDropped)
+	l.counters.Drops[stats.DropOverload]++
+	listener.drops.Drops[stats.DropOverload]++
+	l.journal.lines.suppressed[stats.DropOverload]++
+}
+
+// errMaxMessage names the key that ended a session.
+var errMaxMessage = errors.New("a message beyond max_message of its protocol")
+
+// countGiant counts a message that was too large, and so ended its connection.
+func (l *dropLog) countGiant(now time.Time, e *Entry, why codec.Reason) {
+	if why == codec.Overflow {
+		l.count(now, dropped{stats.DropMaxMessage, e.Value.listener, e.Key.Client, 0, errMaxMessage})
+	}
+}
+
+// count counts a drop, remembers it, and logs it within the journal's limits.
+func (l *dropLog) count(now time.Time, d dropped) {
+	l.turn++
+	l.counters.Drops[d.why]++
+	d.at.drops.Drops[d.why]++
+	if d.err != errListPing && (l.turn < mostRemembered || l.turn%rememberedOf == 0) {
+		l.recent.Add(now, d.why, d.at.name, d.from, d.size, d.err)
+	}
+	l.journal.drop(now, d.why, d.at.name, d.from, d.size, d.err)
+}
+
+// lineKind is the subject of a log line: a stats.Drop, or one of the kinds below.
+type lineKind uint8
+
+// Kinds of lines in addition to drops.
+const (
+	lineJoined = lineKind(stats.DropCount) + iota
+	lineEnded
+	lineFailed // the end of a session that was never established
+	lineBanned
+	lineKinds
+)
+
+// dropLogEvery and dropLogBurst bound the lines about one kind of drop: a flood must not fill the disk.
+const (
+	dropLogEvery = 5 * time.Second
+	dropLogBurst = 3
+)
+
+// sessionLogEvery and sessionLogBurst bound the lines of each kind about sessions. Ten thousand clients may join and
+// leave in an hour.
+const (
+	sessionLogEvery = 20 * time.Millisecond
+	sessionLogBurst = 1000
+)
+
+// sourceLog bounds the lines of one kind about one network of sources, in lines per minute. So no network takes all
+// lines of a kind.
+var sourceLog = ratelimit.Rate{PerSecond: 60, Burst: 60}
+
+// dropSourceLog is the same bound for lines about drops.
+var dropSourceLog = ratelimit.Rate{PerSecond: 1, Burst: 2}
+
+// catchUpAfter is the longest time until suppressed lines are reported, if no further line of their kind reports
+// them.
+const catchUpAfter = time.Minute
+
+// logLimiter decides which lines are written, and counts the suppressed ones. Its memory does not grow.
+type logLimiter struct {
+	start      time.Time
+	limits     [lineKinds]ratelimit.Limiter
+	suppressed [lineKinds]uint64 // since the last line of the kind
+	sources    *ratelimit.HashedBuckets
+	due        time.Time // when suppressed lines are reported; zero: there are none
+}
+
+func newLogLimiter(now time.Time, seed uint64) logLimiter {
+	h := logLimiter{start: now, sources: ratelimit.NewHashedBuckets(seed)}
+	for i := range h.limits {
+		h.limits[i] = ratelimit.Limiter{Every: sessionLogEvery, Burst: sessionLogBurst}
+		if lineKind(i).isDrop() {
+			h.limits[i] = ratelimit.Limiter{Every: dropLogEvery, Burst: dropLogBurst}
+		}
+	}
+	return h
+}
+
+func (k lineKind) isDrop() bool { return k < lineKind(stats.DropCount) || k == lineFailed }
+
+// allow reports whether a line about a source may be written. If so, it returns how many lines of its kind were
+// suppressed since the last one.
+func (h *logLimiter) allow(now time.Time, k lineKind, from netip.Addr) (suppressed uint64, ok bool) {
+	// The kind is checked first. In a flood it refuses most lines, and its state is in the processor's caches.
+	if h.limits[k].Spent(now) || !h.hears(now, k, from) || !h.limits[k].Allow(now) {
+		h.suppressed[k]++
+		if h.due.IsZero() {
+			h.due = now.Add(catchUpAfter)
+		}
+		return 0, false
+	}
+	suppressed, h.suppressed[k] = h.suppressed[k], 0
+	return suppressed, true
+}
+
+// hears reports whether a source's network may have a line of a kind, and counts the line if so.
+func (h *logLimiter) hears(now time.Time, k lineKind, from netip.Addr) bool {
+	rate, minutes := sourceLog, now.Sub(h.start)/60
+	if k.isDrop() {
+		rate = dropSourceLog
+	}
+	return h.sources.OfKind(source.Of(from).Network(), uint8(k)).Take(minutes, rate, 1)
+}
+
+// String returns the subject of the lines.
+func (k lineKind) String() string {
+	switch k {
+	case lineJoined:
+		return "session established"
+	case lineEnded:
+		return "session ended"
+	case lineFailed:
+		return "session never established"
+	case lineBanned:
+		return "ban imposed"
+	}
+	return stats.Drop(k).String()
+}

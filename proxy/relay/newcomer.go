@@ -250,3 +250,64 @@ func (o *outlet) refusePresent(now time.Time, l *listener, entry *protocolEntry,
 		o.answer(now, l, s, from, datagram, reply)
 	}
 }
+
+// judgeOpening returns why a relayed client's datagram must not reach the server, or nil. Once the server has let the
+// client in, all datagrams pass.
+func (s *link) judgeOpening(datagram []byte) error {
+	if s.gate == codec.GateOpen {
+		return nil
+	}
+	keeper, ok := s.route.Upstream.Protocol.(codec.Gatekeeper)
+	if !ok {
+		s.gate = codec.GateOpen
+		return nil
+	}
+	return keeper.PassUp(&s.gate, s.server.Addr, datagram)
+}
+
+// noteOpening gives a server's datagram to the Gatekeeper of a client that is not let in yet.
+func (s *link) noteOpening(datagram []byte) {
+	if s.gate == codec.GateOpen {
+		return
+	}
+	if keeper, ok := s.route.Upstream.Protocol.(codec.Gatekeeper); ok {
+		keeper.PassDown(&s.gate, s.server.Addr, datagram)
+	}
+}
+
+// clearAway removes a session that has ended, and reports whether it did.
+func clearAway(r *Relay, now time.Time, e *Entry) bool {
+	switch {
+	case succeed(r, now, e):
+		return true
+	case !e.Value.over() || e.Value.waits:
+		return false
+	}
+	r.forget(now, e)
+	return true
+}
+
+// succeed gives the place of an ended session to a new client at its address, if there is one. The server gets the
+// goodbye of the old one without the session.
+func succeed(r *Relay, now time.Time, e *Entry) bool {
+	s := &e.Value
+	if !s.client.Down {
+		return false
+	}
+	old, ok := s.client.Conn.(codec.Succeeder)
+	if !ok {
+		return false
+	}
+	conn, entry := old.Successor(), s.listener.entryOf(s.protocol)
+	if conn == nil || entry == nil || r.draining || s.listener.retired {
+		return false
+	}
+	if s.upstream.Live() && s.socket != nil {
+		r.closing.add(now, e, r)
+	}
+	s.upstream.Down = true
+	l, from := s.listener, e.Key.Client
+	r.forget(now, e)
+	r.open(now, l, entry, l.socket, from, 0, conn)
+	return true
+}

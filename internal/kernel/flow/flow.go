@@ -5,7 +5,7 @@
 // The program leaves all other datagrams to the sockets: datagrams without a flow, fragments, headers with options,
 // empty datagrams, and datagrams larger than the outgoing MTU. So the session's sockets must stay open.
 //
-// Start with New. The path of a datagram is in program_linux.go.
+// Start with New. The path of a datagram is in entry_linux.go.
 package flow
 
 import (

@@ -8,13 +8,11 @@
 //
 // Questions about input:
 //
-//   - guard.go, limits.go, filter.go: the questions, the limits that answer them, and the rules about sources and
-//     messages
-//   - meter.go, spending.go: what sessions use of limits, and what their sources use at the other nodes of a fleet
-//   - backlog.go: how far a loop is behind with reading
+//   - guard.go, filter.go: the questions, and the rules about sources and messages
+//   - meter.go: the limits, what sessions use of them, and what their sources use at the other nodes of a fleet
 //
 // Bounds of a client:
 //
-//   - trust.go, allowance.go: the proof of its address, and the bytes to it until then
+//   - trust.go: the proof of its address, the bytes to it until then, and how far a loop is behind with reading
 //   - held.go: the memory that is held for it
 package admission

@@ -2,8 +2,12 @@ package admission
 
 import (
 	"net/netip"
+	"slices"
+	"sync"
+	"time"
 
 	"tidegate/codec"
+	"tidegate/internal/source"
 	"tidegate/ratelimit"
 )
 
@@ -80,4 +84,132 @@ func ProofOf(p codec.Protocol, stream bool) codec.Proof {
 		return codec.ProvedAccept
 	}
 	return p.Spec().Proof
+}
+
+// Unproved bounds the bytes to clients that cannot prove their address, or have not yet. Three times the bytes that a
+// client sent are free. Beyond that the bounds are bytes per second on the wire, headers included, of all Relays
+// together. If Overall is 0, nothing is bounded.
+type Unproved struct {
+	Session int // to one client
+	Network int // to the clients of one network: IPv4 /24, IPv6 /48
+	Overall int
+	// Trusted are networks whose addresses cannot be forged. Their clients have no bound.
+	Trusted []netip.Prefix
+}
+
+// Trusts reports whether an address is in a trusted network.
+func (u *Unproved) Trusts(a netip.Addr) bool {
+	return slices.ContainsFunc(u.Trusted, func(p netip.Prefix) bool { return p.Contains(a.Unmap()) })
+}
+
+// grant is the number of bytes that a session takes from the Allowance at once. So few datagrams wait for its lock.
+// The part that a session leaves unused is lost.
+const grant = 4 << 10
+
+// Allowance is the number of bytes that may go to clients without proof of their address. All Relays share it, since
+// the clients of one network can be at several Relays. Its memory is fixed. Networks can share a bucket by chance:
+// that makes the Allowance stricter, never laxer.
+type Allowance struct {
+	born     time.Time
+	mu       sync.Mutex
+	networks *ratelimit.HashedBuckets
+	overall  ratelimit.Bucket
+}
+
+// NewAllowance returns a full Allowance. The seed decides which networks share a bucket. Strangers should not know
+// it.
+func NewAllowance(now time.Time, seed uint64) *Allowance {
+	return &Allowance{born: now, networks: ratelimit.NewHashedBuckets(seed)}
+}
+
+// Born returns the time from which on the buckets of Trusts count.
+func (a *Allowance) Born() time.Time { return a.born }
+
+// Spend reports whether a datagram may go to a client that has no credit left. size is in bytes, without headers.
+func (a *Allowance) Spend(now time.Time, u *Unproved, t *Trust, client netip.AddrPort, size int) bool {
+	if u.Overall == 0 {
+		return true
+	}
+	weight := WireSize(client, size)
+	amount := max(weight, min(grant, u.Session))
+	at := now.Sub(a.born)
+	if !t.Bucket.Take(at, rateOf(u.Session), amount) || !a.take(at, u, client.Addr(), amount) {
+		return false
+	}
+	t.Credit += amount - weight
+	return true
+}
+
+// take takes bytes from the buckets of an address.
+func (a *Allowance) take(now time.Duration, u *Unproved, from netip.Addr, n int) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	network := a.networks.Of(source.Of(from).Network())
+	return network.Take(now, rateOf(u.Network), n) && a.overall.Take(now, rateOf(u.Overall), n)
+}
+
+// rateOf returns a rate that lets the bytes of one second pass at once.
+func rateOf(perSecond int) ratelimit.Rate {
+	return ratelimit.Rate{PerSecond: perSecond, Burst: perSecond}
+}
+
+// Clients and strangers wait in one receive buffer of the kernel. It holds about 2,700 small datagrams, or 960 with a
+// network card that uses a page for each. A full buffer drops both alike. So the loop must empty it faster than it
+// fills. When the loop has read more than mostBacklog datagrams without finding the buffer empty, it reads strangers
+// and drops them. It still handles one in heardOf, which may be honest. Such a drop costs a fifth of an answer. Where
+// the kernel has a gate for strangers, their datagrams never reach the loop.
+const (
+	someBacklog = 256 // a loop with more datagrams to read at once is behind
+	mostBacklog = 512
+	heardOf     = 8 // beyond mostBacklog, one stranger's datagram in so many is handled
+)
+
+// Backlog measures how far a loop is behind with reading. A backend that never reports an empty buffer gives no
+// measure.
+type Backlog struct {
+	// Lossy is the time until which a full buffer may have lost clients' datagrams.
+	Lossy time.Time
+
+	tells bool
+	told  bool // the drops of this flood were reported
+	read  int  // clients' datagrams since the buffer was empty
+}
+
+// LossyFor is how long clients may suffer from a buffer that was full: until the lost datagrams have been sent again.
+const LossyFor = 5 * time.Second
+
+// Drained notes that nothing is left to read.
+func (b *Backlog) Drained() { *b = Backlog{tells: true, Lossy: b.Lossy} }
+
+// Count counts a client's datagram. With so many to read, the buffer may have been full.
+func (b *Backlog) Count(now time.Time) {
+	if b.read++; b.Overrun() {
+		b.Lossy = now.Add(LossyFor)
+	}
+}
+
+// Excuse tells a client's connection to ignore losses that our own full receive buffer may have caused.
+func (b *Backlog) Excuse(now time.Time, client codec.Conn) {
+	if now.Before(b.Lossy) {
+		if e, ok := client.(codec.LossTolerant); ok {
+			e.TolerateLoss(b.Lossy)
+		}
+	}
+}
+
+// Behind reports whether more datagrams waited than a loop that keeps up ever has.
+func (b *Backlog) Behind() bool { return b.tells && b.read > someBacklog }
+
+// Overrun reports whether more datagrams waited than the kernel's gate would ever let strangers send.
+func (b *Backlog) Overrun() bool { return b.tells && b.read > mostBacklog }
+
+// Sheds reports whether a stranger's datagram, if it was the last one read, is dropped.
+func (b *Backlog) Sheds() bool { return b.Overrun() && b.read%heardOf != 0 }
+
+// Tell reports whether the next drop of a stranger's datagram is the first one of this flood. Only the first one is
+// logged as any drop is.
+func (b *Backlog) Tell() bool {
+	first := !b.told
+	b.told = true
+	return first
 }

@@ -4,7 +4,6 @@
 //
 // # Files
 //
-//   - spool.go: the datagrams of a capture, until its reader takes them
 //   - blackbox.go: the last datagrams of a loop
-//   - search.go: recorded datagrams that a filter selects, in the order of time
+//   - search.go: recorded datagrams that a filter selects, in the order of time, and those of a capture
 package recording
