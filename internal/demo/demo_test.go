@@ -34,7 +34,7 @@ func TestRun(t *testing.T) {
 			t.Parallel()
 			var out strings.Builder
 			r, err := Run(t.Context(), Options{
-				For: 2 * time.Second, Clients: 3, Loss: step.loss, Settings: settings(MainPair()), Out: &out,
+				Pair: MainPair(), For: 2 * time.Second, Clients: 3, Loss: step.loss, Settings: settings(MainPair()), Out: &out,
 				Terminal: step.terminal, Log: zerolog.Nop(),
 			})
 			if err != nil {
@@ -67,7 +67,7 @@ func TestRunEndsEarly(t *testing.T) {
 	defer cancel()
 	out := lookout{awaits: regexp.MustCompile(`(?m)^\d+s +1 +\S+ +\S+ +[1-9]`),
 		then: cancel} // one client with sent messages
-	r, err := Run(ctx, Options{For: time.Hour, Clients: 1, Settings: settings(MainPair()), Out: &out})
+	r, err := Run(ctx, Options{Pair: MainPair(), For: time.Hour, Clients: 1, Settings: settings(MainPair()), Out: &out})
 	if err != nil || !r.OK() {
 		t.Errorf("%v, %+v\n%s", err, r, out.text.String())
 	}
@@ -88,25 +88,9 @@ func (l *lookout) Write(b []byte) (int, error) {
 }
 
 func TestRunRefuses(t *testing.T) {
-	for _, step := range []struct {
-		options Options
-		want    string
-	}{
-		{Options{Clients: 501}, "501 clients: want 1 to 500"},
-		{Options{Clients: -1}, "-1 clients: want 1 to 500"},
-		{Options{Loss: 0.6}, "loss 0.6: want 0 to 0.5"},
-		{Options{Rate: 1001}, "rate 1001: want 1 to 1000"},
-		{Options{For: -time.Second}, "duration -1s: want 0 or more"},
-		{Options{Delay: -time.Second}, "delay -1s: want 0 to 2s"},
-		{Options{Settings: noSettings}, "make the proxy's settings: no such route"},
-	} {
-		step.options.Out = io.Discard
-		if _, err := Run(t.Context(), step.options); err == nil || err.Error() != step.want {
-			t.Errorf("error %v, want %q", err, step.want)
-		}
+	without := func(_, _ netip.AddrPort) (*relay.Settings, error) { return nil, errors.New("no such route") }
+	_, err := Run(t.Context(), Options{Pair: MainPair(), Clients: 1, Settings: without, Out: io.Discard})
+	if want := "make the proxy's settings: no such route"; err == nil || err.Error() != want {
+		t.Errorf("error %v, want %q", err, want)
 	}
-}
-
-func noSettings(_, _ netip.AddrPort) (*relay.Settings, error) {
-	return nil, errors.New("no such route")
 }

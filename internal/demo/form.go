@@ -2,6 +2,9 @@ package demo
 
 import (
 	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"time"
 
 	"tidegate/codec"
 	"tidegate/internal/policy"
@@ -23,8 +26,7 @@ const (
 //
 // R-Type carries only its own instructions, so a probe is an update: 3, entity u32, component u16, probe; big-endian.
 // The entity is the one that the server has created: a proxy that requires a proof of address accepts updates of no
-// other. If one side speaks R-Type, the other side's probes are R-Type's updates too, or keys and their answers
-// (keys.go).
+// other. If one side speaks R-Type, the other side's probes are R-Type's updates too, or keys and their answers.
 type form struct {
 	wrapping bridge.Wrapping
 	world    bool   // messages are R-Type's
@@ -91,8 +93,15 @@ func appendUpdate(b []byte, entity uint32) []byte {
 	return append(binary.BigEndian.AppendUint32(append(b, opUpdate), entity), 0, 0)
 }
 
-// greeting returns the message of one of the greetings.
-func (f form) greeting(text []byte, mode codec.Mode) codec.Message { return f.wrap(text, 0, mode) }
+// greet gives send the messages that describe the world to a new client, if there is one.
+func (f form) greet(mode codec.Mode, send func(codec.Message)) {
+	if !f.world {
+		return
+	}
+	for _, text := range greetings {
+		send(f.wrap(text, 0, mode))
+	}
+}
 
 // probes gives each probe in a message to take, with its ID, and skips greetings. It returns an error for other
 // content.
@@ -141,4 +150,141 @@ func (f form) probe(id uint16, b []byte, take func(id uint16, body []byte)) erro
 		return errChanged
 	}
 	return nil
+}
+
+// errChanged is the error for a message that this client did not send.
+var errChanged = errors.New("message changed on its way")
+
+var le = binary.LittleEndian
+
+// probe is the content of a client's message:
+//
+//	0..7   number, counted separately for reliable and unreliable probes
+//	8..15  time of sending, in nanoseconds since the clients' start
+//	16..17 client
+//	18     1 if it was sent reliably, else 0
+//	19..   filler
+//	last 4 CRC-32C of the message ID, as 2 bytes, and of all bytes before
+//
+// all little-endian.
+type probe struct {
+	number   uint64
+	sent     time.Duration
+	client   uint16
+	reliable bool
+}
+
+const (
+	probeHeader  = 19
+	probeTrailer = 4
+	minProbe     = probeHeader + probeTrailer
+	maxBody      = maxProbe + updateHead
+	maxProbe     = 1000 // fits into R-Type's datagrams of 1024 bytes with an update's head
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// id returns the probe's message ID. Over time a client uses all IDs.
+func (p *probe) id() uint16 { return uint16(p.number*257) ^ p.client }
+
+// size returns the probe's length in bytes. It varies; most probes are short, as a game's messages are.
+func (p *probe) size() int {
+	if n := int(p.number); n%8 == 0 {
+		return minProbe + n*37%(maxProbe-minProbe+1)
+	}
+	return minProbe + int(p.number)*7%256
+}
+
+// append appends the probe to b.
+func (p *probe) append(b []byte) []byte {
+	start := len(b)
+	b = le.AppendUint64(b, p.number)
+	b = le.AppendUint64(b, uint64(p.sent))
+	b = le.AppendUint16(b, p.client)
+	kind := byte(0)
+	if p.reliable {
+		kind = 1
+	}
+	b = append(b, kind)
+	for i := range p.size() - minProbe {
+		b = append(b, byte(i)+byte(p.number))
+	}
+	return le.AppendUint32(b, checksum(p.id(), b[start:]))
+}
+
+// idOf returns the message ID of the probe in b, for protocols without message IDs; 0 if b is too short for a probe.
+func idOf(b []byte) uint16 {
+	if len(b) < minProbe {
+		return 0
+	}
+	p := probe{number: le.Uint64(b), client: le.Uint16(b[16:])}
+	return p.id()
+}
+
+// parse reads a probe from a message with an ID.
+func (p *probe) parse(id uint16, b []byte) error {
+	if len(b) < minProbe {
+		return errChanged
+	}
+	body := b[:len(b)-probeTrailer]
+	*p = probe{
+		number:   le.Uint64(b),
+		sent:     time.Duration(le.Uint64(b[8:])),
+		client:   le.Uint16(b[16:]),
+		reliable: b[18] == 1,
+	}
+	if id != p.id() || len(b) != p.size() || checksum(id, body) != le.Uint32(b[len(body):]) {
+		return errChanged
+	}
+	return nil
+}
+
+func checksum(id uint16, body []byte) uint32 {
+	var b [2]byte
+	le.PutUint16(b[:], id)
+	return crc32.Update(crc32.Checksum(b[:], castagnoli), castagnoli, body)
+}
+
+// keyCount is the number of keys in R-Type's document, pressed and released. docs/protocols/rtype/messages.md
+const keyCount = 12
+
+// keyboard is a client that can only press keys. The server answers with updates: the entity is the client's number at
+// the server, and the data is the key.
+type keyboard struct {
+	number  uint16 // our number, if known
+	known   bool
+	pressed [keyCount]time.Duration // time when each key was pressed; 0: never
+}
+
+// press records that a key is pressed.
+func (k *keyboard) press(p *probe) { k.pressed[p.key()] = p.sent }
+
+// answered returns the time when the key of an answer was pressed, or 0 for the key that is also a hello. It reports
+// whether the answer is valid.
+func (k *keyboard) answered(number uint16, data []byte) (sent time.Duration, ok bool) {
+	if k.known && number != k.number || len(data) != 1 || data[0] >= keyCount {
+		return 0, false
+	}
+	k.number, k.known = number, true
+	sent = k.pressed[data[0]]
+	return sent, sent > 0 || data[0] == helloKey
+}
+
+// helloKey opens a session of R-Type's document, so no client presses it at first.
+const helloKey = 1
+
+// key returns the key for a probe.
+func (p *probe) key() byte { return byte(p.number % keyCount) }
+
+// replies gives send the server's replies to a client's message: the message itself, or the answers to its keys.
+func (f form) replies(m *codec.Message, number uint16, mode codec.Mode, send func(codec.Message)) {
+	if !f.keys {
+		send(codec.Message{Payload: m.Payload, Pad: m.Pad, Mode: mode, ID: m.ID, HasID: m.HasID})
+		return
+	}
+	_ = f.probes(m, func(_ uint16, key []byte) { // changed messages get no answer
+		if len(key) == 1 && key[0] < keyCount {
+			send(f.wrap(append(appendUpdate(nil, uint32(number)), key...), number, mode))
+		}
+	})
 }

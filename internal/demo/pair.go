@@ -2,10 +2,12 @@ package demo
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 
 	"tidegate/codec"
+	"tidegate/codec/endpoint"
 	"tidegate/internal/protocols"
 	"tidegate/internal/registry"
 	"tidegate/internal/words"
@@ -146,4 +148,116 @@ func mode(p codec.Protocol) codec.Mode {
 		}
 	}
 	return codec.Unreliable
+}
+
+// Promise is the delivery that a pair guarantees for its clients' strongest messages.
+type Promise uint8
+
+// Promises, the strongest first. No promise allows changed or invented messages.
+const (
+	ExactlyOnce Promise = iota // each message is answered exactly once
+	AtLeastOnce                // each message reaches the server, perhaps several times; its answer may be lost
+	Lossy                      // messages and answers may be lost; almost none are on a good link
+)
+
+// String returns the promise for programs.
+func (p Promise) String() string { return [...]string{"exactly once", "at least once", "lossy"}[p] }
+
+// sentence returns the promise for the summary.
+func (p Promise) sentence() string {
+	return [...]string{
+		"exactly once: each reliable message is answered, once and unchanged",
+		"at least once: each reliable message reaches the server unchanged; its answer may be lost",
+		"lossy: on a clean link nearly all messages are answered; none is changed or made up",
+	}[p]
+}
+
+// Promise returns the promise of the pair.
+func (p Pair) Promise() Promise {
+	switch {
+	case !isReliable(p.from):
+		return Lossy
+	case isReliable(p.to):
+		return ExactlyOnce
+	case reports(p.to):
+		return AtLeastOnce
+	}
+	return Lossy
+}
+
+// signs are the promises in the list of pairs.
+var signs = [...]string{ExactlyOnce: "E", AtLeastOnce: "A", Lossy: "L"}
+
+// List returns all pairs as a matrix, at most 60 characters wide. The columns have the numbers of the rows.
+func List() string {
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	line("Rows: the clients' protocol. Columns: the server's.\n")
+	head := fmt.Sprintf("%18s", "")
+	for i := range available {
+		head += fmt.Sprintf("%3d", i+1)
+	}
+	line("%s", head)
+	for i, from := range available {
+		row := fmt.Sprintf("%2d %-15s", i+1, from.Spec().Name)
+		for _, to := range available {
+			sign := "-"
+			if p, err := NewPair(from.Spec().Name, to.Spec().Name); err == nil {
+				sign = signs[p.Promise()]
+			}
+			row += fmt.Sprintf("%3s", sign)
+		}
+		line("%s", row)
+	}
+	line("\n%s", `E  exactly once: both protocols resend
+A  at least once: the server's protocol reports losses,
+   and Tidegate resends
+L  lossy: one of the protocols resends nothing
+-  not possible: the two games have no input in common`)
+	line("\nThe game server of %s is go-raknet; others are our own.", goRakNet)
+	line("Play one: tidegate demo --from rudp --to raknet")
+	return b.String()
+}
+
+// stream is a protocol over TCP. Its frames are what the protocol calls datagrams. They differ in their length prefix.
+type stream struct {
+	codec.Protocol
+	spec   codec.Spec
+	prefix int // size of the length in bytes
+}
+
+func newStream(p codec.Protocol, prefix int) stream {
+	s := stream{p, *p.Spec(), prefix}
+	s.spec.Name += overTCP
+	return s
+}
+
+// overTCP is the suffix of the names of protocols over TCP.
+const overTCP = "+tcp"
+
+// Spec implements codec.Protocol. The name has the suffix overTCP.
+func (s stream) Spec() *codec.Spec { return &s.spec }
+
+// isStream reports whether a protocol is one over TCP.
+func isStream(p codec.Protocol) bool {
+	_, ok := p.(stream)
+	return ok
+}
+
+// listen opens a server of a protocol.
+func listen[T any](e *endpoint.Endpoint[T], p codec.Protocol, at netip.AddrPort) (*endpoint.Listener, error) {
+	if s, ok := p.(stream); ok {
+		return e.ListenStream(p, at, endpoint.StreamOptions{Prefix: s.prefix})
+	}
+	return e.Listen(p, at, endpoint.SocketOptions{})
+}
+
+// dial connects a client of a protocol.
+func dial[T any](
+	e *endpoint.Endpoint[T], p codec.Protocol, to netip.AddrPort, identity uint64,
+) (*endpoint.Conn[T], error) {
+	if s, ok := p.(stream); ok {
+		return e.DialStream(p, to, codec.Hello{Identity: identity}, endpoint.StreamOptions{Prefix: s.prefix})
+	}
+	return e.Dial(p, to, codec.Hello{Identity: identity}, endpoint.SocketOptions{})
 }

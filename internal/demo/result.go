@@ -12,13 +12,9 @@ import (
 
 // Result is the result of a demo, as its clients saw it.
 type Result struct {
-	Pair      Pair
-	Clients   int          // requested number
-	Connected int          // connected to the server
-	Goodbyes  int          // left by their own goodbye while connected
-	Heard     int          // sessions that ended at the proxy before it stopped
-	Lost      int          // lost their connection earlier
-	LostBy    codec.Reason // reason of one lost connection
+	Pair Pair
+	Players
+	LostBy codec.Reason // reason of one lost connection
 
 	Reliable   Delivery
 	Unreliable Exchange
@@ -28,6 +24,15 @@ type Result struct {
 	Resent       Resent
 	Link         lossylink.Stats // zero without a link
 	ProxyError   error           // error at the proxy's end
+}
+
+// Players counts clients.
+type Players struct {
+	Clients   int `json:"wanted"`         // requested number
+	Connected int `json:"connected"`      // connected to the server
+	Lost      int `json:"lost"`           // lost their connection before the end
+	Goodbyes  int `json:"goodbyes"`       // left by their own goodbye while connected
+	Heard     int `json:"goodbyes_heard"` // sessions that ended at the proxy before it stopped
 }
 
 // Resent counts repeated transmissions of messages, by sender and direction.
@@ -161,4 +166,40 @@ func roundTrip(d time.Duration) string {
 		return fmt.Sprintf("%.2f s", d.Seconds())
 	}
 	return fmt.Sprintf("%.1f ms", d.Seconds()*1e3)
+}
+
+// Report is a Result as JSON, for programs.
+type Report struct {
+	OK         bool            `json:"ok"`
+	Faults     []string        `json:"faults"` // why not OK
+	From       string          `json:"from"`
+	To         string          `json:"to"`
+	Promise    string          `json:"promise"`
+	Clients    Players         `json:"clients"`
+	Reliable   Delivery        `json:"reliable"`
+	Unreliable Exchange        `json:"unreliable"`
+	Changed    uint64          `json:"changed"`
+	RTT50      float64         `json:"rtt_p50_ms"`
+	RTT99      float64         `json:"rtt_p99_ms"`
+	Resent     uint64          `json:"resent"`
+	Datagrams  lossylink.Stats `json:"link"`
+}
+
+// Report returns the result for programs.
+func (r *Result) Report() Report {
+	ms := func(d time.Duration) float64 { return float64(d.Round(time.Microsecond)) / 1e6 }
+	return Report{
+		OK: r.OK(), Faults: append([]string{}, r.faults()...), From: r.Pair.From(), To: r.Pair.To(),
+		Promise: r.Pair.Promise().String(), Clients: r.Players, Reliable: r.Reliable, Unreliable: r.Unreliable,
+		Changed: r.Changed, RTT50: ms(r.RTT50), RTT99: ms(r.RTT99),
+		Resent: r.Resent.ByClients + r.Resent.ToClients + r.Resent.ToServer, Datagrams: r.Link,
+	}
+}
+
+// Counts is a short summary without a verdict: an operator may have ended sessions and stopped servers.
+func (r *Result) Counts() string {
+	line := func(of string, e Exchange) string { return fmt.Sprintf("%-12s %10d %10d\n", of, e.Sent, e.Returned) }
+	return fmt.Sprintf("%-12s %10s %10s\n", "messages", "sent", "returned") +
+		line("reliable", Exchange{r.Reliable.Sent, r.Reliable.Returned}) + line("unreliable", r.Unreliable) +
+		fmt.Sprintf("%-12s %d, after which the client joined again\n", "lost", r.Lost)
 }

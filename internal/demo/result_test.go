@@ -12,8 +12,8 @@ import (
 
 func good() Result {
 	return Result{
-		Pair:    MainPair(),
-		Clients: 4, Connected: 4, Goodbyes: 4, Heard: 4,
+		Pair:       MainPair(),
+		Players:    Players{Clients: 4, Connected: 4, Goodbyes: 4, Heard: 4},
 		Reliable:   Delivery{Sent: 800, Returned: 800},
 		Unreliable: Exchange{Sent: 800, Returned: 721},
 		RTT50:      1200 * time.Microsecond, RTT99: 103400 * time.Microsecond,

@@ -17,7 +17,7 @@ func TestSetUpWithoutDescriptors(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Run(to, func(t *testing.T) {
-			o := Options{Pair: pair, Clients: 2, Rate: 1, Loss: 0.1, Settings: settings(pair), Log: zerolog.Nop()}
+			o := Options{Pair: pair, Clients: 2, Loss: 0.1, Settings: settings(pair), Log: zerolog.Nop()}
 			scarce.Descriptors(t, func() (func(), error) {
 				s, err := setUp(&o)
 				if err != nil {

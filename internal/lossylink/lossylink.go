@@ -36,8 +36,8 @@ type Link struct {
 
 // Stats counts datagrams in both directions together.
 type Stats struct {
-	Carried uint64
-	Lost    uint64
+	Carried uint64 `json:"carried"`
+	Lost    uint64 `json:"lost"`
 }
 
 // Loss is the share of datagrams that are dropped in each direction, 0 to 1.
