@@ -8,9 +8,13 @@ import (
 	"time"
 )
 
-// rudpDatagram returns a packet of RUDP's. Only messages (5) and acceptances (1) have data.
+// rudpDatagram returns a packet of RUDP's for application 0. Only messages (5) and acceptances (1) have data.
 func rudpDatagram(number, acknowledged uint16, earlier uint32, kind uint16, data ...byte) []byte {
-	b := []byte{0, 0} // the application's ID
+	return rudpDatagramOf(0, number, acknowledged, earlier, kind, data...)
+}
+
+func rudpDatagramOf(app, number, acknowledged uint16, earlier uint32, kind uint16, data ...byte) []byte {
+	b := binary.BigEndian.AppendUint16(nil, app)
 	b = binary.BigEndian.AppendUint16(b, number)
 	b = binary.BigEndian.AppendUint16(b, acknowledged)
 	b = binary.BigEndian.AppendUint32(b, earlier)

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"net/netip"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -25,7 +26,7 @@ const (
 // rudpConn is either end of a session.
 type rudpConn struct {
 	send       func(d []byte)
-	id         uint16
+	app, id    uint16
 	next, last uint16 // of our packets, and of the peer's
 	acked      uint16
 	bits       uint32
@@ -35,7 +36,7 @@ type rudpConn struct {
 }
 
 func (c *rudpConn) packet(kind uint16, data ...byte) {
-	c.send(rudpDatagram(c.next, c.last, c.bits, kind, data...))
+	c.send(rudpDatagramOf(c.app, c.next, c.last, c.bits, kind, data...))
 	c.next++
 }
 
@@ -60,7 +61,7 @@ func (c *rudpConn) tick(now time.Time) (lost bool) {
 
 // take takes a packet. It returns the packet's kind and data, unless the packet is no newer than the last one.
 func (c *rudpConn) take(d []byte) (kind uint16, data []byte, ok bool) {
-	if len(d) < 16 {
+	if len(d) < 16 || binary.BigEndian.Uint16(d) != c.app {
 		return 0, nil, false
 	}
 	number, kind := binary.BigEndian.Uint16(d[2:]), binary.BigEndian.Uint16(d[10:])
@@ -87,9 +88,15 @@ func (c *rudpConn) say(o order) {
 	}
 }
 
-// rudpServe is a server that echoes: ADDRESS HZ.
+// rudpApp returns the application's ID, which is the last of an end's arguments, or 0.
+func rudpApp(args []string) uint16 {
+	app, _ := strconv.ParseUint(strings.Join(args, ""), 10, 16) // the harness writes it
+	return uint16(app)
+}
+
+// rudpServe is a server that echoes: ADDRESS HZ [APP].
 func rudpServe(args []string) {
-	socket := bound(args[0])
+	socket, app := bound(args[0]), rudpApp(args[2:])
 	hz, _ := strconv.Atoi(args[1]) // the harness writes it
 	heard := make(chan ripHeard, 1<<14)
 	go receive(socket, func(from netip.AddrPort, d []byte) { heard <- ripHeard{from, nil, d} })
@@ -108,8 +115,8 @@ func rudpServe(args []string) {
 	}, func(now time.Time, h ripHeard) {
 		c := clients[h.from]
 		if c == nil {
-			if len(h.d) == 16 && h.d[11] == rudpRequest {
-				c = &rudpConn{id: uint16(len(clients) + 1), period: time.Millisecond, at: now}
+			if len(h.d) == 16 && h.d[11] == rudpRequest && binary.BigEndian.Uint16(h.d) == app {
+				c = &rudpConn{app: app, id: uint16(len(clients) + 1), period: time.Millisecond, at: now}
 				c.send = func(d []byte) { _, _ = socket.WriteToUDPAddrPort(d, h.from) }
 				clients[h.from] = c
 				c.packet(rudpAccept, byte(hz), 0)
@@ -139,12 +146,12 @@ func rudpServe(args []string) {
 	})
 }
 
-// rudpPlay is a client: SERVER.
+// rudpPlay is a client: SERVER [APP].
 func rudpPlay(args []string) {
 	socket := towards(args[0], 0)
 	heard := make(chan ripHeard, 1<<14)
 	go receive(socket.UDPConn, func(from netip.AddrPort, d []byte) { heard <- ripHeard{from, nil, d} })
-	c := &rudpConn{last: 1<<16 - 1, bits: 0}
+	c := &rudpConn{app: rudpApp(args[1:]), last: 1<<16 - 1}
 	c.send = func(d []byte) { _, _ = socket.Write(d) }
 	over := false
 	end := func(kind string, reason int) {

@@ -6,9 +6,6 @@ import (
 	"fmt"
 	"syscall"
 	"testing"
-
-	"tidegate/codec"
-	"tidegate/codec/rudp"
 )
 
 // severalText is a configuration of two games at servers of one protocol. The first has tables of its own, the second
@@ -79,27 +76,33 @@ func TestTwoENetGames(t *testing.T) {
 	}
 }
 
-// TestTwoRUDPGames plays two games with two application IDs. A player of one is a stranger to the other. (No library of
-// another author speaks RUDP here.)
+// TestTwoRUDPGames plays two games with two application IDs. A player of one is a stranger to the other. The peers are
+// made from facts about the C# library, and share no code with the codec.
 func TestTwoRUDPGames(t *testing.T) {
 	t.Parallel()
-	game := func(id uint16) codec.Protocol { return rudp.New(rudp.Options{AppID: id, Rate: 20}) }
-	kart, duel := startOwn(t, game(0x2a07), ""), startOwn(t, game(0), "")
+	server := func(app string) *peer {
+		return startServerAt(t, goPeer("rudp-server"), "", "127.0.0.1:"+freePort(t), "20", app)
+	}
+	client := func(port, app string) *peer {
+		return startScript(t, goPeer("rudp-client"), "", "127.0.0.1:"+port, app)
+	}
+	kart, duel := server("10759"), server("0")
 	p := runTidegate(t, severalText("rudp", "rudp", "rudp", "app_id = 0x2a07\nrate = 20", kart.port, duel.port)+
 		"[rudp]\nrate = 20\n", 2)
-	stranger := startOwn(t, game(0x2a07), p.ports["duel"])
+	stranger := client(p.ports["duel"], "10759")
 	for _, c := range []struct {
-		server *peer
-		id     uint16
-		name   string
-	}{{kart, 0x2a07, "kart"}, {duel, 0, "duel"}} {
-		client := startOwn(t, game(c.id), p.ports[c.name])
-		client.await(t, "connected")
+		server    *peer
+		app, name string
+	}{{kart, "10759", "kart"}, {duel, "0", "duel"}} {
+		player := client(p.ports[c.name], c.app)
+		player.await(t, "connected")
 		c.server.await(t, "joined")
-		client.order(t, order{Do: "send", Payload: "c0de"})
-		if got := client.await(t, "received").Payload; got != "c0de" {
-			t.Errorf("%s: the player got %s", c.name, got)
+		player.order(t, order{Do: "burst", Count: 3, Size: rudpPiece})
+		for i := range 3 {
+			if n, ok := numberOf(player.await(t, "received").Payload); n != i || !ok {
+				t.Errorf("%s: the player got message %d, want %d", c.name, n, i)
+			}
 		}
 	}
-	stranger.await(t, "disconnected")
+	stranger.await(t, "refused")
 }
