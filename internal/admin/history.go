@@ -81,7 +81,6 @@ type pastLimit struct {
 
 // run collects until ctx is done, the first time at once.
 func (p *past) run(ctx context.Context) {
-	p.collect(ctx)
 	for range pause.Every(ctx, pastEvery) {
 		p.collect(ctx)
 	}

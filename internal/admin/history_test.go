@@ -1,12 +1,14 @@
 package admin
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -55,6 +57,19 @@ func TestHistoryHoldsTheLastHour(t *testing.T) {
 			t.Errorf("%s: %v a second", one.Name, one.Values[5])
 		}
 	}
+}
+
+// TestHistoryCollectsAtItsInterval: rates of two collections at once would be far too high, and tell of floods.
+func TestHistoryCollectsAtItsInterval(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newFake("")
+		ctx, cancel := context.WithTimeout(t.Context(), pastEvery+time.Second)
+		defer cancel()
+		s.past.run(ctx)
+		if n := len(s.past.points); n != 2 {
+			t.Errorf("%d points in %v", n, pastEvery)
+		}
+	})
 }
 
 // TestLostIsTold has the kernel drop what servers send. The log tells so once a minute, and why does too.
