@@ -125,7 +125,12 @@ func TestUpgradeWithFullLog(t *testing.T) {
 	narrow(t, p.stderr)
 	client := p.plays(t)
 	p.talkative(t)
-	t.Cleanup(func() { _, _, _ = tidegate(t, "drain", "-c", p.file) }) // ends the successor
+	t.Cleanup(func() { // a busy machine may refuse the first request
+		await.Until(t, "the successor's drain", func() bool {
+			code, _, _ := tidegate(t, "drain", "-c", p.file)
+			return code == 0
+		})
+	})
 	if err := p.cmd.Process.Signal(syscall.SIGUSR2); err != nil {
 		t.Fatal(err)
 	}
