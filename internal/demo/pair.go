@@ -32,11 +32,8 @@ var available = func() (all []codec.Protocol) {
 	return slices.DeleteFunc(all, func(p codec.Protocol) bool { return Absent[p.Spec().Name] != "" })
 }()
 
-// protocolBedrock is the name of Minecraft Bedrock's protocol.
-const protocolBedrock = "bedrock"
-
 // goRakNet is the protocol whose game server uses go-raknet. All other servers use our own codecs.
-const goRakNet = protocolBedrock
+const goRakNet = "bedrock"
 
 // Pair is the protocol of a demo's clients and that of its game server.
 type Pair struct{ from, to codec.Protocol }
@@ -119,7 +116,10 @@ func descriptorOf(p codec.Protocol) *registry.Descriptor {
 }
 
 // OverTCP reports whether the clients connect over TCP, where no datagrams are lost.
-func (p Pair) OverTCP() bool { return isStream(p.from) }
+func (p Pair) OverTCP() bool {
+	_, ok := p.from.(stream)
+	return ok
+}
 
 // isFramed reports whether one side may join messages, and so needs frames.
 func (p Pair) isFramed() bool { return p.from.Spec().Joins || p.to.Spec().Joins }
@@ -134,11 +134,6 @@ func (p Pair) other(than codec.Protocol) codec.Protocol {
 
 // saysGoodbye reports whether the clients' protocol has a goodbye.
 func (p Pair) saysGoodbye() bool { return !p.from.Spec().Closed }
-
-func isReliable(p codec.Protocol) bool { return p.Spec().Modes.AnyReliable() }
-
-// reports returns whether the protocol only reports losses to the sender, without resending.
-func reports(p codec.Protocol) bool { return !isReliable(p) && p.Spec().Modes.Has(codec.Notify) }
 
 // mode returns the strongest mode of a protocol with the least order.
 func mode(p codec.Protocol) codec.Mode {
@@ -160,33 +155,28 @@ const (
 	Lossy                      // messages and answers may be lost; almost none are on a good link
 )
 
-// String returns the promise for programs.
-func (p Promise) String() string { return [...]string{"exactly once", "at least once", "lossy"}[p] }
-
-// sentence returns the promise for the summary.
-func (p Promise) sentence() string {
-	return [...]string{
-		"exactly once: each reliable message is answered, once and unchanged",
-		"at least once: each reliable message reaches the server unchanged; its answer may be lost",
-		"lossy: on a clean link nearly all messages are answered; none is changed or made up",
-	}[p]
+// promises describes each promise: in a word, in the summary, and by its sign in the list of pairs.
+var promises = [...]struct{ name, sentence, sign string }{
+	{"exactly once", "each reliable message is answered, once and unchanged", "E"},
+	{"at least once", "each reliable message reaches the server unchanged; its answer may be lost", "A"},
+	{"lossy", "on a clean link nearly all messages are answered; none is changed or made up", "L"},
 }
+
+// String returns the promise for programs.
+func (p Promise) String() string { return promises[p].name }
 
 // Promise returns the promise of the pair.
 func (p Pair) Promise() Promise {
-	switch {
-	case !isReliable(p.from):
+	switch from, to := p.from.Spec().Modes, p.to.Spec().Modes; {
+	case !from.AnyReliable():
 		return Lossy
-	case isReliable(p.to):
+	case to.AnyReliable():
 		return ExactlyOnce
-	case reports(p.to):
+	case to.Has(codec.Notify): // it reports losses to the sender, without resending
 		return AtLeastOnce
 	}
 	return Lossy
 }
-
-// signs are the promises in the list of pairs.
-var signs = [...]string{ExactlyOnce: "E", AtLeastOnce: "A", Lossy: "L"}
 
 // List returns all pairs as a matrix, at most 60 characters wide. The columns have the numbers of the rows.
 func List() string {
@@ -203,7 +193,7 @@ func List() string {
 		for _, to := range available {
 			sign := "-"
 			if p, err := NewPair(from.Spec().Name, to.Spec().Name); err == nil {
-				sign = signs[p.Promise()]
+				sign = promises[p.Promise()].sign
 			}
 			row += fmt.Sprintf("%3s", sign)
 		}
@@ -237,12 +227,6 @@ const overTCP = "+tcp"
 
 // Spec implements codec.Protocol. The name has the suffix overTCP.
 func (s stream) Spec() *codec.Spec { return &s.spec }
-
-// isStream reports whether a protocol is one over TCP.
-func isStream(p codec.Protocol) bool {
-	_, ok := p.(stream)
-	return ok
-}
 
 // listen opens a server of a protocol.
 func listen[T any](e *endpoint.Endpoint[T], p codec.Protocol, at netip.AddrPort) (*endpoint.Listener, error) {

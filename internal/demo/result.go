@@ -126,7 +126,7 @@ func (r *Result) Summary() string {
 		line("%-12s late or lost ones are dropped by their receiver; no protocol promises them", "")
 	}
 	line("%-12s %d of both kinds", "changed", r.Changed)
-	line("%-12s %s", "promise", r.Pair.Promise().sentence())
+	line("%-12s %s: %s", "promise", r.Pair.Promise(), promises[r.Pair.Promise()].sentence)
 	line("%-12s p50 %s, p99 %s, from client to server and back", "round trip", roundTrip(r.RTT50), roundTrip(r.RTT99))
 	if r.Link.Carried > 0 {
 		line("%-12s %d of %d datagrams lost", "link", r.Link.Lost, r.Link.Carried+r.Link.Lost)
