@@ -227,23 +227,44 @@ func (c *Conn) releaseIfIdle(now time.Duration) {
 // quirks are faults of the peer's library that show in its messages. We compensate for them
 // (docs/protocols/raknet/recovery.md#peers-without-timers).
 type quirks struct {
-	// untimed peers send again only on request. They send messages of the handshake unreliably (jsp-raknet) or answer
-	// pings reliably (serenityjs), so that a gap shows losses.
+	// untimed peers send again only on request, or late. They send messages of the handshake unreliably (jsp-raknet,
+	// RakLib after 8 s) or answer pings reliably (serenityjs), so that a gap shows losses.
 	untimed bool
 	// rated peers have sent the bit of a slow start, which jsp-raknet never does. Cloudburst has timers, though its answer
 	// to a connection request is unreliable. It counts until the handshake is over.
 	rated bool
 	// literal peers wait for each datagram number and each reliable message, and have little room behind them
-	// (jsp-raknet).
+	// (jsp-raknet, whose clock shows the time since 1970). RakLib's clock does not, and RakLib drops a number that it has
+	// requested.
 	literal bool
+}
+
+// tellsUnixTime reports whether the peer's time in a message of the handshake is in milliseconds since 1970.
+func tellsUnixTime(b []byte) bool {
+	switch {
+	case len(b) < 17:
+		return false
+	case b[0] == idConnectionRequest:
+		b = b[9:17]
+	case b[0] == idConnectionRequestAccepted:
+		b = b[len(b)-8:]
+	default:
+		return false // its times are ours
+	}
+	t := time.UnixMilli(int64(binary.BigEndian.Uint64(b)))
+	return t.After(time.UnixMilli(1<<40)) && t.Before(time.UnixMilli(1<<42)) // 2004 to 2109
 }
 
 // notice learns from one of RakNet's own messages.
 func (c *Conn) notice(m *inbound) {
 	switch m.Payload[0] {
 	case idConnectionRequest, idConnectionRequestAccepted, idNewIncomingConnection:
-		if m.Mode == codec.Unreliable && !c.quirks.literal && !c.quirks.rated {
-			c.quirks = quirks{untimed: true, literal: true}
+		if m.Mode != codec.Unreliable || c.quirks.rated {
+			break
+		}
+		c.quirks.untimed = true
+		if !c.quirks.literal && tellsUnixTime(m.Payload) {
+			c.quirks.literal = true
 			c.sender.flight.becomeLiteral()
 		}
 	case idConnectedPong:

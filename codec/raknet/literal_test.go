@@ -164,24 +164,33 @@ func TestSilenceStopsNoSender(t *testing.T) {
 	}
 }
 
-// TestWhoIsLiteral: a server whose answer to the connection request is unreliable is literal, unless its datagrams have
-// a bit that jsp-raknet's never have. This one is Cloudburst's.
+// TestWhoIsLiteral: a server whose answer to the connection request is unreliable has no timers, unless its datagrams
+// have a bit that jsp-raknet's and RakLib's never have. Only jsp-raknet's clock begins in 1970. RakLib drops repeated
+// numbers for good, so it may not count as literal. The recording is Cloudburst's.
 func TestWhoIsLiteral(t *testing.T) {
-	recorded, err := hex.DecodeString("840100000403001004" + "80fffffe92fe0000" + "0480fffffe0000" +
-		strings.Repeat("04ffffffff0000", 9) + "000001a21d350162" + "000001a21d350171")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for first, want := range map[byte]bool{0x84: false, 0x80: true} {
+	const handshake = "0100000403001004" + "80fffffe92fe0000" + "0480fffffe0000"
+	unix, uptime := "000001a21d350171", "00000000023c3460"
+	for name, c := range map[string]struct {
+		first, time      string
+		untimed, literal bool
+	}{
+		"Cloudburst": {"84", unix, false, false},
+		"jsp-raknet": {"80", unix, true, true},
+		"RakLib":     {"80", uptime, true, false},
+	} {
+		answer, err := hex.DecodeString(c.first + handshake + strings.Repeat("04ffffffff0000", 9) +
+			"000001a21d350162" + c.time)
+		if err != nil {
+			t.Fatal(err)
+		}
 		l := newLink(t, Options{DialVersion: 11})
 		l.drop = func(toServer bool, b []byte) bool { return !toServer && b[0]&bitValid != 0 }
 		l.wait(100 * ms)
-		recorded[0] = first
-		if err := l.client.Receive(l.now, recorded); err != nil || l.client.phase < accepted {
-			t.Fatalf("%#x: not accepted: %v", first, err)
+		if err := l.client.Receive(l.now, answer); err != nil || l.client.phase < accepted {
+			t.Fatalf("%s: not accepted: %v", name, err)
 		}
-		if q := l.client.quirks; q.literal != want || q.untimed != want {
-			t.Errorf("a server that begins with %#x: literal %v, untimed %v, want %v", first, q.literal, q.untimed, want)
+		if q := l.client.quirks; q.literal != c.literal || q.untimed != c.untimed {
+			t.Errorf("%s: literal %v, untimed %v", name, q.literal, q.untimed)
 		}
 	}
 }
