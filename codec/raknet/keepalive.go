@@ -258,8 +258,8 @@ func tellsUnixTime(b []byte) bool {
 // notice learns from one of RakNet's own messages.
 func (c *Conn) notice(m *inbound) {
 	switch m.Payload[0] {
-	case idConnectionRequest, idConnectionRequestAccepted, idNewIncomingConnection:
-		if m.Mode != codec.Unreliable || c.quirks.rated {
+	case idConnectionRequest, idConnectionRequestAccepted:
+		if m.Mode != codec.Unreliable || c.quirks.rated || c.phase >= asked { // a stranger may forge one later
 			break
 		}
 		c.quirks.untimed = true

@@ -194,3 +194,19 @@ func TestWhoIsLiteral(t *testing.T) {
 		}
 	}
 }
+
+// TestForgedStepsChangeNoQuirks: in session, a forged message of the handshake says nothing about the peer's library.
+func TestForgedStepsChangeNoQuirks(t *testing.T) {
+	for _, id := range []byte{idConnectionRequest, idConnectionRequestAccepted, idNewIncomingConnection} {
+		l := newConnected(t, Options{})
+		payload := append([]byte{id}, strings.Repeat("\x00\x00\x01\xa2\x1d\x35\x01\x71", 2)...)
+		for name, c := range map[string]*Conn{"client": l.client, "server": l.server} {
+			b := []byte{bitValid, 60, 0, 0, 0, 0, byte(len(payload) * 8)}
+			c.quirks.rated = false // as of another library
+			_ = c.Receive(l.now, append(b, payload...))
+			if c.quirks.literal || c.quirks.untimed {
+				t.Errorf("%s, %#x: %+v", name, id, c.quirks)
+			}
+		}
+	}
+}

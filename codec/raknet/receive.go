@@ -70,10 +70,10 @@ func (c *Conn) receiveOnline(now time.Duration, b []byte) error {
 		return errPressure
 	}
 	c.receiver.Patience = c.patience()
-	c.quirks.rated = c.quirks.rated || d.rated
 	err := c.receiver.take(now, &d)
 	if err != errDatagramWindow && err != errDatagramSeen {
 		c.keepalive.HeardAt = now
+		c.quirks.rated = c.quirks.rated || d.rated
 	}
 	if handleErr := c.handleReady(now); err == nil {
 		err = handleErr

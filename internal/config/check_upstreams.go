@@ -143,7 +143,7 @@ func (v *validator) sources(i int) {
 	unique(v.report, key, u.Sources, "")
 	switch {
 	case u.Transport == TCP:
-		v.fault(key, u.Sources, "[]: source addresses work only with UDP")
+		v.fault(key, u.Sources, "no sources: they work only with UDP")
 	case !u.SeparatesPlayers():
 		v.sourceAddresses(key, u)
 	case len(u.Sources) > 1:

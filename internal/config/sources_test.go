@@ -82,7 +82,7 @@ t.toml:15:1: upstream[0].max_packets_per = "2s": want this key removed: max_pack
 	_, _, err := Parse("t.toml", []byte(tcp), known)
 	check(t, err, `
 t.toml:15:15: upstream[0].max_packets = 5: want 0: TCP controls its own rate
-t.toml:16:11: upstream[0].sources = ["::1"]: want []: source addresses work only with UDP`)
+t.toml:16:11: upstream[0].sources = ["::1"]: want no sources: they work only with UDP`)
 }
 
 // TestPackets asserts the bound of datagrams for each library, and that an address of each session's own needs none.
