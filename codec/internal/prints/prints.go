@@ -120,10 +120,11 @@ func (p *Prints) others() []rival {
 }
 
 // forgetFarthest makes room for a rival. A peer repeats messages near the oldest number that is missing. Those of a
-// blind forger lie anywhere, and a thousand a second would push out the peer's own.
+// blind forger lie anywhere, and a thousand a second would push out the peer's own. They may also keep that number far
+// from the peer's, so the newer half stays.
 func (p *Prints) forgetFarthest(near int) {
 	distance := func(r rival) int { return min((r.Number-near)&(p.wrap()-1), (near-r.Number)&(p.wrap()-1)) }
-	farthest := slices.MaxFunc(*p.rivals, func(a, b rival) int { return distance(a) - distance(b) })
+	farthest := slices.MaxFunc((*p.rivals)[:mostRivals/2], func(a, b rival) int { return distance(a) - distance(b) })
 	at := slices.Index(*p.rivals, farthest)
 	*p.rivals = slices.Delete(*p.rivals, at, at+1)
 }

@@ -121,6 +121,28 @@ func TestForgersDoNotPushOutThePeer(t *testing.T) {
 	}
 }
 
+// TestForgersLeadTheOldestMissingAway has a forger keep the oldest missing number far from the peer's. The peer's
+// message stays known for as long as it takes to be repeated.
+func TestForgersLeadTheOldestMissingAway(t *testing.T) {
+	const peers, due = 264, 600
+	p := Prints{Wrap: 1 << 16}
+	rng := rand.New(rand.NewPCG(1, 1))
+	forge := func(count int) {
+		for i := range count {
+			n := due - 100 + rng.IntN(200)
+			p.Add(time.Second, n, printOf(n, 2+i), n-due)
+		}
+	}
+	forge(2000)
+	for content := range 2 { // the forger's, and the peer's
+		p.Add(time.Second, peers, printOf(peers, content), peers-due)
+	}
+	forge(100)
+	if !p.knows(peers) || p.Differs(peers, printOf(peers, 1)) {
+		t.Error("the peer's message is another one after 100 of a forger")
+	}
+}
+
 // TestPrintsAreBounded takes messages under random numbers.
 func TestPrintsAreBounded(t *testing.T) {
 	p := Prints{Wrap: 1 << 24}
