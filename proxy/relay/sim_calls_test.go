@@ -80,7 +80,7 @@ func (w *callWorld) Join(_ netip.AddrPort, wake func()) Question {
 func (w *callWorld) Dial(p *nethernet.Peer, wake func()) (nethernet.Stack, error) {
 	now := w.Now()
 	s := &simStack{w: w, wake: wake, paused: true, ice: &iceConn{
-		Conn:  w.ice.Protocol.Dial(now, serverAddr, codec.Hello{Identity: uint64(len(w.stacks) + 1)}),
+		Conn:  w.ice.Dial(now, serverAddr, codec.Hello{Identity: uint64(len(w.stacks) + 1)}),
 		names: w.names[p], asks: true, chosen: 1, seen: make(map[uint32]bool),
 	}}
 	w.stacks = append(w.stacks, s)
@@ -111,7 +111,7 @@ func (s *simStack) pump() {
 		case codec.Connected:
 			s.out.Open = true
 		case codec.Received:
-			ev.Message.Payload = bytes.Clone(ev.Payload)
+			ev.Payload = bytes.Clone(ev.Payload)
 			s.waiting = append(s.waiting, ev.Message)
 		case codec.Disconnected:
 			s.out.End.Reason = ev.Reason
