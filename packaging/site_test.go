@@ -10,8 +10,11 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/pelletier/go-toml/v2"
 )
 
 // TestSiteLayoutsAskNoOthers checks that the layouts of the documentation's site load nothing from other servers.
@@ -33,6 +36,60 @@ func TestSiteLayoutsAskNoOthers(t *testing.T) {
 	if err != nil || files < 5 {
 		t.Errorf("%d files, %v", files, err)
 	}
+}
+
+var linked = regexp.MustCompile(`\]\(([^)#:]+\.\w+)\)`)
+
+// TestSiteHasLinkedFiles checks, without making the site, that it has each file to which a page links.
+func TestSiteHasLinkedFiles(t *testing.T) {
+	b, err := os.ReadFile("site/hugo.toml")
+	var site struct{ Module struct{ Mounts []mount } }
+	if err == nil {
+		err = toml.Unmarshal(b, &site)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := 0
+	err = filepath.WalkDir("../docs", func(page string, _ fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(page) != ".md" {
+			return err
+		}
+		text, err := os.ReadFile(page)
+		for _, found := range linked.FindAllStringSubmatch(string(text), -1) {
+			file := path.Join(path.Dir(filepath.ToSlash(page)), found[1])
+			if path.Ext(file) == ".md" {
+				continue
+			}
+			files++
+			if !slices.ContainsFunc(site.Module.Mounts, func(m mount) bool { return m.has("../" + file) }) {
+				t.Errorf("%s: the site has no %s", page, file)
+			}
+		}
+		return err
+	})
+	if err != nil || files < 20 {
+		t.Errorf("%d files, %v", files, err)
+	}
+}
+
+// A mount is a file or a folder in the site, with the patterns of Hugo that choose the folder's files.
+type mount struct {
+	Source, Target string
+	Files          []string
+}
+
+func (m mount) has(file string) bool {
+	inside, ok := strings.CutPrefix(file, m.Source+"/")
+	if !ok || !strings.HasPrefix(m.Target, "static/") {
+		return file == m.Source
+	}
+	return !slices.ContainsFunc(m.Files, func(pattern string) bool {
+		pattern, excludes := strings.CutPrefix(pattern, "! ")
+		ending, all := strings.CutPrefix(pattern, "**")
+		folder := strings.TrimSuffix(pattern, "/**") + "/"
+		return excludes && (all && strings.HasSuffix(inside, ending) || strings.HasPrefix(inside, folder))
+	})
 }
 
 var (
