@@ -222,18 +222,20 @@ func (h *hostile) pause() {
 // TestInsider joins in each protocol, and sends everything that a server might not expect. It joins again when it is
 // sent away.
 func TestInsider(t *testing.T) {
-	underAttack(t, "", func(h *hostile) {
-		for n := 0; !h.stop.Load(); n++ {
-			kind := n % len(insiders)
-			from := fmt.Sprintf("127.1.%d.%d", n%200, 1+h.rng.IntN(200))
-			a, err := newAttacker(h.rng, from, h.between.ports[insiders[kind].route])
-			if err != nil {
-				continue
-			}
-			insiders[kind].act(a, h)
-			_ = a.conn.Close()
+	underAttack(t, "", func(h *hostile) { h.intrude("") })
+}
+
+func (h *hostile) intrude(string) {
+	for n := 0; !h.stop.Load(); n++ {
+		kind := n % len(insiders)
+		from := fmt.Sprintf("127.1.%d.%d", n%200, 1+h.rng.IntN(200))
+		a, err := newAttacker(h.rng, from, h.between.ports[insiders[kind].route])
+		if err != nil {
+			continue
 		}
-	})
+		insiders[kind].act(a, h)
+		_ = a.conn.Close()
+	}
 }
 
 // insiders are the attackers of each protocol, with the route of their listener.
@@ -255,6 +257,10 @@ var insiders = []struct {
 		if head, ok := a.joinENet(); ok {
 			a.misbehaveENet(h, head)
 		}
+	}},
+	{"packets", func(a *attacker, h *hostile) {
+		a.joinRiptide20()
+		a.misbehave(h)
 	}},
 	{"packets", func(a *attacker, h *hostile) {
 		if a.joinRUDP() {

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -213,6 +214,9 @@ type worldPlayer struct {
 	server *rtypeServer
 	client *rtypePlayer
 	wait   sync.WaitGroup
+
+	played        atomic.Int64 // frames
+	before, heard int          // frames of the game, and that the player heard, until it had a world
 }
 
 // tend runs a small game for a player until stop is closed.
@@ -228,6 +232,7 @@ func (p *worldPlayer) tend(t *testing.T, port string, stop <-chan struct{}) {
 				return
 			case now := <-ticker.C:
 				p.server.frame(now, frame)
+				p.played.Add(1)
 				if frame%keyFrames == 0 {
 					p.client.press() // a silent player leaves after rtype.idle_timeout
 				}
@@ -235,6 +240,20 @@ func (p *worldPlayer) tend(t *testing.T, port string, stop <-chan struct{}) {
 		}
 	})
 	await.Until(t, "the R-Type player has a world", func() bool { return p.client.press() })
+	p.before, p.heard = int(p.played.Load()), p.frames()
+}
+
+func (p *worldPlayer) frames() int {
+	p.client.mu.Lock()
+	defer p.client.mu.Unlock()
+	return p.client.client.Frames
+}
+
+// lost returns how many frames the player has not heard, and of how many. The game has stopped.
+func (p *worldPlayer) lost() (lost, all int) {
+	<-time.After(echoPause) // for the last one
+	all = int(p.played.Load()) - p.before
+	return max(0, all-(p.frames()-p.heard)), all
 }
 
 // frame plays one frame of a game with a few entities.
@@ -264,13 +283,8 @@ func (p *rtypePlayer) press() bool {
 // check checks that the player still hears the game and has its world.
 func (p *worldPlayer) check(t *testing.T) {
 	t.Helper()
-	frames := func() int {
-		p.client.mu.Lock()
-		defer p.client.mu.Unlock()
-		return p.client.client.Frames
-	}
-	before := frames()
-	await.Until(t, "the R-Type player hears the game", func() bool { return frames() > before+10 })
+	before := p.frames()
+	await.Until(t, "the R-Type player hears the game", func() bool { return p.frames() > before+10 })
 	p.client.mu.Lock()
 	world := p.client.client.World.Clone()
 	p.client.mu.Unlock()

@@ -19,7 +19,7 @@ import (
 	"tidegate/internal/testkit/rtypegame"
 )
 
-// attackers are those of which TestForger and TestInsider have none: docs/security/tests.md has their figures.
+// attackers play against players of each protocol: docs/security/tests.md has their figures.
 var attackers = []struct {
 	name   string
 	rate   float64 // datagrams a second of each of two
@@ -27,6 +27,8 @@ var attackers = []struct {
 	// near attackers have the players' address. What one address may hold is bounded, so newcomers of it may wait.
 	near bool
 }{
+	{"blind", 1000, (*hostile).impersonate, false},
+	{"insider", 1000, (*hostile).intrude, false},
 	{"slow", 20, (*hostile).dawdle, false},
 	{"neighbour", 200, (*hostile).crowd, true},
 	{"rogue member", 1000, (*hostile).misreport, false},
@@ -85,7 +87,8 @@ follow = true
 			s.attacks.Wait()
 			close(stop)
 			world.wait.Wait()
-			t.Logf("%d hostile datagrams", s.sent.Load())
+			lost, frames := world.lost()
+			t.Logf("%d hostile datagrams; rtype-32: %d of %d frames lost", s.sent.Load(), lost, frames)
 			for i, p := range attackedProtocols {
 				s.judge(p.name, <-staying[i], <-coming[i], a.near)
 			}
@@ -117,6 +120,16 @@ func (s *siege) judge(protocol string, staying, coming *echoPlayer, near bool) {
 	if bad {
 		s.t.Errorf("%s: the players were harmed; deadlock of go-raknet: %q", protocol, rakserver.Stuck())
 	}
+}
+
+// impersonate forges datagrams of all players but R-Type's, which has no defence.
+func (h *hostile) impersonate(string) {
+	raw, err := newRawSocket()
+	if err != nil {
+		h.t.Logf("nothing is forged, which needs root: %v", err)
+		return
+	}
+	h.forge(raw)
 }
 
 // newcomer opens an attacker's socket at an address.

@@ -104,6 +104,28 @@ func (q *ackQueue) write(b []byte, kind datagramKind, limit int) []byte {
 	return w.end()
 }
 
+// nackRun is how many numbers in a row writeBack names.
+const nackRun = 32
+
+// writeBack is write for a NACK to a server, which names the highest numbers first and in short runs. go-raknet sends a
+// message again for each number, also for the one that this repetition has just got. A forged number far ahead has us
+// ask for hundreds to come: in order, go-raknet would send one message hundreds of times, and then read too slowly.
+func (q *ackQueue) writeBack(b []byte, limit int) []byte {
+	w := beginAcks(b, nackDatagram, limit)
+	for len(q.ranges) > 0 {
+		r := &q.ranges[len(q.ranges)-1]
+		run := ackRange{r.last.Add(-min(r.last.Sub(r.first), nackRun-1)), r.last}
+		if !w.add(run) {
+			break
+		}
+		q.count -= run.last.Sub(run.first) + 1
+		if r.last = run.first.Add(-1); run.first == r.first {
+			q.ranges = q.ranges[:len(q.ranges)-1]
+		}
+	}
+	return w.end()
+}
+
 func (q *ackQueue) insert(i int, r ackRange) {
 	q.ranges = append(q.ranges, ackRange{})
 	copy(q.ranges[i+1:], q.ranges[i:])

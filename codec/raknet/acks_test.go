@@ -3,6 +3,8 @@ package raknet
 import (
 	"math/rand/v2"
 	"testing"
+
+	"tidegate/codec"
 )
 
 // TestAckQueue compares the queue with a plain set, over the wrap-around.
@@ -86,5 +88,35 @@ func TestAckQueueWritesWhatFits(t *testing.T) {
 	}
 	if len(written) != 100 {
 		t.Errorf("%d numbers written, want 100", len(written))
+	}
+}
+
+// TestForgedJumpIsNoFlood forges a datagram whose number is far ahead, and counts how often go-raknet sends its newest
+// message again for the request that follows. Each repetition gets the next number.
+func TestForgedJumpIsNoFlood(t *testing.T) {
+	l := newConnected(t, Bedrock())
+	newest := l.client.receiver.datagrams.next // it is under way
+	forged := appendDataHeader(nil, newest.Add(500), false, false)
+	forged = (&capsule{mode: codec.Unreliable, payload: []byte{0xfe}}).append(forged)
+	if err := l.client.Receive(l.now, forged); err != nil {
+		t.Fatal(err)
+	}
+	asked, unacked, next, again := make(map[Seq24]bool), newest, newest.Add(1), 0
+	for b, ok := l.client.Transmit(l.now, nil); ok; b, ok = l.client.Transmit(l.now, nil) {
+		var d datagram
+		var list ackReader
+		if d.parse(b) != nil || d.kind != nackDatagram || list.parse(d.body) != nil {
+			continue
+		}
+		for r, ok := list.next(); ok; r, ok = list.next() {
+			for n := r.first; !r.last.Before(n); n = n.Add(1) {
+				if asked[n] = true; n == unacked {
+					unacked, next, again = next, next.Add(1), again+1
+				}
+			}
+		}
+	}
+	if len(asked) != 500 || again == 0 || again > nackRun {
+		t.Errorf("%d numbers are asked for, want 500, and sent %d times, want at most %d", len(asked), again, nackRun)
 	}
 }

@@ -224,6 +224,8 @@ func (c *Conn) transmit(now time.Duration, b []byte) []byte {
 		return c.transmitRequest(b)
 	case c.isMute():
 		return b
+	case r.nacks.count > nackRun && c.phase != closed && c.dialed:
+		return r.nacks.writeBack(b, c.sender.datagramSize())
 	case r.nacks.count > 0 && c.phase != closed:
 		return r.nacks.write(b, nackDatagram, c.sender.datagramSize())
 	}

@@ -17,9 +17,11 @@ const (
 	// requestsPerReply is how often the second request is sent before the first is tried again. The cookie may have
 	// expired, or the server may have stored nothing.
 	requestsPerReply = 2
-	// freshCookie is how long a server's cookie is used. go-raknet takes it for at least 2 s, and blocks the address that
-	// sends an older one. After a pause of the process we ask for another.
-	freshCookie = 1500 * time.Millisecond
+	// freshCookie is how long after its request a server's cookie is used. go-raknet takes it for at least 2 s, and blocks
+	// the address that sends an older one. After a pause of the process we ask for another. A server that answers late
+	// will read the second request late, too.
+	freshCookie = time.Second
+	longestLag  = 4 * time.Second // that we wait for a server that is behind
 	firstRetry  = 200 * time.Millisecond
 	lastRetry   = 500 * time.Millisecond // stock RakNet's only interval
 	// tooSoonRetry is how soon a stock server accepts another client from the same address. All clients of a proxy have
@@ -35,8 +37,10 @@ const (
 type attempt struct {
 	from    codec.Addresser // as in codec.Hello
 	reply   openConnectionReply1
-	askedAt time.Duration // when the last first request was sent
-	due     request       // the next request to send
+	askedAt time.Duration              // when the first request was sent that reply answers, or an earlier one
+	asked   [len(probes)]time.Duration // when the first one of each size was sent that may have no reply yet
+	asks    [len(probes)]bool          // there is such a request
+	due     request                    // the next request to send
 
 	Password []byte        `cbor:"1,keyasint,omitempty" secret:"true"`
 	Pad      uint8         `cbor:"2,keyasint,omitempty"` // of the password
@@ -115,9 +119,13 @@ func (c *Conn) ask(now time.Duration) {
 
 func (c *Conn) request1(now time.Duration) {
 	a := c.attempt
-	a.Probe = probes[min(a.Tries/triesPerProbe, len(probes)-1)]
+	i := min(a.Tries/triesPerProbe, len(probes)-1)
+	if !a.asks[i] {
+		a.asked[i], a.asks[i] = now, true
+	}
+	a.Probe = probes[i]
 	a.Tries++
-	a.due, a.SentAt, a.askedAt = firstRequest, now, now
+	a.due, a.SentAt = firstRequest, now
 }
 
 // isStale reports whether the server may no longer take the cookie that it gave.
@@ -184,13 +192,21 @@ func (c *Conn) receiveReply(now time.Duration, id byte, b []byte) error {
 		if err := m.parse(b); err != nil {
 			return err
 		}
-		if a.Replied && a.Requests > 0 {
-			return nil // it answers an earlier request, and the second is under way
+		i := len(probes) - 1 // of the request that it answers
+		for i > 0 && (!a.asks[i] || int(m.mtu) > probes[i]) {
+			i--
 		}
-		a.reply = m
+		if a.Replied && a.Requests > 0 || !a.asks[i] {
+			return nil // it answers an earlier one
+		}
+		a.reply, a.askedAt, a.asks = m, a.asked[i], [len(probes)]bool{}
 		c.sender.RTT.expect(now - a.SentAt)
 		a.Replied, a.Requests = !a.isStale(now), 0
-		a.Tries = (a.Tries - 1) / triesPerProbe * triesPerProbe // the path is as wide as the probe
+		a.Tries = i * triesPerProbe                  // the path is as wide as the probe
+		if !a.Replied && now < a.RetryAt+lastRetry { // the server is behind, not we: its other replies shall come first
+			a.RetryAt = now + min(2*(now-a.askedAt), longestLag)
+			return nil
+		}
 		c.ask(now)
 		return nil
 	case idOpenConnectionReply2:

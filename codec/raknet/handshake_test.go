@@ -288,7 +288,8 @@ func TestTooMuchAheadOfTheHandshake(t *testing.T) {
 
 // TestCookiesGrowOld lets the client's process pause before it reads a server's first reply, and before it sends its
 // second request again. go-raknet blocks the address of all players for an old cookie, so the client asks for another.
-// A reply that comes while the second request is under way does not change its cookie.
+// A reply that comes while the second request is under way does not change its cookie. TestCookiesOfAServerThatIsBehind
+// has a server that pauses.
 func TestCookiesGrowOld(t *testing.T) {
 	reply := func(cookie uint32) []byte {
 		m := openConnectionReply1{guid: 1, hasCookie: true, cookie: cookie, mtu: 1492}
@@ -333,6 +334,54 @@ func TestCookiesGrowOld(t *testing.T) {
 		}
 		if !slices.Equal(got, test.want) {
 			t.Errorf("%s: requests %v, want %v", test.name, got, test.want)
+		}
+	}
+}
+
+// TestCookiesOfAServerThatIsBehind has a server read each datagram a while after it was sent. It gets no cookie that is
+// older than 2 s, for which go-raknet blocks the address of all players. One that is not so far behind is joined.
+func TestCookiesOfAServerThatIsBehind(t *testing.T) {
+	for _, test := range []struct {
+		first, more time.Duration // how far the server is behind: at first, and more with each second
+		joins       bool
+	}{
+		{0, 0, true}, {800 * ms, 0, true}, {1200 * ms, 0, false}, {1200 * ms, time.Second, false},
+		{3 * time.Second, 0, false},
+	} {
+		start := time.Unix(1_700_000_000, 0)
+		client := New(Options{}).Dial(start, linkServer, codec.Hello{})
+		type read struct {
+			at     time.Duration
+			cookie uint32 // of a second request; 0: a first request
+			size   int
+		}
+		var queue []read
+		joined := false
+		for at := time.Duration(0); at < 8*time.Second; at += 10 * ms {
+			now := start.Add(at)
+			for len(queue) > 0 && queue[0].at <= at {
+				r := queue[0]
+				queue = queue[1:]
+				if age := at - time.Duration(r.cookie)*ms; r.cookie > 0 {
+					joined = true
+					if age >= 2*time.Second {
+						t.Errorf("behind by %v: a cookie is %v old", test.first, age)
+					}
+					continue
+				}
+				m := openConnectionReply1{guid: 1, hasCookie: true, cookie: uint32(at/ms) + 1, mtu: uint16(r.size)}
+				_ = client.Receive(now, m.append(nil))
+			}
+			client.Advance(now)
+			lag := test.first + time.Duration(at.Seconds()*float64(test.more))
+			for b, ok := client.Transmit(now, nil); ok; b, ok = client.Transmit(now, nil) {
+				var m openConnectionRequest2
+				_ = m.parse(b, true) // or it is a first request, without a cookie
+				queue = append(queue, read{at + lag, m.cookie, udpOverhead + len(b)})
+			}
+		}
+		if joined != test.joins {
+			t.Errorf("behind by %v: joins %v, want %v", test.first, joined, test.joins)
 		}
 	}
 }

@@ -30,3 +30,8 @@ func classifyErrno(errno syscall.Errno) failure {
 	}
 	return otherFailure
 }
+
+// refusesSource reports whether the source address of a datagram may be the cause of an error. Linux finds no network.
+func refusesSource(err error) bool {
+	return errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.EADDRNOTAVAIL) || errors.Is(err, syscall.ENETUNREACH)
+}

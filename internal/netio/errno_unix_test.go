@@ -32,6 +32,18 @@ func TestClassify(t *testing.T) {
 	}
 }
 
+// TestRefusesSource has the errors after which the portable backend sends from the address that the system chooses.
+func TestRefusesSource(t *testing.T) {
+	for err, want := range map[error]bool{
+		nil: false, syscall.EMSGSIZE: false, syscall.ECONNREFUSED: false, syscall.EINVAL: true,
+		os.NewSyscallError("sendmsg", syscall.EADDRNOTAVAIL): true,
+	} {
+		if got := refusesSource(err); got != want {
+			t.Errorf("%v: %v, want %v", err, got, want)
+		}
+	}
+}
+
 // TestCounters checks that each failure has its own counter.
 func TestCounters(t *testing.T) {
 	var sent, received Stats

@@ -7,10 +7,12 @@ import (
 
 // Winsock error numbers that package syscall does not name.
 const (
-	wsaEMsgSize     syscall.Errno = 10040
-	wsaENetUnreach  syscall.Errno = 10051
-	wsaEHostUnreach syscall.Errno = 10065
-	wsaEWouldBlock  syscall.Errno = 10035
+	wsaEInval        syscall.Errno = 10022
+	wsaEWouldBlock   syscall.Errno = 10035
+	wsaEMsgSize      syscall.Errno = 10040
+	wsaEAddrNotAvail syscall.Errno = 10049
+	wsaENetUnreach   syscall.Errno = 10051
+	wsaEHostUnreach  syscall.Errno = 10065
 )
 
 // classify returns the meaning of a system error. It never returns refused, because package net turns reports of
@@ -29,4 +31,9 @@ func classify(err error) failure {
 		return unreachable
 	}
 	return otherFailure
+}
+
+// refusesSource reports whether the source address of a datagram is the cause of an error.
+func refusesSource(err error) bool {
+	return errors.Is(err, wsaEInval) || errors.Is(err, wsaEAddrNotAvail)
 }

@@ -335,8 +335,8 @@ func (s *portableSocket) read() {
 // write sends a datagram. source is the control message with its source address, or nil.
 func (s *portableSocket) write(to netip.AddrPort, source, datagram []byte) (err error) {
 	if source != nil {
-		if _, _, err = s.conn.WriteMsgUDPAddrPort(datagram, source, to); err == nil {
-			return nil
+		if _, _, err = s.conn.WriteMsgUDPAddrPort(datagram, source, to); !refusesSource(err) {
+			return err
 		}
 		// The question was a broadcast's, whose address sends nothing. So the system chooses.
 	}
