@@ -25,7 +25,8 @@ const (
 // ports are those of this process that were not tried yet.
 var ports struct {
 	sync.Mutex
-	block, used int // of the block, which is claimed if used is not 0
+	block, used int            // of the block, which is claimed if used is not 0
+	claims      []net.Listener // which must not be collected
 }
 
 // Find returns an address whose port is free for UDP and for TCP, and that no earlier call has returned.
@@ -48,7 +49,7 @@ func next() uint16 {
 	if ports.used == 0 || ports.used == blockPorts {
 		from := rand.IntN(numBlocks)
 		for i := range numBlocks {
-			ports.block, ports.used = (from+i)%numBlocks, 0
+			ports.block, ports.used = (from+i)%numBlocks, 1
 			if claim(ports.block) {
 				break
 			}
@@ -56,6 +57,16 @@ func next() uint16 {
 	}
 	ports.used++
 	return uint16(firstPort + ports.block*blockPorts + ports.used - 1)
+}
+
+// claim claims a block for this process until it ends, by its first port, and reports whether no other process has it.
+// A lock on a file would claim it only among processes with the same directory for temporary files.
+func claim(block int) bool {
+	l, err := net.Listen("tcp4", fmt.Sprintf("0.0.0.0:%d", firstPort+block*blockPorts))
+	if err == nil {
+		ports.claims = append(ports.claims, l)
+	}
+	return err == nil
 }
 
 // try binds an address for a moment.
