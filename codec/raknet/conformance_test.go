@@ -79,7 +79,7 @@ func conformance() codectest.Config {
 			"receiver.receiving.holes", "receiver.splits", "wrote", "quirks.rated",
 			"sender.bits", "sender.bytes", "sender.count", "sender.openSplits", "sender.toClient", "sender.named",
 			"sender.senderState.Congestion.segment", "sender.flight.unacked",
-			"sender.sending",
+			"sender.sending", "sender.flight.flying.stuck",
 		},
 		StatelessRefusal: codec.ServerFull,
 		Timeout:          15 * time.Second,

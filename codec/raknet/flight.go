@@ -74,6 +74,7 @@ type flying struct {
 	resentTo int       // number of parts at the start of resend that were sent already
 	done     []outcome // collected for the sender
 	repeats  []Seq24   // datagrams to be sent again under their numbers: for a literal peer
+	stuck    stuck
 }
 
 // outcome is the end of a message.
@@ -108,7 +109,7 @@ func (f *flight) open(now time.Duration) *sentDatagram {
 		f.grow()
 	}
 	d := f.at(f.next)
-	d.at, d.size, d.state, d.again, d.unsure, d.parts = now, 0, inFlight, false, false, d.parts[:0]
+	*d = sentDatagram{at: now, parts: d.parts[:0]}
 	return d
 }
 
@@ -168,13 +169,16 @@ func (f *flight) acknowledge(n Seq24) (was datagramState) {
 // lose marks a datagram in flight as lost. It queues its reliable parts to be sent again, or, for a literal peer, the
 // datagram itself.
 func (f *flight) lose(n Seq24) {
-	d := f.at(n)
-	d.state = lost
+	f.at(n).state = lost
 	if f.Literal {
 		f.queueRepeat(n)
-		return
+	} else {
+		f.queueParts(n)
 	}
-	for _, r := range d.parts {
+}
+
+func (f *flight) queueParts(n Seq24) {
+	for _, r := range f.at(n).parts {
 		if p := f.get(r); p != nil && p.message.Mode.IsReliable() && !p.waiting {
 			p.waiting = true
 			f.resend = append(f.resend, r)

@@ -89,7 +89,7 @@ func (c *Conn) stepGoodbye(now time.Duration) {
 // then.
 func (c *Conn) awaitsSign() bool {
 	return c.goodbye.Heard && !c.goodbye.Answered && c.phase == connected && c.sender.count == 0 &&
-		!c.quirks.literal
+		!c.sender.flight.Literal
 }
 
 // doubtGoodbye notes a sign of life: a new message of the peer that came at a time, or its answer to a datagram of ours

@@ -233,10 +233,6 @@ type quirks struct {
 	// rated peers have sent the bit of a slow start, which jsp-raknet never does. Cloudburst has timers, though its answer
 	// to a connection request is unreliable. It counts until the handshake is over.
 	rated bool
-	// literal peers wait for each datagram number and each reliable message, and have little room behind them
-	// (jsp-raknet, whose clock shows the time since 1970). RakLib's clock does not, and RakLib drops a number that it has
-	// requested.
-	literal bool
 }
 
 // tellsUnixTime reports whether the peer's time in a message of the handshake is in milliseconds since 1970.
@@ -255,7 +251,8 @@ func tellsUnixTime(b []byte) bool {
 	return t.After(time.UnixMilli(1<<40)) && t.Before(time.UnixMilli(1<<42)) // 2004 to 2109
 }
 
-// notice learns from one of RakNet's own messages.
+// notice learns from one of RakNet's own messages. jsp-raknet's clock shows the time since 1970, and jsp-raknet is
+// literal. RakLib's clock does not, and RakLib drops a number that it has requested.
 func (c *Conn) notice(m *inbound) {
 	switch m.Payload[0] {
 	case idConnectionRequest, idConnectionRequestAccepted:
@@ -263,8 +260,7 @@ func (c *Conn) notice(m *inbound) {
 			break
 		}
 		c.quirks.untimed = true
-		if !c.quirks.literal && tellsUnixTime(m.Payload) {
-			c.quirks.literal = true
+		if c.sender.Few = !tellsUnixTime(m.Payload); !c.sender.Few && !c.sender.flight.Literal {
 			c.sender.flight.becomeLiteral()
 		}
 	case idConnectedPong:

@@ -2,6 +2,7 @@ package raknet
 
 import (
 	"encoding/hex"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -95,7 +96,7 @@ func TestLiteralPeerIsNotOverrun(t *testing.T) {
 			t.Errorf("%d bytes: %d datagrams and %d messages, though the first is missing",
 				size, s.flight.next, s.flight.Reliable)
 		}
-		if s.flight.next < literalRoom && s.flight.Reliable < literalRoom {
+		if s.flight.next < literalRoom-spareNumbers && s.flight.Reliable < literalRoom {
 			t.Errorf("%d bytes: %d datagrams and %d messages leave room", size, s.flight.next, s.flight.Reliable)
 		}
 		_ = s.acknowledge(ms, one(0))
@@ -164,6 +165,111 @@ func TestSilenceStopsNoSender(t *testing.T) {
 	}
 }
 
+// numberedPeer takes what a sender sends to it, and acknowledges a round trip of 50 ms later. Some datagrams and some
+// acknowledgements are lost.
+type numberedPeer struct {
+	loss    float64
+	forgets bool // as RakLib, which takes no number that it has requested; jsp-raknet acknowledges all
+	splits  int  // how many may be open; a part of a further one is lost, and acknowledged
+	seen    map[Seq24]bool
+	indexes map[Seq24]bool
+	open    map[uint16]map[uint32]bool
+	whole   int // messages
+}
+
+// play sends each 10 ms until all has arrived, for two minutes at most.
+func (p *numberedPeer) play(t *testing.T, s *sender) {
+	p.seen, p.indexes, p.open = map[Seq24]bool{}, map[Seq24]bool{}, map[uint16]map[uint32]bool{}
+	random, newest := rand.New(rand.NewPCG(1, 2)), Seq24(0)
+	acks := map[time.Duration][]Seq24{}
+	for now := time.Duration(0); now < 2*time.Minute && !s.settled(); now += 10 * ms {
+		for _, n := range acks[now] {
+			_ = s.acknowledge(now, one(n))
+		}
+		s.outcomes()
+		s.advance(now, false)
+		if now%untimedPing == 0 {
+			s.enqueueControl(now, codec.Unreliable, make([]byte, connectedPingSize), 0)
+		}
+		for {
+			first, again := s.flight.nextRepeat()
+			b, ok := s.transmit(now, nil, true)
+			if !ok {
+				break
+			}
+			var d datagram
+			if err := d.parse(b); err != nil || again && d.number != first {
+				t.Fatal(err)
+			}
+			if random.Float64() < p.loss || p.forgets && (p.seen[d.number] || d.number.Before(newest)) {
+				continue
+			}
+			p.seen[d.number] = true
+			if newest.Before(d.number) {
+				newest = d.number
+			}
+			p.read(t, d.body)
+			if random.Float64() >= p.loss {
+				acks[now+50*ms] = append(acks[now+50*ms], d.number)
+			}
+		}
+	}
+}
+
+func (p *numberedPeer) read(t *testing.T, b []byte) {
+	for len(b) > 0 {
+		var c capsule
+		var err error
+		if b, err = c.parse(b); err != nil {
+			t.Fatal(err)
+		}
+		if !c.mode.IsReliable() || p.indexes[c.reliable] {
+			continue
+		}
+		p.indexes[c.reliable] = true
+		if !c.split {
+			p.whole++
+			continue
+		}
+		if p.open[c.splitID] == nil {
+			if len(p.open) == p.splits {
+				continue
+			}
+			p.open[c.splitID] = map[uint32]bool{}
+		}
+		if p.open[c.splitID][c.splitIndex] = true; len(p.open[c.splitID]) == int(c.splitCount) {
+			delete(p.open, c.splitID)
+			p.whole++
+		}
+	}
+}
+
+// TestRakLibLosesNoSplitMessage: RakLib takes parts of 4 messages at once.
+func TestRakLibLosesNoSplitMessage(t *testing.T) {
+	s, p := newSender(0), numberedPeer{loss: 0.1, forgets: true, splits: 4}
+	s.Few = true
+	for range 500 {
+		s.enqueueOne(0, codec.ReliableOrdered, 1500, 0)
+	}
+	if p.play(t, s); p.whole != 500 {
+		t.Errorf("%d of 500 messages arrived", p.whole)
+	}
+}
+
+// TestMistakenForLiteral: a peer that takes no number twice gets new ones after a while. One that acknowledges all that
+// it gets stays literal, with any losses.
+func TestMistakenForLiteral(t *testing.T) {
+	for _, forgets := range []bool{true, false} {
+		s, p := newLiteralSender(t), numberedPeer{loss: 0.05, forgets: forgets, splits: 4}
+		for range 5000 {
+			s.enqueueOne(0, codec.ReliableOrdered, 300, 0)
+		}
+		if p.play(t, s); p.whole != 5000 || s.flight.Literal == forgets || s.Few != forgets {
+			t.Errorf("takes no number twice %v: %d of 5000 messages arrived, literal %v", forgets, p.whole, s.flight.Literal)
+		}
+	}
+}
+
 // TestWhoIsLiteral: a server whose answer to the connection request is unreliable has no timers, unless its datagrams
 // have a bit that jsp-raknet's and RakLib's never have. Only jsp-raknet's clock begins in 1970. RakLib drops repeated
 // numbers for good, so it may not count as literal. The recording is Cloudburst's.
@@ -189,8 +295,9 @@ func TestWhoIsLiteral(t *testing.T) {
 		if err := l.client.Receive(l.now, answer); err != nil || l.client.phase < accepted {
 			t.Fatalf("%s: not accepted: %v", name, err)
 		}
-		if q := l.client.quirks; q.literal != c.literal || q.untimed != c.untimed {
-			t.Errorf("%s: literal %v, untimed %v", name, q.literal, q.untimed)
+		q, s := l.client.quirks, &l.client.sender
+		if s.flight.Literal != c.literal || q.untimed != c.untimed || s.Few != (name == "RakLib") {
+			t.Errorf("%s: literal %v, untimed %v, few %v", name, s.flight.Literal, q.untimed, s.Few)
 		}
 	}
 }
@@ -204,7 +311,7 @@ func TestForgedStepsChangeNoQuirks(t *testing.T) {
 			b := []byte{bitValid, 60, 0, 0, 0, 0, byte(len(payload) * 8)}
 			c.quirks.rated = false // as of another library
 			_ = c.Receive(l.now, append(b, payload...))
-			if c.quirks.literal || c.quirks.untimed {
+			if c.sender.flight.Literal || c.quirks.untimed {
 				t.Errorf("%s, %#x: %+v", name, id, c.quirks)
 			}
 		}

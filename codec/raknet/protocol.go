@@ -406,7 +406,9 @@ func (o *Options) Suit(library string) {
 	}
 	o.Bits, o.KeepVersion, o.OnlyVersion = p.bits, p.keeps, p.only
 	o.Blocks = p.blocks || !p.bits && o.SizedPong
-	o.MaxParts = cmp.Or(p.parts, o.MaxParts)
+	if o.MaxParts = cmp.Or(p.parts, o.MaxParts); library == "raklib" {
+		setDefault(&o.MaxParts, rakLibParts)
+	}
 }
 
 // Bedrock returns the options of Minecraft: Bedrock Edition's dialect.

@@ -41,7 +41,6 @@ type savedConn struct {
 	Keepalive keepalive      `cbor:"24,keyasint"`
 	Clock     savedClock     `cbor:"25,keyasint,omitempty"`
 	Untimed   bool           `cbor:"26,keyasint,omitempty"`
-	Literal   bool           `cbor:"27,keyasint,omitempty"`
 	Sent      uint64         `cbor:"28,keyasint,omitempty"`
 	Received  uint64         `cbor:"29,keyasint,omitempty"`
 	Early     []inbound      `cbor:"30,keyasint,omitempty"`
@@ -76,7 +75,7 @@ func (c *Conn) Save(now time.Time, b []byte) []byte {
 		Shutdown: c.shutdown, Goodbye: c.goodbye,
 		Sender: c.sender.save(), Receiver: c.receiver.save(c.p.o.MaxAssembly), ReportAt: c.reportAt,
 		Keepalive: c.keepalive, Clock: c.clock.save(),
-		Untimed: c.quirks.untimed, Literal: c.quirks.literal, Sent: c.sent, Received: c.received,
+		Untimed: c.quirks.untimed, Sent: c.sent, Received: c.received,
 		Early: c.early.list, Idle: c.workspace == &noWorkspace, Mute: c.mute,
 	}
 	return record.Append(b, &v)
@@ -138,7 +137,7 @@ func (p *Protocol) Restore(now time.Time, from codec.Addresser, b []byte) (codec
 		c.setMTU(mtu)
 	}
 	c.reportAt, c.keepalive, c.clock = v.ReportAt, v.Keepalive, v.Clock.restore()
-	c.quirks, c.sent, c.received = quirks{untimed: v.Untimed, literal: v.Literal}, v.Sent, v.Received
+	c.quirks, c.sent, c.received = quirks{untimed: v.Untimed}, v.Sent, v.Received
 	if err := c.sender.restore(&v.Sender, &p.o); err != nil {
 		return nil, err
 	}

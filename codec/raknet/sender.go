@@ -10,8 +10,9 @@ import (
 // Bounds of a sender.
 const (
 	// maxOpenSplits is the number of split messages to a server that may be under way at once: go-raknet's listener ends
-	// a connection with more than 16.
+	// a connection with more than 16. RakLib acknowledges the parts of a fifth, and drops them.
 	maxOpenSplits = 16
+	fewOpenSplits = 4
 	// openSplitIDs is the number of split messages to a client. Cloudburst keeps them by the low byte of their IDs, so
 	// that two under way must differ in it. Other clients have no bound.
 	openSplitIDs = 256
@@ -65,6 +66,7 @@ type senderState struct {
 	// Unasked counts overdue datagrams that were not requested, up to mostUnrequested.
 	Unasked   uint8  `cbor:"23,keyasint,omitempty"`
 	Forgetful bool   `cbor:"26,keyasint,omitempty"` // the peer knows no part by its number
+	Few       bool   `cbor:"28,keyasint,omitempty"` // the peer may be RakLib, and gets at most fewOpenSplits
 	SplitID   uint16 `cbor:"18,keyasint,omitempty"`
 }
 
@@ -200,6 +202,7 @@ func (s *sender) enqueueControl(now time.Duration, mode codec.Mode, payload []by
 
 // transmit appends one due datagram to b, if the path has room for it. Messages of the game wait unless open is true.
 func (s *sender) transmit(now time.Duration, b []byte, open bool) ([]byte, bool) {
+	open = open && !s.flight.isCrowded()
 	if !s.hasWork(open) {
 		s.Congestion.Limiting, s.pacer.WakeAt = false, 0
 		return b, false
@@ -318,6 +321,9 @@ func (s *sender) maySplit() bool {
 	if s.toClient {
 		_, ok := s.nextSplitID()
 		return ok
+	}
+	if s.Few {
+		return s.openSplits < fewOpenSplits
 	}
 	return s.openSplits+len(s.doubts) < maxOpenSplits
 }

@@ -48,6 +48,10 @@ func TestVersionOfferedToServers(t *testing.T) {
 
 // TestPartsForServers: a server of version 6 is C++ RakNet, and takes messages of any number of parts.
 func TestPartsForServers(t *testing.T) {
+	o := Options{}
+	if o.Suit("raklib"); o.MaxParts != rakLibParts {
+		t.Errorf("%d parts to RakLib", o.MaxParts)
+	}
 	for version, want := range map[uint8]error{6: nil, 11: codec.ErrTooLarge} {
 		l := newConnected(t, Options{DialVersion: version, MaxParts: 10})
 		m := codec.Message{Mode: codec.ReliableOrdered, Payload: gamePayload(20_000)}
