@@ -4,6 +4,7 @@ package interop_test
 
 import (
 	"encoding/binary"
+	"hash/crc32"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -11,7 +12,7 @@ import (
 )
 
 // The rules of RUDP 0.12.0 that decide whether a session lives. No such library runs here, so these peers are made from
-// facts about it (docs/protocols/rudp.md).
+// facts about it (docs/protocols/rudp.md), and were compared with it.
 const (
 	rudpMost   = 33                     // packets without an acknowledgement
 	rudpWait   = 500 * time.Millisecond // for a server's answer
@@ -61,7 +62,8 @@ func (c *rudpConn) tick(now time.Time) (lost bool) {
 
 // take takes a packet. It returns the packet's kind and data, unless the packet is no newer than the last one.
 func (c *rudpConn) take(d []byte) (kind uint16, data []byte, ok bool) {
-	if len(d) < 16 || binary.BigEndian.Uint16(d) != c.app {
+	if len(d) < 16 || binary.BigEndian.Uint16(d) != c.app ||
+		crc32.ChecksumIEEE(d[:len(d)-4]) != binary.BigEndian.Uint32(d[len(d)-4:]) {
 		return 0, nil, false
 	}
 	number, kind := binary.BigEndian.Uint16(d[2:]), binary.BigEndian.Uint16(d[10:])
@@ -115,9 +117,13 @@ func rudpServe(args []string) {
 	}, func(now time.Time, h ripHeard) {
 		c := clients[h.from]
 		if c == nil {
-			if len(h.d) == 16 && h.d[11] == rudpRequest && binary.BigEndian.Uint16(h.d) == app {
+			if len(h.d) == 16 && h.d[11] == rudpRequest {
 				c = &rudpConn{app: app, id: uint16(len(clients) + 1), period: time.Millisecond, at: now}
 				c.send = func(d []byte) { _, _ = socket.WriteToUDPAddrPort(d, h.from) }
+				if binary.BigEndian.Uint16(h.d) != app {
+					c.packet(rudpRefuse)
+					return
+				}
 				clients[h.from] = c
 				c.packet(rudpAccept, byte(hz), 0)
 				tell(event{Event: "joined", Client: c.id})
@@ -160,7 +166,8 @@ func rudpPlay(args []string) {
 	}
 	tell(event{Event: "begins"})
 	asked := time.Now()
-	c.packet(rudpRequest)
+	c.send(rudpDatagramOf(c.app, c.next, 0, 0, rudpRequest)) // the answer's acknowledgements begin with number 65535
+	c.next++
 	ripLoop(rudpClient, heard, func(now time.Time) {
 		switch {
 		case over:

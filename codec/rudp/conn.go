@@ -134,7 +134,7 @@ func (c *Conn) tick(now time.Time) {
 	case connected:
 		if c.flight.isFull() {
 			if !c.believe(now) {
-				c.giveUp()
+				c.giveUp(now)
 			}
 			return
 		}
@@ -157,10 +157,11 @@ func (c *Conn) open() {
 	c.events.Push(codec.Event{Kind: codec.Connected})
 }
 
-// giveUp ends a session that has 33 unacknowledged packets. docs/protocols/rudp.md#acks
-func (c *Conn) giveUp() {
+// giveUp ends a session that has 33 unacknowledged packets. docs/protocols/rudp.md#acks. Packets of a peer that fell
+// silent may have arrived for a round trip since the oldest of ours.
+func (c *Conn) giveUp(now time.Time) {
 	reason := codec.TimedOut
-	if c.heard.After(c.flight.stalledSince()) {
+	if now.Sub(c.heard) < goodbyePeriods*c.period {
 		reason = codec.PoorConnection
 	}
 	c.closing = []kind{kindNotify}

@@ -56,9 +56,6 @@ func (f *flight) carry(s seq, r codec.Receipt) {
 // isFull reports whether so many packets are unacknowledged that the connection counts as broken.
 func (f *flight) isFull() bool { return f.next.minus(f.acked) > maxInFlight }
 
-// stalledSince returns when the oldest unacknowledged packet was sent.
-func (f *flight) stalledSince() time.Time { return f.sentAt(f.acked + 1) }
-
 func (f *flight) sentAt(s seq) time.Time { return f.began.Add(f.sent[s%flightSize]) }
 
 // allows reports whether last can be the newest packet that the peer has received. That packet must have been sent. It

@@ -56,8 +56,8 @@ func TestFlightIsFull(t *testing.T) {
 		}
 		f.number(start.Add(ms))
 	}
-	if !f.isFull() || !f.stalledSince().Equal(start.Add(ms)) {
-		t.Errorf("with 33 packets: full %v, stalled since %v", f.isFull(), f.stalledSince())
+	if !f.isFull() {
+		t.Error("not full with 33 packets")
 	}
 	f.acknowledge(&acks{last: 65530})
 	if f.isFull() {
