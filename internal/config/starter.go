@@ -96,8 +96,10 @@ func (p Starter) Usual(listen, server netip.AddrPort) string {
 
 // Relay is the configuration in which datagrams between clients and server pass unchanged. Both have one protocol.
 func (p Starter) Relay(listen, server netip.AddrPort) string {
-	return p.write(listen, []netip.AddrPort{server}, []setting{{`mode = "relay"`, "Datagrams pass unchanged."}})
+	return p.write(listen, []netip.AddrPort{server}, []setting{passing})
 }
+
+var passing = setting{`mode = "relay"`, "Datagrams pass unchanged."}
 
 // Served is Needed with several servers, whose players move when one is lost, and an admin server.
 func (p Starter) Served(listen, admin netip.AddrPort, servers []netip.AddrPort) string {
@@ -151,6 +153,12 @@ func (p Starter) write(listen netip.AddrPort, servers []netip.AddrPort, route []
 	if !p.to.spec.Closed && !p.to.pings() {
 		line("# Only players find a dead server: remove the # for checks. The game sees each check come and go.")
 		line(`# health = "connect"`)
+	}
+	if p.to.d.Table == "riptide" && !slices.Contains(route, passing) {
+		line("")
+		line("# If the server has a MessageRelayFilter, remove the #, and name its size: messages beyond it end the server.")
+		line("# [riptide]")
+		line("# relay_filter = 100")
 	}
 	return b.String()
 }

@@ -151,3 +151,29 @@ func TestHostileCounts(t *testing.T) {
 		t.Errorf("%d reports without room, %d nodes", many.status.NoRoom, len(many.account.nodes))
 	}
 }
+
+// TestChangeAndRepeatAreOneReport: counts of a node of a hundred change all the time. It reports each 2 s, though its
+// ticks come a little early, so that a repeat is due just behind one of them.
+func TestChangeAndRepeatAreOneReport(t *testing.T) {
+	own := new(games)
+	c := newCounts(identity{node: "a"}, 0, own)
+	for i := range 99 {
+		c.account.nodes[fmt.Sprint("node", i)] = &heard{report: new(report), at: time.Now().Add(time.Hour)}
+	}
+	started, reports := time.Now(), 0
+	for tick := range 160 { // 40 s
+		now := started.Add(time.Duration(tick) * (reportEvery - 10*time.Microsecond))
+		own.set(tick)
+		b, err := c.tell(t.Context(), now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b != nil {
+			c.last.Sent = now
+			reports++
+		}
+	}
+	if reports != 20 {
+		t.Errorf("%d reports, want 20", reports)
+	}
+}
