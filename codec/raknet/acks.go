@@ -104,24 +104,25 @@ func (q *ackQueue) write(b []byte, kind datagramKind, limit int) []byte {
 	return w.end()
 }
 
-// nackRun is how many numbers in a row writeBack names.
-const nackRun = 32
+// nackRun is how many numbers one NACK to a server has at most.
+const nackRun = 64
 
-// writeBack is write for a NACK to a server, which names the highest numbers first and in short runs. go-raknet sends a
+// writeNewest appends a NACK of the nackRun highest numbers of more, and removes them from the set. go-raknet sends a
 // message again for each number, also for the one that this repetition has just got. A forged number far ahead has us
-// ask for hundreds to come: in order, go-raknet would send one message hundreds of times, and then read too slowly.
-func (q *ackQueue) writeBack(b []byte, limit int) []byte {
+// ask for hundreds to come: in one NACK, go-raknet would send one message hundreds of times, and then read too slowly.
+func (q *ackQueue) writeNewest(b []byte, limit int) []byte {
+	i, left := len(q.ranges), nackRun
+	for ; left > 0; left -= q.ranges[i].last.Sub(q.ranges[i].first) + 1 {
+		i--
+	}
+	rest := ackRange{q.ranges[i].first, q.ranges[i].first.Add(-left - 1)} // empty if left is 0
+	q.ranges[i].first = rest.last.Add(1)
 	w := beginAcks(b, nackDatagram, limit)
-	for len(q.ranges) > 0 {
-		r := &q.ranges[len(q.ranges)-1]
-		run := ackRange{r.last.Add(-min(r.last.Sub(r.first), nackRun-1)), r.last}
-		if !w.add(run) {
-			break
-		}
-		q.count -= run.last.Sub(run.first) + 1
-		if r.last = run.first.Add(-1); run.first == r.first {
-			q.ranges = q.ranges[:len(q.ranges)-1]
-		}
+	for _, r := range q.ranges[i:] {
+		w.add(r) // there is room: no MTU is below 400
+	}
+	if q.ranges, q.count = q.ranges[:i], q.count-nackRun; left < 0 {
+		q.ranges = append(q.ranges, rest)
 	}
 	return w.end()
 }

@@ -108,7 +108,12 @@ func TestForgedJumpIsNoFlood(t *testing.T) {
 		if d.parse(b) != nil || d.kind != nackDatagram || list.parse(d.body) != nil {
 			continue
 		}
+		before := Seq24(0)
 		for r, ok := list.next(); ok; r, ok = list.next() {
+			if r.first < before { // SLikeNet ignores such a list
+				t.Errorf("%d comes behind %d", r.first, before)
+			}
+			before = r.last
 			for n := r.first; !r.last.Before(n); n = n.Add(1) {
 				if asked[n] = true; n == unacked {
 					unacked, next, again = next, next.Add(1), again+1
@@ -118,5 +123,38 @@ func TestForgedJumpIsNoFlood(t *testing.T) {
 	}
 	if len(asked) != 500 || again == 0 || again > nackRun {
 		t.Errorf("%d numbers are asked for, want 500, and sent %d times, want at most %d", len(asked), again, nackRun)
+	}
+}
+
+// TestNewestNumbersFirst writes random sets, also over the wrap-around, and finds each number in one NACK.
+func TestNewestNumbersFirst(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 500 {
+		var q ackQueue
+		missing := make(map[Seq24]bool)
+		for range nackRun + 1 + rng.IntN(200) {
+			n := Seq24(seq24Mask - 300).Add(rng.IntN(600))
+			q.add(n)
+			missing[n] = true
+		}
+		for count := len(missing); q.count > nackRun; {
+			var d datagram
+			var list ackReader
+			b := q.writeNewest(nil, 500)
+			if err := d.parse(b); err != nil || list.parse(d.body) != nil {
+				t.Fatalf("%x: %v", b, err)
+			}
+			for r, ok := list.next(); ok; r, ok = list.next() {
+				for n := r.first; !r.last.Before(n); n = n.Add(1) {
+					if !missing[n] {
+						t.Fatalf("%d is named, and arrived or was named before", n)
+					}
+					delete(missing, n)
+				}
+			}
+			if count -= nackRun; len(missing) != count || q.count != count {
+				t.Fatalf("%d are left, and %d in the set, want %d", len(missing), q.count, count)
+			}
+		}
 	}
 }

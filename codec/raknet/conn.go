@@ -225,7 +225,7 @@ func (c *Conn) transmit(now time.Duration, b []byte) []byte {
 	case c.isMute():
 		return b
 	case r.nacks.count > nackRun && c.phase != closed && c.dialed:
-		return r.nacks.writeBack(b, c.sender.datagramSize())
+		return r.nacks.writeNewest(b, c.sender.datagramSize())
 	case r.nacks.count > 0 && c.phase != closed:
 		return r.nacks.write(b, nackDatagram, c.sender.datagramSize())
 	}
