@@ -63,7 +63,8 @@ func pingOnce(c *cli.Context) error {
 	if _, _, err := net.SplitHostPort(address); err != nil {
 		return misuse(fmt.Errorf(`%q: want HOST:PORT, for example "127.0.0.1:7777"`, address))
 	}
-	spoken, deserted := listenerAt(c, address)
+	timeout, began := durationOf(c, "timeout"), time.Now()
+	spoken, deserted := listenerAt(c, address, min(timeout/2, 2*time.Second))
 	if protocol == "any" {
 		protocol = spoken
 	}
@@ -79,10 +80,10 @@ func pingOnce(c *cli.Context) error {
 	if protocol == "any" {
 		answers = 1
 	}
-	found, err := pingFor(c.Context, address, pings, answers, durationOf(c, "timeout"))
+	found, err := pingFor(c.Context, address, pings, answers, timeout-time.Since(began).Truncate(time.Second/10))
 	for i := range found {
 		if deserted && found[i].Protocol == protocols.RakNet.Name { // whose answer does not tell
-			found[i].Text, found[i].Refuses = "refuses clients: no server is up", true
+			found[i].Refuses, found[i].Cause = true, "no server is up"
 		}
 		if err := found[i].print(c); err != nil {
 			return err
@@ -115,12 +116,16 @@ type answer struct {
 	RTT      float64 `json:"rtt_ms"`
 	Text     string  `json:"text"`
 	Refuses  bool    `json:"refuses,omitempty"` // it answers, but a client cannot join
+	Cause    string  `json:"cause,omitempty"`   // of that, if Text is not about it
 	refused  bool    // the server's machine says that no program has the port; all else is zero
 }
 
 func (a answer) print(c *cli.Context) error {
 	if c.Bool("json") {
 		return json.NewEncoder(c.App.Writer).Encode(a)
+	}
+	if a.Cause != "" {
+		a.Text = "refuses clients: " + a.Cause
 	}
 	fmt.Fprintf(c.App.Writer, "%s: %s, %.2f ms, online, %s\n", a.Address, a.Protocol, a.RTT, printable(a.Text))
 	return nil
@@ -180,8 +185,8 @@ func probeNames() []string {
 
 // listenerAt returns the protocol of a listener of the proxy that runs here, or "any", and whether all servers of its
 // route are down.
-func listenerAt(c *cli.Context, address string) (protocol string, deserted bool) {
-	ctx, cancel := context.WithTimeout(c.Context, 2*time.Second)
+func listenerAt(c *cli.Context, address string, patience time.Duration) (protocol string, deserted bool) {
+	ctx, cancel := context.WithTimeout(c.Context, patience)
 	defer cancel()
 	to, err := resolve(ctx, address)
 	if err != nil || !isOwn(to.Addr()) {

@@ -1,10 +1,14 @@
 package cli
 
 import (
+	"encoding/json"
+	"net"
 	"net/netip"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"tidegate/codec"
 	"tidegate/codec/endpoint"
@@ -108,4 +112,31 @@ func TestPingOfADesertedListener(t *testing.T) {
 		code, stdout, _ := tidegate(t, "ping", at)
 		return code == 1 && strings.Contains(stdout, "refuses clients: no server is up")
 	})
+	var a answer
+	_, stdout, _ := tidegate(t, "ping", at, "--json")
+	err := json.Unmarshal([]byte(stdout), &a)
+	if err != nil || a.Text != `""` || !a.Refuses || a.Cause != "no server is up" {
+		t.Errorf("%+v, %v; want the text of the list", a, err)
+	}
+}
+
+// TestPingWaitsNoLonger: a silent admin server takes part of the time that a ping may take.
+func TestPingWaitsNoLonger(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "admin")
+	silent, err := net.Listen("unix", socket) // it accepts, and says nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = silent.Close() }()
+	t.Setenv(adminVariable, "unix:"+socket)
+	mute, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = mute.Close() }()
+	began := time.Now()
+	code, _, stderr := tidegate(t, "ping", mute.LocalAddr().String(), "--timeout", "2s")
+	if took := time.Since(began); code != 1 || took > 2900*time.Millisecond {
+		t.Errorf("code %d after %v: %s", code, took, stderr)
+	}
 }
