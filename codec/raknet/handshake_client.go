@@ -14,16 +14,19 @@ var probes = [...]int{1492, 1200, 576}
 
 const (
 	triesPerProbe = 4
+	// askSizes is the number of sizes that the first requests of a probe have.
+	askSizes = 16
 	// requestsPerReply is how often the second request is sent before the first is tried again. The cookie may have
 	// expired, or the server may have stored nothing.
 	requestsPerReply = 2
 	// freshCookie is how long after its request a server's cookie is used. go-raknet takes it for at least 2 s, and blocks
 	// the address that sends an older one. After a pause of the process we ask for another. A server that answers late
-	// will read the second request late, too.
-	freshCookie = time.Second
-	longestLag  = 4 * time.Second // that we wait for a server that is behind
-	firstRetry  = 200 * time.Millisecond
-	lastRetry   = 500 * time.Millisecond // stock RakNet's only interval
+	// will read the second request late, too, and later still if it has stopped. steadyCookie is the same for a reply that
+	// took no longer than the one before it: the path is long, or the server is behind by the same time.
+	freshCookie  = time.Second
+	steadyCookie = 1750 * time.Millisecond
+	firstRetry   = 200 * time.Millisecond
+	lastRetry    = 500 * time.Millisecond // stock RakNet's only interval
 	// tooSoonRetry is how soon a stock server accepts another client from the same address. All clients of a proxy have
 	// one address. tooSoonPatience is how long we try: a stock client waits for 6 s.
 	tooSoonRetry    = 100 * time.Millisecond
@@ -35,12 +38,9 @@ const (
 
 // attempt is a client's state until its connection is granted.
 type attempt struct {
-	from    codec.Addresser // as in codec.Hello
-	reply   openConnectionReply1
-	askedAt time.Duration              // when the first request was sent that reply answers, or an earlier one
-	asked   [len(probes)]time.Duration // when the first one of each size was sent that may have no reply yet
-	asks    [len(probes)]bool          // there is such a request
-	due     request                    // the next request to send
+	from  codec.Addresser // as in codec.Hello
+	reply openConnectionReply1
+	due   request // the next request to send
 
 	Password []byte        `cbor:"1,keyasint,omitempty" secret:"true"`
 	Pad      uint8         `cbor:"2,keyasint,omitempty"` // of the password
@@ -56,6 +56,12 @@ type attempt struct {
 	// KeyedReplies counts the replies of a server with a key whose second requests got no answer.
 	KeyedReplies int           `cbor:"15,keyasint,omitempty"`
 	RetryAt      time.Duration `cbor:"16,keyasint,omitempty"`
+
+	AskedAt time.Duration                        `cbor:"17,keyasint,omitempty"` // of the request that reply answers
+	Asked   [len(probes)][askSizes]time.Duration `cbor:"18,keyasint"`           // of requests that may have no reply yet
+	Sent    [len(probes)]uint8                   `cbor:"19,keyasint"`           // first requests of each probe
+	Took    time.Duration                        `cbor:"20,keyasint,omitempty"` // the time until the last reply
+	Steady  bool                                 `cbor:"21,keyasint,omitempty"` // the reply before it took as long
 	strand
 }
 
@@ -119,18 +125,45 @@ func (c *Conn) ask(now time.Duration) {
 
 func (c *Conn) request1(now time.Duration) {
 	a := c.attempt
-	i := min(a.Tries/triesPerProbe, len(probes)-1)
-	if !a.asks[i] {
-		a.asked[i], a.asks[i] = now, true
+	probe := min(a.Tries/triesPerProbe, len(probes)-1)
+	size := a.Sent[probe] % askSizes
+	if a.Asked[probe][size] == 0 {
+		a.Asked[probe][size] = max(now, 1)
 	}
-	a.Probe = probes[i]
+	a.Probe = c.probe(probe, int(size))
 	a.Tries++
+	a.Sent[probe]++
 	a.due, a.SentAt = firstRequest, now
+}
+
+// probe returns the MTU of a first request. Each repeat is a byte shorter than the one before it, because the reply
+// names the size: so we know which request it answers.
+func (c *Conn) probe(probe, size int) int { return min(probes[probe], c.p.o.MaxMTU) - size }
+
+// answered takes a reply with an MTU, and returns the number of the probe that it answers. Some servers name a smaller
+// MTU of their own. They do not block us for an old cookie, and their replies count for the last request.
+func (c *Conn) answered(mtu int) (probe int) {
+	a := c.attempt
+	for probe := range probes {
+		size := c.probe(probe, 0) - mtu
+		if 0 <= size && size < askSizes && a.Asked[probe][size] > 0 {
+			a.AskedAt, a.Asked[probe][size] = a.Asked[probe][size], 0
+			return probe
+		}
+	}
+	for probe = len(probes) - 1; probe > 0 && mtu > probes[probe]; probe-- {
+	}
+	a.AskedAt = a.SentAt
+	return probe
 }
 
 // isStale reports whether the server may no longer take the cookie that it gave.
 func (a *attempt) isStale(now time.Duration) bool {
-	return a.reply.hasCookie && now-a.askedAt > freshCookie
+	limit := freshCookie
+	if a.Steady {
+		limit = steadyCookie
+	}
+	return a.reply.hasCookie && now-a.AskedAt > limit
 }
 
 func (c *Conn) request2(now time.Duration) {
@@ -147,7 +180,7 @@ func (c *Conn) transmitRequest(b []byte) []byte {
 	a.due = noRequest
 	switch due {
 	case firstRequest:
-		m := openConnectionRequest1{version: a.Version, length: min(a.Probe, c.p.o.MaxMTU) - udpOverhead}
+		m := openConnectionRequest1{version: a.Version, length: a.Probe - udpOverhead}
 		return m.append(b)
 	case secondRequest:
 		m := openConnectionRequest2{
@@ -192,19 +225,16 @@ func (c *Conn) receiveReply(now time.Duration, id byte, b []byte) error {
 		if err := m.parse(b); err != nil {
 			return err
 		}
-		i := len(probes) - 1 // of the request that it answers
-		for i > 0 && (!a.asks[i] || int(m.mtu) > probes[i]) {
-			i--
+		if a.Replied && a.Requests > 0 {
+			return nil // it answers an earlier request, and the second is under way
 		}
-		if a.Replied && a.Requests > 0 || !a.asks[i] {
-			return nil // it answers an earlier one
-		}
-		a.reply, a.askedAt, a.asks = m, a.asked[i], [len(probes)]bool{}
-		c.sender.RTT.expect(now - a.SentAt)
+		probe := c.answered(int(m.mtu))
+		took := now - a.AskedAt
+		a.reply, a.Steady, a.Took = m, a.Took > 0 && took <= a.Took+a.Took/8, took
+		c.sender.RTT.expect(took)
 		a.Replied, a.Requests = !a.isStale(now), 0
-		a.Tries = i * triesPerProbe                  // the path is as wide as the probe
-		if !a.Replied && now < a.RetryAt+lastRetry { // the server is behind, not we: its other replies shall come first
-			a.RetryAt = now + min(2*(now-a.askedAt), longestLag)
+		a.Tries = probe * triesPerProbe              // the path is as wide as the probe
+		if !a.Replied && now < a.RetryAt+lastRetry { // the server is behind, not we
 			return nil
 		}
 		c.ask(now)

@@ -166,10 +166,6 @@ func (v *savedAttempt) restore(a *attempt) {
 	if v.Cookie != nil {
 		a.reply.cookie = *v.Cookie
 	}
-	for i, probe := range probes {
-		a.asks[i] = probe == a.Probe && !a.Replied
-		a.asked[i] = a.SentAt
-	}
 }
 
 func (v *savedClock) restore() peerClock {
