@@ -112,7 +112,7 @@ func TestMisuseEndsWithTwo(t *testing.T) {
 		{[]string{"demo", "--clients", "0"}, "--clients 0: want 1 to 500"},
 		{[]string{"demo", "--for", "1ms"}, "--for 1ms: want at least 1s"},
 		{[]string{"demo", "--from", "smtp"}, `--from "smtp": want one of raknet, bedrock, riptide-2.2, `},
-		{[]string{"demo", "--from", "rtype-32", "--to", "rtype-0.0.1"}, "clients of rtype-0.0.1 only press keys"},
+		{[]string{"demo", "--from", "rtype-0.0.1"}, "want another protocol for the demo: its clients only press keys"},
 		{[]string{"demo", "--from", "riptide-2.2+tcp", "--loss", "5%"}, "--loss 5%: want 0, since TCP loses nothing"},
 		{[]string{"demo", "--to", "smtp"}, `--to "smtp": want one of raknet, `},
 	} {

@@ -199,7 +199,6 @@ type client struct {
 	reliable   ledger
 	unreliable Exchange
 	changed    uint64
-	keyboard   keyboard
 	scratch    [maxBody]byte
 }
 
@@ -243,7 +242,6 @@ func (c *client) send(now time.Time, since time.Duration) bool {
 // write reports whether the connection took the probe. A connection with a full queue does not.
 func (c *client) write(now time.Time, p *probe, mode codec.Mode) bool {
 	m := c.form.message(c.scratch[:0], p, mode)
-	c.keyboard.press(p)
 	return c.conn.Send(now, m) == nil
 }
 
@@ -261,26 +259,10 @@ func (c *client) event(e *codec.Event, since time.Duration, times *latencies) {
 
 // receive records the echoes in a message.
 func (c *client) receive(m *codec.Message, since time.Duration, times *latencies) {
-	record := c.record
-	if c.form.keys {
-		record = c.recordKey
-	}
 	c.form.learn(m)
-	err := c.form.probes(m, func(id uint16, body []byte) { record(id, body, since, times) })
+	err := c.form.probes(m, func(id uint16, body []byte) { c.record(id, body, since, times) })
 	if err != nil {
 		c.changed++
-	}
-}
-
-// recordKey records the answer to a key.
-func (c *client) recordKey(number uint16, data []byte, since time.Duration, times *latencies) {
-	sent, ok := c.keyboard.answered(number, data)
-	switch {
-	case !ok:
-		c.changed++
-	case sent > 0:
-		c.unreliable.Returned++
-		times.add(since - sent)
 	}
 }
 

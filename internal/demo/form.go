@@ -26,18 +26,18 @@ const (
 //
 // R-Type carries only its own instructions, so a probe is an update: 3, entity u32, component u16, probe; big-endian.
 // The entity is the one that the server has created: a proxy that requires a proof of address accepts updates of no
-// other. If one side speaks R-Type, the other side's probes are R-Type's updates too, or keys and their answers.
+// other.
+// If one side speaks R-Type, the other side's probes are R-Type's updates too.
 type form struct {
 	wrapping bridge.Wrapping
 	world    bool   // messages are R-Type's
-	keys     bool   // clients press keys
 	entity   uint32 // created by the server, as the client knows it
 	idless   bool   // no message ID crosses between the two protocols
 }
 
 // formOf returns the form of a pair on the side of protocol p.
 func formOf(pair Pair, p codec.Protocol) form {
-	f := form{world: pair.inWorld(), keys: pair.pressesKeys()}
+	f := form{world: pair.inWorld()}
 	options := bridge.Options{PacketID: packetByte}
 	if pair.isFramed() {
 		options.Envelope = policy.EnvelopeFramed
@@ -73,24 +73,15 @@ var greetings = [][]byte{
 
 // message returns the message of a probe. Its body uses the memory of b.
 func (f form) message(b []byte, p *probe, mode codec.Mode) codec.Message {
-	switch b = b[:0]; {
-	case f.keys:
-		b = append(b, p.key())
-	case f.world:
-		b = p.append(appendUpdate(b, f.entity))
-	default:
-		b = p.append(b)
+	b = b[:0]
+	if f.world {
+		b = append(binary.BigEndian.AppendUint32(append(b, opUpdate), f.entity), 0, 0)
 	}
-	return f.wrap(b, p.id(), mode)
+	return f.wrap(p.append(b), p.id(), mode)
 }
 
 func (f form) wrap(body []byte, id uint16, mode codec.Mode) codec.Message {
 	return f.wrapping.Wrap(nil, codec.Message{Payload: body, ID: id, Mode: mode})
-}
-
-// appendUpdate appends an update without its data.
-func appendUpdate(b []byte, entity uint32) []byte {
-	return append(binary.BigEndian.AppendUint32(append(b, opUpdate), entity), 0, 0)
 }
 
 // greet gives send the messages that describe the world to a new client, if there is one.
@@ -137,15 +128,12 @@ func (f *form) learn(m *codec.Message) {
 // probe takes a probe out of its message.
 func (f form) probe(id uint16, b []byte, take func(id uint16, body []byte)) error {
 	switch {
-	case !f.world, f.keys && len(b) == 1:
+	case !f.world:
 		take(id, b)
 	case len(b) > 0 && (b[0] == opAnnounced || b[0] == opCreate):
 	case len(b) >= updateHead && b[0] == opUpdate:
-		entity, data := binary.BigEndian.Uint16(b[3:]), b[updateHead:]
-		if !f.keys {
-			entity = idOf(data)
-		}
-		take(entity, data)
+		data := b[updateHead:]
+		take(idOf(data), data)
 	default:
 		return errChanged
 	}
@@ -243,48 +231,4 @@ func checksum(id uint16, body []byte) uint32 {
 	var b [2]byte
 	le.PutUint16(b[:], id)
 	return crc32.Update(crc32.Checksum(b[:], castagnoli), castagnoli, body)
-}
-
-// keyCount is the number of keys in R-Type's document, pressed and released. docs/protocols/rtype/messages.md
-const keyCount = 12
-
-// keyboard is a client that can only press keys. The server answers with updates: the entity is the client's number at
-// the server, and the data is the key.
-type keyboard struct {
-	number  uint16 // our number, if known
-	known   bool
-	pressed [keyCount]time.Duration // time when each key was pressed; 0: never
-}
-
-// press records that a key is pressed.
-func (k *keyboard) press(p *probe) { k.pressed[p.key()] = p.sent }
-
-// answered returns the time when the key of an answer was pressed, or 0 for the key that is also a hello. It reports
-// whether the answer is valid.
-func (k *keyboard) answered(number uint16, data []byte) (sent time.Duration, ok bool) {
-	if k.known && number != k.number || len(data) != 1 || data[0] >= keyCount {
-		return 0, false
-	}
-	k.number, k.known = number, true
-	sent = k.pressed[data[0]]
-	return sent, sent > 0 || data[0] == helloKey
-}
-
-// helloKey opens a session of R-Type's document, so no client presses it at first.
-const helloKey = 1
-
-// key returns the key for a probe.
-func (p *probe) key() byte { return byte(p.number % keyCount) }
-
-// replies gives send the server's replies to a client's message: the message itself, or the answers to its keys.
-func (f form) replies(m *codec.Message, number uint16, mode codec.Mode, send func(codec.Message)) {
-	if !f.keys {
-		send(codec.Message{Payload: m.Payload, Pad: m.Pad, Mode: mode, ID: m.ID, HasID: m.HasID})
-		return
-	}
-	_ = f.probes(m, func(_ uint16, key []byte) { // changed messages get no answer
-		if len(key) == 1 && key[0] < keyCount {
-			send(f.wrap(append(appendUpdate(nil, uint32(number)), key...), number, mode))
-		}
-	})
 }

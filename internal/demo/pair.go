@@ -15,6 +15,7 @@ import (
 
 // Absent names the protocols that the demo leaves out, with the reason.
 var Absent = map[string]string{
+	"rtype-0.0.1": "its clients only press keys",
 	"rtype-final": "its clients wait in a lobby, which the demo's world does not have",
 }
 
@@ -46,7 +47,7 @@ func NewPair(from, to string) (p Pair, err error) {
 	if p.to, err = protocolOf(to); err != nil {
 		return p, fmt.Errorf("--to %w", err)
 	}
-	return p, registry.ShareInputs(descriptorOf(p.from), descriptorOf(p.to))
+	return p, nil
 }
 
 // protocolOf finds a protocol by its name, an alias or a version, which may have the suffix "+tcp".
@@ -104,16 +105,6 @@ func (p Pair) IsMain() bool { return p == MainPair() }
 
 // inWorld reports whether messages are R-Type's: if one side speaks R-Type, the other has to send R-Type's messages.
 func (p Pair) inWorld() bool { return p.from.Spec().Closed || p.to.Spec().Closed }
-
-// pressesKeys reports whether one side's clients can only press keys.
-func (p Pair) pressesKeys() bool {
-	return descriptorOf(p.from).PressesKeys() || descriptorOf(p.to).PressesKeys()
-}
-
-// descriptorOf returns the descriptor of a protocol, also of one over TCP.
-func descriptorOf(p codec.Protocol) *registry.Descriptor {
-	return protocols.Find(strings.TrimSuffix(p.Spec().Name, overTCP))
-}
 
 // OverTCP reports whether the clients connect over TCP, where no datagrams are lost.
 func (p Pair) OverTCP() bool {
@@ -191,19 +182,14 @@ func List() string {
 	for i, from := range available {
 		row := fmt.Sprintf("%2d %-15s", i+1, from.Spec().Name)
 		for _, to := range available {
-			sign := "-"
-			if p, err := NewPair(from.Spec().Name, to.Spec().Name); err == nil {
-				sign = promises[p.Promise()].sign
-			}
-			row += fmt.Sprintf("%3s", sign)
+			row += fmt.Sprintf("%3s", promises[Pair{from, to}.Promise()].sign)
 		}
 		line("%s", row)
 	}
 	line("\n%s", `E  exactly once: both protocols resend
 A  at least once: the server's protocol reports losses,
    and Tidegate resends
-L  lossy: one of the protocols resends nothing
--  not possible: the two games have no input in common`)
+L  lossy: one of the protocols resends nothing`)
 	line("\nThe game server of %s is go-raknet; others are our own.", goRakNet)
 	line("Play one: tidegate demo --from rudp --to raknet")
 	return b.String()

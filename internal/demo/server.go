@@ -50,25 +50,24 @@ func (g *gameServer) stop() arrivals {
 }
 
 func (g *gameServer) accept() {
-	for number := uint16(1); ; number++ {
+	for {
 		conn, err := g.listener.Accept()
 		if err != nil {
 			return // stopped
 		}
-		go g.serve(conn.(*raknet.Conn), number)
+		go g.serve(conn.(*raknet.Conn))
 	}
 }
 
 // serve serves one client until it leaves. The next read detects that it is gone, so writes may fail.
-func (g *gameServer) serve(conn *raknet.Conn, number uint16) {
-	send := func(m codec.Message) { _, _ = conn.Write(m.Payload) }
-	g.form.greet(codec.ReliableOrdered, send)
+func (g *gameServer) serve(conn *raknet.Conn) {
+	g.form.greet(codec.ReliableOrdered, func(m codec.Message) { _, _ = conn.Write(m.Payload) })
 	for {
 		message, err := conn.ReadPacket()
 		if err != nil {
 			return
 		}
-		g.form.replies(&codec.Message{Payload: message}, number, codec.ReliableOrdered, send)
+		_, _ = conn.Write(message)
 	}
 }
 
@@ -121,12 +120,11 @@ func (s *codecServer) run() {
 
 // event greets new clients, and records and answers messages. A reply without room is missing at the client.
 func (s *codecServer) event(c *endpoint.Conn[struct{}], e *codec.Event) {
-	send := func(m codec.Message) { _ = c.Send(s.Now(), m) }
-	switch e.Kind {
+	switch m := e.Message; e.Kind {
 	case codec.Connected:
-		s.form.greet(s.mode, send)
+		s.form.greet(s.mode, func(m codec.Message) { _ = c.Send(s.Now(), m) })
 	case codec.Received:
-		_ = s.form.probes(&e.Message, s.arrived.record) // the client finds changed messages
-		s.form.replies(&e.Message, c.Number, s.mode, send)
+		_ = s.form.probes(&m, s.arrived.record) // the client finds changed messages
+		_ = c.Send(s.Now(), codec.Message{Payload: m.Payload, Pad: m.Pad, Mode: s.mode, ID: m.ID, HasID: m.HasID})
 	}
 }
