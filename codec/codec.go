@@ -168,10 +168,10 @@ type Stats struct {
 	// Held is the memory in bytes that the Conn keeps for its peer: messages with missing parts, messages that wait for
 	// an earlier one, and data of the handshake. It is 0 again when all of that has been completed or given up.
 	Held int
-	// MTU is that of a path which has shown itself narrower than the handshake had; 0: none has.
-	MTU int
+	MTU  int // of a path which has shown itself narrower than the handshake had; 0: none has
 	// Kept is the memory in bytes of other state of the peer's that lasts as long as the connection: a game's world.
-	Kept int
+	Kept    int
+	Lenient bool // the peer has shown that it blocks no address for many datagrams at once
 }
 
 // Count counts a datagram that was read: as received if err is nil, else as dropped. It returns err.

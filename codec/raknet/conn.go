@@ -292,6 +292,7 @@ func (c *Conn) Stats() codec.Stats {
 	return codec.Stats{
 		RTT: c.roundTrip(), Sent: c.sent, Received: c.received, Resent: c.sender.Resent, Lost: c.sender.Lost,
 		Dropped: c.receiver.Dropped, Queued: c.sender.bytes, Held: c.held(), MTU: c.sender.Narrowed,
+		Lenient: c.sender.Forgetful, // only go-raknet's are
 	}
 }
 

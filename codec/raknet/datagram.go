@@ -3,6 +3,7 @@ package raknet
 import (
 	"encoding/binary"
 	"fmt"
+	"time"
 
 	"tidegate/codec"
 )
@@ -267,3 +268,15 @@ func isSequenced(m codec.Mode) bool {
 
 // hasChannel reports whether messages of the mode name an ordering channel.
 func hasChannel(m codec.Mode) bool { return isSequenced(m) || m == codec.ReliableOrdered }
+
+// Busy returns for how long a server that has sent a datagram may still be reading what waits for it. Libraries answer
+// messages and strangers' requests while they read, and acknowledge afterwards.
+func Busy(datagram []byte) time.Duration {
+	switch {
+	case len(datagram) == 0 || datagram[0]&(bitValid|bitACK|bitNACK) == bitValid:
+		return time.Second / 2
+	case datagram[0]&bitValid == 0:
+		return 36 * time.Millisecond // requests are read fast, and a join has no more than two
+	}
+	return 0
+}

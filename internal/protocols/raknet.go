@@ -25,6 +25,7 @@ func raknetOf(name string, o raknet.Options, aliases ...string) registry.Descrip
 		Aliases:  aliases,
 		Evidence: registry.ByMagic,
 		Table:    "raknet",
+		Busy:     raknet.Busy,
 		Options: func() any {
 			return &RakNetSettings{
 				Versions: []uint8{}, MaxMTU: 1492, MaxMessage: 2 * units.MiB, Timeout: units.Duration(10 * time.Second),

@@ -35,6 +35,8 @@ type Descriptor struct {
 	// Probes says that the client side searches for the path's MTU, and so sends datagrams that must not be
 	// fragmented.
 	Probes bool
+	// Busy returns for how long a server that has sent a datagram may still be reading what waits for it. Nil: unknown.
+	Busy func(datagram []byte) time.Duration
 	// Inputs names what clients can say and servers understand; nil: anything.
 	Inputs []string
 	// Types says what a type of value should be for this dialect to have it, or nothing if it has it. Nil: payloads

@@ -92,7 +92,12 @@ func pace(u *config.Upstream, loops int) relay.Pace {
 	if most == 0 {
 		return relay.Pace{}
 	}
-	return relay.Pace{Datagrams: share(most, loops), Span: packetSpan}
+	p := relay.Pace{Datagrams: share(most, loops), Span: packetSpan, Guessed: u.Library == config.AnyLibrary}
+	p.Busy = byName(u.Protocol).Busy
+	if p.Busy != nil && u.Library != config.GoRakNetLibrary && u.Library != config.StockLibrary {
+		p.Silent = max(8, p.Datagrams*3/2) // with a third more for joins: two thirds of the server's own bound
+	}
+	return p
 }
 
 // transport returns the transport of a protocol's datagrams.

@@ -214,6 +214,7 @@ func refused(now time.Time, r *Relay, e *Entry, err error) {
 	if !s.upstream.Live() {
 		return
 	}
+	s.path.refuse()
 	believed, stream := s.believes(now.Sub(r.born), err), s.route.Upstream.Transport.Stream
 	switch {
 	case s.upstream.up:

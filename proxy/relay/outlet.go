@@ -138,7 +138,7 @@ func (o *outlet) sendAnswer(l *listener, s netio.Socket, client netip.AddrPort, 
 func (o *outlet) sendUp(now time.Time, e *Entry) {
 	s := &e.Value
 	way := s.path
-	for way == nil || !s.waits && !way.blocked && way.free(now) {
+	for way == nil || way.lets(now, s) {
 		b, ok := s.upstream.Conn.Transmit(now, s.preamble.begin(o.Buffer()))
 		if !ok {
 			return
@@ -179,6 +179,9 @@ func (o *outlet) sendAll(now time.Time, c codec.Conn, header *preamble, s netio.
 func (o *outlet) forwardUp(now time.Time, e *Entry, datagram []byte) {
 	s := &e.Value
 	way := s.path
+	if way != nil && way.bound.Guessed {
+		way.bound.Silent = 0
+	}
 	switch {
 	case way == nil:
 	case !way.blocked && way.free(now):

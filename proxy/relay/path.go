@@ -24,7 +24,16 @@ type path struct {
 	odd      bool              // the next turn is for the line, not for parked datagrams
 	blocked  bool              // a session or datagram waits
 	moved    bool              // datagrams have been counted since sent
+	bound    Pace
+	unheard  int       // datagrams since the server was heard
+	restsTo  time.Time // when the next one may leave for a server that was silent
+	spokeAt  time.Time // when the server last spoke
+	speaks   time.Time // since when it does so, without a pause
 }
+
+// silenceTime is the time in which a silent server gets as many datagrams as Pace allows in a span. Servers bear the
+// silence of a client for 10 s, so after that none is left that could be blocked.
+const silenceTime = 11 * time.Second
 
 type pathKey struct {
 	upstream string
@@ -71,7 +80,9 @@ func (ps *paths) own(now time.Time, u *Upstream) *path {
 		return nil
 	}
 	p := &path{sessions: 1}
-	p.pace(now, Pace{u.Pace.Datagrams * ps.shard.of, u.Pace.Span})
+	whole := u.Pace
+	whole.Datagrams, whole.Silent = whole.Datagrams*ps.shard.of, whole.Silent*ps.shard.of
+	p.pace(now, whole)
 	return p
 }
 
@@ -115,6 +126,7 @@ func (u *Upstream) source(to netip.Addr) netip.Addr {
 
 // pace gives a path its bound.
 func (p *path) pace(now time.Time, to Pace) {
+	p.bound = to
 	switch span := to.Span + paceSlack; {
 	case to.Datagrams == 0:
 		p.window = nil
@@ -154,7 +166,53 @@ func (p *path) leave() {
 }
 
 // free reports whether a datagram may leave now.
-func (p *path) free(now time.Time) bool { return p.window == nil || p.window.Free(now) }
+func (p *path) free(now time.Time) bool {
+	return p.window == nil || p.window.Free(now) && !now.Before(p.restsTo)
+}
+
+// isHeld reports whether so many datagrams are without an answer that the server may be frozen or behind. It would find
+// all of them at once, and block our address for all players.
+func (p *path) isHeld() bool { return p.bound.Silent > 0 && p.unheard >= p.bound.Silent }
+
+// pause is a silence after which a server may be busy with all that has waited for it.
+const pause = 100 * time.Millisecond
+
+// hear notes a server's datagram. A server that spoke without a pause all the time is not late.
+func (p *path) hear(now time.Time, datagram []byte) {
+	if p == nil || p.bound.Silent == 0 {
+		return
+	}
+	if now.Sub(p.spokeAt) > pause {
+		p.speaks = now
+	}
+	p.spokeAt = now
+	switch busy := p.bound.Busy(datagram); {
+	case busy > pause && p.isHeld():
+		p.unheard, p.restsTo = 0, p.speaks.Add(busy)
+	case busy == 0 || p.isHeld():
+		p.unheard, p.restsTo = 0, now.Add(busy)
+	}
+}
+
+// refuse notes that a datagram has not arrived, since no server is there to read it.
+func (p *path) refuse() {
+	if p != nil {
+		p.unheard, p.restsTo = 0, time.Time{}
+	}
+}
+
+// lets reports whether a session's datagram may leave now, without a place in line. At a silent server some of a join
+// may: a server that was started again knows no other session, and answers no other.
+func (p *path) lets(now time.Time, s *link) bool {
+	if p.isHeld() {
+		if s.upstream.Conn.Stats().Lenient {
+			p.bound.Silent, p.restsTo = 0, time.Time{}
+		} else if !s.upstream.up && p.unheard < p.bound.Silent*4/3 && p.window.Free(now) {
+			return true
+		}
+	}
+	return !s.waits && !p.blocked && p.free(now)
+}
 
 // count counts a datagram that leaves by the end of this turn.
 func (ps *paths) count(now time.Time, p *path) {
@@ -162,6 +220,9 @@ func (ps *paths) count(now time.Time, p *path) {
 		return
 	}
 	p.window.Count(now)
+	if p.unheard++; p.isHeld() {
+		p.restsTo = now.Add(silenceTime / time.Duration(p.bound.Datagrams))
+	}
 	if !p.moved {
 		p.moved = true
 		ps.moved = append(ps.moved, p)
@@ -198,11 +259,19 @@ func (ps *paths) blockedUntil() (next time.Time) {
 		if p.window == nil {
 			continue // the bound was removed a moment ago: the next Flush sends them
 		}
-		if at := p.window.Next(); next.IsZero() || at.Before(next) {
+		if at := p.turn(); next.IsZero() || at.Before(next) {
 			next = at
 		}
 	}
 	return next
+}
+
+// turn returns when a datagram may leave again, of a path with a bound.
+func (p *path) turn() time.Time {
+	if at := p.window.Next(); at.After(p.restsTo) {
+		return at
+	}
+	return p.restsTo
 }
 
 // patience delays a waiting session's deadline until its turn may come. Its codec has datagrams to send, and might
@@ -211,7 +280,7 @@ func (s *link) patience(at time.Time) time.Time {
 	if !s.waits || s.path.window == nil {
 		return at
 	}
-	if turn := s.path.window.Next(); at.Before(turn) {
+	if turn := s.path.turn(); at.Before(turn) {
 		return turn
 	}
 	return at

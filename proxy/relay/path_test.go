@@ -8,6 +8,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/codec/codectest/simnet"
+	"tidegate/codec/raknet"
 	"tidegate/internal/testkit/allocs"
 	"tidegate/proxy/stats"
 )
@@ -340,3 +341,111 @@ func TestPathsToServersThatAreGoneAreForgotten(t *testing.T) {
 		t.Errorf("%d paths are kept", n)
 	}
 }
+
+// TestLateServersFindFewDatagrams freezes a server for 3 s while 24 players send. It would find all datagrams of that
+// time at once: no more may wait for it than three times its pace, in which it bears them. When it is back, all
+// arrive.
+func TestLateServersFindFewDatagrams(t *testing.T) {
+	const players, rounds = 24, 60
+	for _, bounded := range []bool{true, false} {
+		w := paced(t, raknet6(), raknet6(), func(u *Upstream) {
+			if bounded {
+				u.Pace.Silent, u.Pace.Busy = 30, raknet.Busy
+			}
+		})
+		var all []*player
+		for range players {
+			all = append(all, w.connect(codec.Hello{}))
+		}
+		for _, p := range w.servers[0].peers {
+			p.react = nil // no echoes
+		}
+		server := w.servers[0]
+		server.busy, server.frozen = true, true
+		for i := range rounds {
+			for _, p := range all {
+				w.send(&p.peer, codec.Message{Payload: []byte{0x86, byte(i)}, Mode: codec.Reliable})
+			}
+			w.Run(50 * time.Millisecond)
+		}
+		if found := len(server.unread); bounded != (found <= 3*20) {
+			t.Errorf("bounded %v: the server finds %d datagrams at once, and bears %d", bounded, found, 3*20)
+		}
+		server.resume(w.Now())
+		w.await("all arrived", 5*time.Second, func() bool {
+			sum := 0
+			for _, p := range server.peers {
+				sum += len(p.received())
+			}
+			return sum == players*rounds
+		})
+	}
+}
+
+// TestHeldPaths asserts what lets datagrams leave again when a server has been silent for too many.
+func TestHeldPaths(t *testing.T) {
+	now := time.Unix(1_900_000_000, 0)
+	ack, data := []byte{0xc0}, []byte{0x84}
+	ps := paths{shard: shard{of: 1}, byKey: make(map[pathKey]*path)}
+	u := &Upstream{Pace: Pace{Datagrams: 40, Span: 10 * time.Millisecond, Silent: 60, Busy: raknet.Busy}}
+	p := ps.take(now, u, serverAddr)
+	conn := &lenient{}
+	joins, plays := &link{path: p, terminated: &terminated{}}, &link{path: p, terminated: &terminated{}}
+	joins.upstream.Conn, plays.upstream.Conn, plays.upstream.up = conn, conn, true
+	fill := func(n int) {
+		for range n {
+			now = now.Add(time.Millisecond)
+			ps.count(now, p)
+		}
+		now = now.Add(20 * time.Millisecond)
+	}
+	expect := func(when string, plain, joining bool) {
+		t.Helper()
+		if p.lets(now, plays) != plain || p.lets(now, joins) != joining {
+			t.Errorf("%s: lets %v and a join %v", when, p.lets(now, plays), p.lets(now, joins))
+		}
+	}
+	fill(59)
+	expect("before the bound", true, true)
+	fill(1)
+	expect("silent", false, true)
+	fill(20)
+	expect("silent in spite of joins", false, false)
+	now = now.Add(silenceTime / 40)
+	expect("after a while", true, true)
+	fill(1)
+	expect("after one more", false, false)
+	p.hear(now, data)
+	expect("a message, perhaps in the middle of a late tick", false, false)
+	p.hear(now, ack)
+	expect("an acknowledgement after it", true, true)
+	fill(60)
+	p.hear(now, data)
+	now = now.Add(500 * time.Millisecond)
+	expect("messages alone", true, true)
+	for range 60 {
+		fill(1)
+		p.hear(now, data)
+	}
+	expect("a server that speaks all the time, and has nothing to acknowledge", true, true)
+	now = now.Add(time.Second)
+	fill(60)
+	p.hear(now, []byte{6})
+	expect("a reply to a join", false, false)
+	now = now.Add(36 * time.Millisecond)
+	expect("later", true, true)
+	fill(60)
+	p.hear(now, ack)
+	expect("an acknowledgement", true, true)
+	fill(60)
+	conn.is = true
+	expect("a server that blocks no address", true, true)
+}
+
+// lenient is a connection to a server that may be known to block no address.
+type lenient struct {
+	codec.Conn
+	is bool
+}
+
+func (c *lenient) Stats() codec.Stats { return codec.Stats{Lenient: c.is} }

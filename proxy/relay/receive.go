@@ -132,8 +132,8 @@ func (r *Relay) fromTerminated(now time.Time, e *Entry, s netio.Socket, datagram
 
 func (r *Relay) fromUpstream(now time.Time, e *Entry, datagram []byte) {
 	s := &e.Value
-	s.refused = 0
-	datagram = s.preamble.heard(datagram)
+	s.refused, datagram = 0, s.preamble.heard(datagram)
+	s.path.hear(now, datagram)
 	if !s.upstream.Live() {
 		r.drops.add(now, dropped{stats.DropUnexpected, s.listener, s.server.Addr, len(datagram), codec.ErrClosed})
 		return

@@ -89,6 +89,7 @@ func (r *Relay) passDown(now time.Time, e *Entry, datagram []byte) {
 	s := &e.Value
 	s.refused, s.copied = 0, 0
 	datagram = s.preamble.heard(datagram)
+	s.path.hear(now, datagram)
 	if len(datagram) == 0 {
 		r.drops.add(now, dropped{stats.DropEmpty, s.listener, s.server.Addr, 0, nil})
 		return
@@ -166,6 +167,7 @@ func onWire(t *stats.Traffic, client netip.AddrPort) uint64 {
 func (r *Relay) refusedRelayed(now time.Time, e *Entry, err error) {
 	s := &e.Value
 	r.offload.review(now, e)
+	s.path.refuse()
 	believed := s.believes(now.Sub(r.born), err)
 	switch {
 	case s.answered && !believed:

@@ -138,6 +138,11 @@ const (
 type Pace struct {
 	Datagrams int // of this Relay, in any span; 0: unbounded
 	Span      time.Duration
+	// Silent bounds the datagrams since the server's last one by which it is not busy: a server that is late finds them
+	// all at once. 0: unbounded.
+	Silent  int
+	Busy    func(datagram []byte) time.Duration // as in registry.Descriptor
+	Guessed bool                                // the server may be of a library that blocks no address, and answers late
 }
 
 // Pings are the settings for questions about servers' texts.

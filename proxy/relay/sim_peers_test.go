@@ -114,12 +114,13 @@ type game struct {
 	down     bool                           // answers nothing
 	misses   func(from netip.AddrPort) bool // reports clients whose datagrams are lost on the way; may be nil
 	busy     bool                           // reads nothing until resume
+	frozen   bool                           // while busy, says nothing either
 	unread   []simDatagram
 }
 
 // resume makes a busy server read the datagrams that have waited.
 func (g *game) resume(now time.Time) {
-	g.busy = false
+	g.busy, g.frozen = false, false
 	for _, d := range g.unread {
 		g.Receive(now, d.from, d.to, d.bytes)
 	}
@@ -153,6 +154,9 @@ func (g *game) Receive(now time.Time, from, to netip.AddrPort, datagram []byte) 
 }
 
 func (g *game) Advance(now time.Time) {
+	if g.frozen {
+		return
+	}
 	for _, p := range g.peers {
 		p.conn.Advance(now)
 		p.drain(now)
@@ -161,6 +165,9 @@ func (g *game) Advance(now time.Time) {
 
 func (g *game) NextTimeout() time.Time {
 	var next time.Time
+	if g.frozen {
+		return next
+	}
 	for _, p := range g.peers {
 		if t := p.conn.NextTimeout(); !t.IsZero() && (next.IsZero() || t.Before(next)) {
 			next = t
@@ -170,6 +177,9 @@ func (g *game) NextTimeout() time.Time {
 }
 
 func (g *game) Transmit(now time.Time, b []byte) ([]byte, netip.AddrPort, netip.AddrPort, bool) {
+	if g.frozen {
+		return b, netip.AddrPort{}, netip.AddrPort{}, false
+	}
 	if len(g.replies) > 0 {
 		r := g.replies[0]
 		g.replies = g.replies[1:]
