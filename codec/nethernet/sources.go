@@ -31,48 +31,55 @@ const (
 // address takes no place once its last request is old, and does not keep it.
 //
 // A recorded request verifies again. So one of the last 32 requests that comes from another address changes nothing.
-// An address without the password cannot take a living session. The zero value has no source.
+// An address without the password cannot take a living session. The zero value has no source. Times are those since any
+// moment that stays the same, since a busy edge has many Sources.
 type Sources struct {
 	sources []source
-	active  uint8            // in sources
-	next    uint8            // in asked and askers
-	asked   [maxAsked]uint32 // parts of their IDs
-	askers  [maxAsked]uint8  // the source of each request, counted from 1; 0: no request
+	asked   [maxAsked]asked
+	active  uint8 // in sources
+	next    uint8 // in asked
+	reached uint8 // a bit for each source that has sent a datagram that answers one
 }
 
-// Askers that are no source.
+// asked is a request: 28 bits of its ID, and its asker, which is a source counted from 1. Zero is no request.
+type asked uint32
+
+// Askers. There are fewer sources than the first two.
 const (
-	gone    = 0xff // it has made room for another
-	unknown = 0xfe // the request came to another process
+	gone    = 0xf // it has made room for another
+	unknown = 0xe // the request came to another process
+	askers  = 0xf
 )
 
+func (id TransactionID) asked() asked { return asked(be.Uint32(id[:])) &^ askers }
+
+func (a asked) asker() int { return int(a & askers) }
+
 type source struct {
-	at      netip.AddrPort
-	heard   time.Time
-	proved  time.Time // its last request
-	reached bool      // it has sent a datagram that answers one
+	at            netip.AddrPort
+	heard, proved time.Duration // as the argument now; proved is that of the last request
 }
 
 // Request takes a request that the client's password has verified. An error wraps codec.ErrDuplicate: the request came
 // from another address before, so a stranger may have recorded it. Such a datagram must be dropped.
-func (s *Sources) Request(now time.Time, from netip.AddrPort, b *Binding) error {
+func (s *Sources) Request(now time.Duration, from netip.AddrPort, b *Binding) error {
 	known, i := s.find(b.ID), s.index(from)
-	if known >= 0 && (i < 0 || int(s.askers[known]) != i+1 && s.askers[known] != unknown) {
+	if known >= 0 && (i < 0 || s.asked[known].asker() != i+1 && s.asked[known].asker() != unknown) {
 		return codec.ErrDuplicate
 	}
 	if i < 0 {
 		i = s.add(from)
 	}
 	s.sources[i].heard, s.sources[i].proved = now, now
-	switch {
-	case known >= 0 && s.askers[known] == unknown:
-		s.askers[known] = uint8(i + 1)
-	case known < 0:
-		s.asked[s.next], s.askers[s.next] = b.ID.part(), uint8(i+1)
+	switch request := b.ID.asked() | asked(i+1); {
+	case known >= 0:
+		s.asked[known] = request
+	default:
+		s.asked[s.next] = request
 		s.next = (s.next + 1) % maxAsked
 	}
-	counts := b.Nominates && known < 0 && (s.sources[i].reached || !s.sources[s.active].reached)
-	if counts || s.activeIsSilent(now) || now.Sub(s.sources[s.active].proved) >= lapse {
+	counts := b.Nominates && known < 0 && (s.isReached(i) || !s.isReached(int(s.active)))
+	if counts || s.activeIsSilent(now) || now-s.sources[s.active].proved >= lapse {
 		s.active = uint8(i)
 	}
 	return nil
@@ -80,25 +87,33 @@ func (s *Sources) Request(now time.Time, from netip.AddrPort, b *Binding) error 
 
 // Heard takes any other datagram of a client. It reports whether the address is a source: other addresses' datagrams
 // must be dropped.
-func (s *Sources) Heard(now time.Time, from netip.AddrPort, datagram []byte) bool {
+func (s *Sources) Heard(now time.Duration, from netip.AddrPort, datagram []byte) bool {
 	i := s.index(from)
 	if i < 0 {
 		return false
 	}
 	// A client begins neither with DTLS nor with a response.
-	s.sources[i].heard, s.sources[i].reached = now, s.sources[i].reached || KindOf(datagram) == DTLS || responds(datagram)
-	if s.activeIsSilent(now) && now.Sub(s.sources[i].proved) < lapse {
+	s.sources[i].heard = now
+	if KindOf(datagram) == DTLS || responds(datagram) {
+		s.reached |= 1 << i
+	}
+	if s.activeIsSilent(now) && now-s.sources[i].proved < lapse {
 		s.active = uint8(i)
 	}
 	return true
 }
 
 // Carried notes that a datagram of the active source went another way, past Heard.
-func (s *Sources) Carried(at time.Time) {
-	if len(s.sources) > 0 && at.After(s.sources[s.active].heard) {
-		s.sources[s.active].heard = at
+func (s *Sources) Carried(at time.Duration) {
+	if len(s.sources) > 0 {
+		s.sources[s.active].heard = max(at, s.sources[s.active].heard)
 	}
 }
+
+// Has reports whether an address is a source.
+func (s *Sources) Has(at netip.AddrPort) bool { return s.index(at) >= 0 }
+
+func (s *Sources) isReached(i int) bool { return s.reached>>i&1 != 0 }
 
 // Active returns the active source, or an invalid address if there is no source.
 func (s *Sources) Active() netip.AddrPort {
@@ -112,8 +127,8 @@ func (s *Sources) Active() netip.AddrPort {
 func (s *Sources) To(datagram []byte) netip.AddrPort {
 	if responds(datagram) {
 		known := s.find(TransactionID(datagram[transactionAt:stunHeader]))
-		if known >= 0 && s.askers[known] < unknown {
-			return s.sources[s.askers[known]-1].at
+		if known >= 0 && s.asked[known].asker() < unknown {
+			return s.sources[s.asked[known].asker()-1].at
 		}
 	}
 	return s.Active()
@@ -136,40 +151,32 @@ func (s *Sources) Append(to []netip.AddrPort) []netip.AddrPort {
 // them again.
 func (s *Sources) Asked(to []uint32) []uint32 {
 	for i := range s.asked {
-		if at := (int(s.next) + i) % maxAsked; s.askers[at] != 0 {
-			to = append(to, s.asked[at])
+		if a := s.asked[(int(s.next)+i)%maxAsked]; a != 0 {
+			to = append(to, uint32(a&^askers))
 		}
 	}
 	return to
 }
 
-// RestoreSources returns the Sources of a session that another process had. all and asked are what Append and Asked
+// RestoreSources returns the Sources of a session that another process had. all and parts are what Append and Asked
 // gave there; others are left out. Who has sent which request is forgotten.
-func RestoreSources(heard time.Time, all []netip.AddrPort, asked []uint32) (s Sources) {
+func RestoreSources(heard time.Duration, all []netip.AddrPort, parts []uint32) (s Sources) {
 	for _, at := range all[:min(len(all), MaxSources)] {
 		if at.IsValid() && s.index(at) < 0 {
-			s.sources = append(s.sources, source{at: at, heard: heard, proved: heard, reached: len(s.sources) == 0})
+			s.sources, s.reached = append(s.sources, source{at: at, heard: heard, proved: heard}), 1
 		}
 	}
-	for i, part := range asked[max(0, len(asked)-maxAsked):] {
-		s.asked[i], s.askers[i] = part, unknown
+	for i, part := range parts[max(0, len(parts)-maxAsked):] {
+		s.asked[i] = asked(part)&^askers | unknown
 		s.next = uint8((i + 1) % maxAsked)
 	}
 	return s
 }
 
-// part is enough of an ID to tell the requests of one client apart.
-func (id TransactionID) part() uint32 { return be.Uint32(id[:]) }
-
 // find returns where the request with an ID is, or -1.
 func (s *Sources) find(id TransactionID) int {
-	part := id.part()
-	for i := range s.asked {
-		if s.asked[i] == part && s.askers[i] != 0 {
-			return i
-		}
-	}
-	return -1
+	part := id.asked()
+	return slices.IndexFunc(s.asked[:], func(a asked) bool { return a&^askers == part && a != 0 })
 }
 
 func (s *Sources) index(at netip.AddrPort) int {
@@ -185,21 +192,22 @@ func (s *Sources) add(from netip.AddrPort) int {
 	}
 	oldest := -1
 	for i := range s.sources {
-		if i != int(s.active) && (oldest < 0 || s.sources[i].heard.Before(s.sources[oldest].heard)) {
+		if i != int(s.active) && (oldest < 0 || s.sources[i].heard < s.sources[oldest].heard) {
 			oldest = i
 		}
 	}
-	for i, asker := range s.askers {
-		if int(asker) == oldest+1 {
-			s.askers[i] = gone
+	for i, a := range s.asked {
+		if a.asker() == oldest+1 {
+			s.asked[i] |= gone
 		}
 	}
 	s.sources[oldest] = source{at: from}
+	s.reached &^= 1 << oldest
 	return oldest
 }
 
-func (s *Sources) activeIsSilent(now time.Time) bool {
-	return now.Sub(s.sources[s.active].heard) >= takeover
+func (s *Sources) activeIsSilent(now time.Duration) bool {
+	return now-s.sources[s.active].heard >= takeover
 }
 
 // Answer is a server's answer to a join, with this end's own half.

@@ -10,9 +10,7 @@ import (
 	"tidegate/internal/testkit/allocs"
 )
 
-var begin = time.Unix(1_800_000_000, 0)
-
-func at(ms int) time.Time { return begin.Add(time.Duration(ms) * time.Millisecond) }
+func at(ms int) time.Duration { return time.Duration(ms) * time.Millisecond }
 
 // record is a DTLS record.
 var record = []byte{23, 0xfe, 0xfd}
@@ -79,7 +77,7 @@ func TestFormerAddress(t *testing.T) {
 	var s Sources
 	ask := func(seconds, from, id int) {
 		t.Helper()
-		b := Binding{ID: TransactionID{0, 0, 0, byte(id)}}
+		b := Binding{ID: TransactionID{0, 0, byte(id)}}
 		if err := s.Request(at(1000*seconds), peer(from), &b); err != nil {
 			t.Fatal(err)
 		}

@@ -41,7 +41,7 @@ func TestMemoryOfSessions(t *testing.T) {
 		all[i] = new(nethernet.Sources)
 		for n := range byte(2) {
 			at := netip.AddrPortFrom(client, uint16(n)+1)
-			if err := all[i].Request(start, at, &nethernet.Binding{ID: nethernet.TransactionID{n + 1}}); err != nil {
+			if err := all[i].Request(0, at, &nethernet.Binding{ID: nethernet.TransactionID{n + 1}}); err != nil {
 				t.Fatal(err)
 			}
 		}

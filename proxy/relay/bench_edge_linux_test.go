@@ -34,7 +34,7 @@ func BenchmarkIdleEdge(b *testing.B) {
 			check := nethernet.Check{ID: nethernet.TransactionID{1}, To: t.ServerUfrag, From: t.ClientUfrag, Nominates: true,
 				Role: nethernet.Controlling}
 			n.relay.Receive(n.now, n.listener, from, integrity.AppendCheck(buffer[:0], check, t.ServerPassword))
-			socket := n.relay.listeners[0].find(from).Value.socket
+			socket := n.relay.atEdge(n.now, n.relay.listeners[0], from).Value.socket
 			n.relay.Receive(n.now, socket, socket.Peer(), edgeRecord)
 			n.relay.Receive(n.now, n.listener, from, edgeRecord)
 		}

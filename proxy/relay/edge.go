@@ -103,16 +103,17 @@ func (r *Relay) beginEdge(now time.Time, l *listener, entry *protocolEntry, s ne
 	r.fromEdge(now, e, s, from, datagram)
 }
 
-// judgeEnd says how a session's join ends.
-func (g *edge) judgeEnd(why codec.Reason) {
+// ending says how the join of a session ends.
+func (g *edge) ending() (joining.Stage, string) {
 	switch {
-	case why == codec.TimedOut && g.closes:
-		g.why = "the client has closed the connection"
-	case why == codec.TimedOut:
-		g.stage, g.why = joining.Lost, "the client fell silent"
-	case why == codec.NoConnection:
-		g.why = "the server cannot be reached"
+	case g.why == codec.TimedOut && g.closes:
+		return joining.Ended, "the client has closed the connection"
+	case g.why == codec.TimedOut:
+		return joining.Lost, "the client fell silent"
+	case g.why == codec.NoConnection:
+		return joining.Ended, "the server cannot be reached"
 	}
+	return joining.Ended, "the session is over"
 }
 
 // dialEdge opens the session's one socket to its server: to the address that the server's answer has named.
@@ -135,7 +136,7 @@ func (r *Relay) fromEdge(now time.Time, e *Entry, sock netio.Socket, from netip.
 	s := &e.Value
 	l, g := s.listener, s.edge
 	judge := r.guard.MayRelay
-	if s.edge.hasStack() {
+	if s.hasStack() {
 		judge = r.guard.MayPass
 	}
 	if !r.drops.passes(now, l, from, len(datagram), judge(now, &s.meter, len(datagram))) {
@@ -146,7 +147,7 @@ func (r *Relay) fromEdge(now time.Time, e *Entry, sock netio.Socket, from netip.
 	}
 	err := l.joins.admit(now, e, from, datagram)
 	if errors.Is(err, errOtherJoin) && now.Sub(s.heard) >= edgeQuiet {
-		if s.edge.hasStack() { // its server gets a goodbye, and the client asks again meanwhile
+		if s.hasStack() { // its server gets a goodbye, and the client asks again meanwhile
 			r.abandonClient(now, e)
 			return
 		}
@@ -167,11 +168,19 @@ func (r *Relay) fromEdge(now time.Time, e *Entry, sock netio.Socket, from netip.
 		g.closes = closes
 		r.table.Schedule(e, now, now.Add(edgeClose))
 	}
-	if s.edge.hasStack() {
+	if s.hasStack() {
 		r.takeStacked(now, e, sock, from, datagram)
 		return
 	}
 	r.passUp(now, e, datagram)
+}
+
+// atEdge returns the session of a NetherNet client's address, or nil.
+func (r *Relay) atEdge(now time.Time, l *listener, from netip.AddrPort) *Entry {
+	if e := r.table.Get(now, session.Key{Listener: l.index, Client: from}); e != nil && e.Value.edge != nil {
+		return e
+	}
+	return l.find(from)
 }
 
 // otherwise returns the session that an address belongs to, although the table does not have it by that address: a
@@ -212,7 +221,7 @@ func (r *Relay) takeHanded(now time.Time) {
 		if d.back {
 			delete(l.joins.elsewhere, d.Client)
 			r.judge(now, l, home, d.Client, d.Bytes, false)
-		} else if e := l.find(d.Client); e != nil {
+		} else if e := r.atEdge(now, l, d.Client); e != nil {
 			r.fromEdge(now, e, home, d.Client, d.Bytes)
 		} else if entry := l.entryOf(NetherNet); entry != nil && nethernet.IsSTUN(d.Bytes) {
 			r.openEdge(now, l, entry, home, d.Client, d.Bytes)

@@ -133,7 +133,7 @@ func (r *Relay) endRelayed(now time.Time, e *Entry, blame stats.Party, why codec
 	s := &e.Value
 	r.offload.recall(e) // counts what the kernel has forwarded
 	if s.edge != nil {
-		s.edge.judgeEnd(why)
+		s.edge.why = why
 	}
 	switch {
 	case s.life == joined:

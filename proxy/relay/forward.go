@@ -160,7 +160,7 @@ func (o *offload) review(now time.Time, e *Entry) {
 		s.heard = heard
 	}
 	if s.edge != nil {
-		s.edge.sources.Carried(heard)
+		s.edge.sources.Carried(heard.Sub(s.listener.joins.born))
 	}
 }
 

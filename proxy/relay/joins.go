@@ -1,9 +1,9 @@
 package relay
 
 import (
-	"cmp"
 	"errors"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -36,24 +36,26 @@ const (
 type joinTable struct {
 	table     *joining.Tickets
 	sessions  map[*joining.Ticket]*Entry
-	sources   map[netip.AddrPort]*Entry // all addresses of the clients here
+	sources   map[netip.AddrPort]*Entry // further addresses of the clients here: the table has the first
 	elsewhere map[netip.AddrPort]int    // loops of addresses whose sessions are there
 	addresses []netip.AddrPort          // of a client, for a moment
 	integrity *nethernet.Integrity
 	binding   nethernet.Binding // of the present datagram
 	known     *known            // the Relay's
+	born      time.Time         // from which sources count time
 }
 
 // maxElsewhere bounds the addresses that a loop knows of other loops' sessions. They are learned again within seconds.
 const maxElsewhere = 4096
 
-func newJoinTable(table *joining.Tickets, so *joinTable, k *known) *joinTable {
+func newJoinTable(born time.Time, table *joining.Tickets, so *joinTable, k *known) *joinTable {
 	if table == nil || so != nil && so.table == table {
 		return so // sessions of a listener that takes no more joins play on
 	}
 	return &joinTable{
 		table: table, sessions: make(map[*joining.Ticket]*Entry), sources: make(map[netip.AddrPort]*Entry),
 		elsewhere: make(map[netip.AddrPort]int), integrity: nethernet.NewIntegrity(), known: k,
+		born: born,
 	}
 }
 
@@ -61,11 +63,8 @@ func newJoinTable(table *joining.Tickets, so *joinTable, k *known) *joinTable {
 type edge struct {
 	ticket  *joining.Ticket
 	sources nethernet.Sources
-	closes  bool          // the client's last datagram seems to close the connection
-	stage   joining.Stage // how the join ends, once it does
-	why     string
-	conn    *nethernet.Conn // above the client's stack; nil: the session is relayed
-	of      *Entry          // the session, if it has a stack
+	closes  bool         // the client's last datagram seems to close the connection
+	why     codec.Reason // of the end of a relayed session
 }
 
 // verify reads a request, and finds the join whose password it was made with.
@@ -95,18 +94,12 @@ func (j *joinTable) verifyParsed(now time.Time) (*joining.Ticket, error) {
 // admit says why a datagram is not the session's client's, or nil. A new address becomes the client's by a request that
 // the password has made.
 func (j *joinTable) admit(now time.Time, e *Entry, from netip.AddrPort, datagram []byte) error {
-	g := e.Value.edge
-	if j.sources[from] == e && !nethernet.IsSTUN(datagram) {
-		g.sources.Heard(now, from, datagram)
-		return nil
-	}
-	b := &j.binding
-	isRequest := b.Parse(datagram) == nil && b.Class == nethernet.Request
-	if !isRequest {
-		if j.sources[from] != e || !g.sources.Heard(now, from, datagram) {
+	g, b := e.Value.edge, &j.binding
+	if !nethernet.IsSTUN(datagram) || b.Parse(datagram) != nil || b.Class != nethernet.Request {
+		if !g.sources.Heard(now.Sub(j.born), from, datagram) {
 			return errNoSource
 		}
-		return nil // a response to the server's own check
+		return nil // DTLS, or a response to the server's own check
 	}
 	t, err := j.verifyParsed(now)
 	switch {
@@ -117,10 +110,10 @@ func (j *joinTable) admit(now time.Time, e *Entry, from netip.AddrPort, datagram
 	}
 	before := g.sources.Append(j.addresses[:0])
 	j.addresses = before
-	if err := g.sources.Request(now, from, b); err != nil {
+	if err := g.sources.Request(now.Sub(j.born), from, b); err != nil {
 		return err
 	}
-	if j.sources[from] != e {
+	if !slices.Contains(before, from) {
 		j.leave(e, before)
 		j.meet(e)
 	}
@@ -131,8 +124,8 @@ func (j *joinTable) admit(now time.Time, e *Entry, from netip.AddrPort, datagram
 func (j *joinTable) meet(e *Entry) {
 	j.addresses = e.Value.edge.sources.Append(j.addresses[:0])
 	for _, at := range j.addresses {
-		j.sources[at] = e
 		if at != e.Key.Client {
+			j.sources[at] = e
 			j.known.meet(e.Value.listener, at)
 		}
 	}
@@ -141,10 +134,10 @@ func (j *joinTable) meet(e *Entry) {
 // leave forgets addresses of a session's client.
 func (j *joinTable) leave(e *Entry, addresses []netip.AddrPort) {
 	for _, at := range addresses {
-		if j.sources[at] == e {
-			delete(j.sources, at)
-		}
 		if at != e.Key.Client {
+			if j.sources[at] == e {
+				delete(j.sources, at)
+			}
 			j.known.leave(e.Value.listener, at)
 		}
 	}
@@ -155,8 +148,11 @@ func (j *joinTable) forget(now time.Time, e *Entry) {
 	g := e.Value.edge
 	j.leave(e, g.sources.Append(j.addresses[:0]))
 	delete(j.sessions, g.ticket)
-	j.table.End(now, g.ticket, max(g.stage, joining.Ended), cmp.Or(g.why, "the session is over"))
-	g.abandonStack()
+	stage, why := g.ending()
+	j.table.End(now, g.ticket, stage, why)
+	if !e.Value.isRelayed() {
+		e.Value.stack.abandon()
+	}
 }
 
 // withdraw takes a session out that another process goes on with.
@@ -178,13 +174,13 @@ func restoreEdge(now time.Time, e *Entry, v *saved.Edge, loop int) {
 	s := &e.Value
 	j := s.listener.joins
 	g := &edge{
-		ticket: j.table.RestoreOne(now, &v.Ticket, loop), sources: nethernet.RestoreSources(s.heard, v.Sources, v.Asked),
+		ticket: j.table.RestoreOne(now, &v.Ticket, loop), sources: nethernet.RestoreSources(s.heard.Sub(j.born), v.Sources, v.Asked),
 	}
 	s.edge, j.sessions[g.ticket] = g, e
 	j.meet(e)
 }
 
-// find returns the session that an address belongs to, or nil.
+// find returns the session that a further address of a client belongs to, or nil.
 func (l *listener) find(from netip.AddrPort) *Entry {
 	if l.joins == nil {
 		return nil
@@ -292,16 +288,22 @@ type Stacks interface {
 	Accept(p *nethernet.Peer, wake func()) (nethernet.Stack, error)
 }
 
+// clientStack is the stack of a session's client.
+type clientStack struct {
+	*nethernet.Conn
+	of *Entry // nil: the session is over
+}
+
 // hasStack reports whether the session's client has a stack.
-func (g *edge) hasStack() bool { return g != nil && g.conn != nil }
+func (s *link) hasStack() bool { return !s.isRelayed() && s.stack != nil }
 
 // isStacked reports whether an end of a session has a stack. Such a session cannot be saved.
-func isStacked(s *link) bool { return s.edge.hasStack() || !s.isRelayed() && s.call != nil }
+func isStacked(s *link) bool { return s.hasStack() || !s.isRelayed() && s.call != nil }
 
-// abandonStack frees what a session with a stack has.
-func (g *edge) abandonStack() {
-	if g.conn != nil {
-		g.conn.Abandon()
-		g.of = nil
+// abandon frees what a session with a stack has.
+func (c *clientStack) abandon() {
+	if c != nil {
+		c.Abandon()
+		c.of = nil
 	}
 }

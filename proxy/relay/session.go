@@ -90,6 +90,7 @@ type terminated struct {
 	dialBy           time.Time     // when a silent server is given up; zero once it has answered
 	expires          time.Time     // when the session is given up; moves with heard once established
 	call             *call         // the connection to a NetherNet server; nil: none
+	stack            *clientStack  // of a NetherNet client; nil: none
 	sampleDue        time.Duration // time since the Relay's start of the next sample
 	trust            admission.Trust
 	holding          admission.Holding

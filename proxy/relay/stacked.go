@@ -16,7 +16,7 @@ import (
 
 // A NetherNet client on a route that terminates has a stack: DTLS and SCTP, which run beside the loop. The Relay is
 // ICE's agent. It admits datagrams as for an edge, answers checks itself, and gives DTLS to the stack. When the stack
-// has datagrams or messages for the Relay, it puts the session's edge on a list and wakes the loop.
+// has datagrams or messages for the Relay, it puts its end on a list and wakes the loop.
 
 // beginStacked makes the session of a join whose player has come.
 func (r *Relay) beginStacked(now time.Time, l *listener, entry *protocolEntry, s netio.Socket, from netip.AddrPort,
@@ -24,21 +24,21 @@ func (r *Relay) beginStacked(now time.Time, l *listener, entry *protocolEntry, s
 	if l.stacks == nil || t.Peer == nil { // the route has another mode since the join
 		return errNoJoin
 	}
-	g := &edge{ticket: t}
+	g := new(clientStack)
 	stack, err := l.stacks.Accept(t.Peer, func() { r.wake(g) })
 	if err != nil {
 		return err
 	}
-	g.conn = nethernet.NewConn(stack, false)
+	g.Conn = nethernet.NewConn(stack, false)
 	e, err := r.add(now, l, entry, s, from, &terminated{
-		bridge: entry.bridge, client: side{Sender: bridge.Sender{Conn: g.conn}},
+		bridge: entry.bridge, client: side{Sender: bridge.Sender{Conn: g.Conn}}, stack: g,
 		trust: admission.Trust{Proof: codec.ProvedAccept}, expires: now.Add(r.settings.HandshakeTimeout),
 	})
 	if err != nil {
-		g.conn.Abandon()
+		g.Abandon()
 		return err
 	}
-	g.of, e.Value.edge = e, g
+	g.of, e.Value.edge = e, &edge{ticket: t}
 	l.joins.sessions[t] = e
 	r.sockets.tap.joined(e, l, t)
 	r.settle(now, e)
@@ -89,14 +89,14 @@ func (r *Relay) takeReady(now time.Time) {
 }
 
 // take implements stacked.
-func (g *edge) take(r *Relay, now time.Time) {
-	e := g.of
+func (c *clientStack) take(r *Relay, now time.Time) {
+	e := c.of
 	if e == nil || e.Value.life == gone {
 		return
 	}
 	connected := e.Value.client.up
-	g.conn.Advance(now)
-	if end := g.conn.End(); end.Err != nil {
+	c.Advance(now)
+	if end := c.End(); end.Err != nil {
 		r.journal.because(e, end.Err.Error())
 	}
 	r.settleSides(now, e, clientSide)
@@ -111,7 +111,7 @@ const joinAgain = "The proxy has been replaced. Please join again."
 func (r *Relay) HoldStacked(hold bool) (opening int) {
 	r.replaced = hold
 	r.eachStacked(func(e *Entry) {
-		if !e.Value.life.isEnding() && e.Value.edge.isOpening() {
+		if !e.Value.life.isEnding() && e.Value.isOpening() {
 			opening++
 		}
 	})
@@ -119,13 +119,13 @@ func (r *Relay) HoldStacked(hold bool) (opening int) {
 }
 
 // isOpening reports whether the channels of a client are half-open.
-func (g *edge) isOpening() bool { return g.hasStack() && !g.conn.IsOpen() }
+func (s *link) isOpening() bool { return s.hasStack() && !s.stack.IsOpen() }
 
 // DismissStacked tells players to join again whose sessions the successor does not have. It is called once the
 // successor runs, so nothing else may happen in this Relay. The sessions of half-open channels are left behind.
 func (r *Relay) DismissStacked(now time.Time) (dismissed, behind int) {
 	r.eachStacked(func(e *Entry) {
-		if !e.Value.life.isEnding() && !e.Value.edge.isOpening() {
+		if !e.Value.life.isEnding() && !e.Value.isOpening() {
 			dismissed++
 			r.dismiss(now, e, codec.Goodbye{Reason: codec.ServerStopped, Text: joinAgain, Deaf: true})
 		}
@@ -136,7 +136,7 @@ func (r *Relay) DismissStacked(now time.Time) (dismissed, behind int) {
 
 // open returns the live sides of a session that have no stack.
 func (s *link) open() (open []*side) {
-	if !s.edge.hasStack() && s.client.Live() {
+	if !s.hasStack() && s.client.Live() {
 		open = append(open, &s.client)
 	}
 	if s.call == nil && s.upstream.Live() {
@@ -178,13 +178,13 @@ func (r *Relay) eachStacked(do func(e *Entry)) {
 			continue
 		}
 		for _, e := range l.joins.sessions {
-			if e.Value.edge.hasStack() {
+			if e.Value.hasStack() {
 				do(e)
 			}
 		}
 	}
 	for c := range r.calls.all {
-		if !c.of.Value.edge.hasStack() {
+		if !c.of.Value.hasStack() {
 			do(c.of)
 		}
 	}

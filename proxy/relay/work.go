@@ -155,7 +155,7 @@ func (c *precopy) end() {
 	}
 }
 
-// stacked is the end of a session that has a stack: an edge or a call.
+// stacked is the end of a session that has a stack: a client or a call.
 type stacked interface {
 	// take lets the session go on, if there still is one.
 	take(r *Relay, now time.Time)

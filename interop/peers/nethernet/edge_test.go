@@ -90,6 +90,9 @@ func startEdge(t *testing.T, server netip.AddrPort, candidate func(edge netip.Ad
 
 var loopback = netip.MustParseAddrPort("127.0.0.1:0")
 
+// begin is the moment from which sources count time.
+var begin = time.Now()
+
 func (e *edge) addr() netip.AddrPort { return e.udp.LocalAddr().(*net.UDPAddr).AddrPort() }
 
 // fromClients forwards datagrams of clients until the socket closes.
@@ -139,7 +142,7 @@ func (e *edge) admit(now time.Time, from netip.AddrPort, datagram []byte) *sessi
 		go e.fromServer(s)
 	}
 	before := s.sources.Active()
-	if s.sources.Request(now, from, &b) != nil {
+	if s.sources.Request(now.Sub(begin), from, &b) != nil {
 		return nil
 	}
 	if _, ok := e.tickets.Admit(now, ticket, from, 0); !ok {
@@ -153,7 +156,7 @@ func (e *edge) admit(now time.Time, from netip.AddrPort, datagram []byte) *sessi
 func (s *session) heard(now time.Time, from netip.AddrPort, datagram []byte) bool {
 	before := s.sources.Active()
 	defer s.note(before)
-	return s.sources.Heard(now, from, datagram)
+	return s.sources.Heard(now.Sub(begin), from, datagram)
 }
 
 // note counts moves of a session.
