@@ -23,9 +23,10 @@ func (w *webWorld) Join(_ netip.AddrPort, wake func()) relay.Question {
 	q := new(webQuestion)
 	ticket, err := w.ticket(w.ours.Fingerprint())
 	if q.err = err; err == nil {
+		names := ticket.Told()
 		q.answer = &nethernet.Answer{
-			Peer: w.self(), Target: ticket.Target, Ufrag: ticket.ClientUfrag, Password: "its password of 22 letters",
-			PeerUfrag: ticket.ServerUfrag, PeerPassword: ticket.ServerPassword, Seed: 7,
+			Peer: w.self(), Target: names.Target, Ufrag: names.ClientUfrag, Password: "its password of 22 letters",
+			PeerUfrag: names.ServerUfrag, PeerPassword: names.ServerPassword, Seed: 7,
 		}
 	}
 	go wake()

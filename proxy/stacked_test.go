@@ -135,10 +135,10 @@ func (w *webWorld) join() *webPlayer {
 // check sends a client's check of its path.
 func (p *webPlayer) check() {
 	c := nethernet.Check{
-		ID: nethernet.TransactionID{1}, To: p.ticket.ServerUfrag, From: p.ticket.ClientUfrag, Nominates: true,
+		ID: nethernet.TransactionID{1}, To: p.ticket.Told().ServerUfrag, From: p.ticket.Told().ClientUfrag, Nominates: true,
 		Role: nethernet.Controlling,
 	}
-	_, _ = p.socket.Write(nethernet.NewIntegrity().AppendCheck(nil, c, p.ticket.ServerPassword))
+	_, _ = p.socket.Write(nethernet.NewIntegrity().AppendCheck(nil, c, p.ticket.Told().ServerPassword))
 }
 
 func (p *webPlayer) wake() {

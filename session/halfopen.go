@@ -56,14 +56,14 @@ func (h *halfOpen[T]) room(l *Limits, client netip.Addr) error {
 }
 
 func (h *halfOpen[T]) add(e *Entry[T]) {
-	at := placeOf(e.Key.Client.Addr())
-	w := &waiting[T]{entry: e, network: at.network}
+	at := source.Of(e.Key.Client.Addr())
+	w := &waiting[T]{entry: e, network: at.Network()}
 	e.waiting = w
 	h.unproved.push(w)
-	s := h.addresses[at.address]
+	s := h.addresses[at.Address()]
 	if s == nil {
 		s = new(household[T])
-		h.addresses[at.address] = s
+		h.addresses[at.Address()] = s
 	}
 	s.count++
 	h.networks[w.network]++
@@ -132,7 +132,7 @@ func (h *halfOpen[T]) remove(e *Entry[T]) {
 }
 
 // less decrements a count, and deletes the key at zero.
-func less[K comparable](counts map[K]int, k K) {
+func less[K comparable, N int | int32](counts map[K]N, k K) {
 	if counts[k]--; counts[k] <= 0 {
 		delete(counts, k)
 	}
@@ -184,24 +184,24 @@ const placeShards = 64
 
 type placeShard struct {
 	mu                  sync.Mutex
-	addresses, networks map[netip.Prefix]int
+	addresses, networks map[uint64]int32 // by source.Key
 }
 
 // NewPlaces returns Places without sessions.
 func NewPlaces() *Places {
 	p := &Places{seed: maphash.MakeSeed()}
 	for i := range p.shards {
-		p.shards[i].addresses, p.shards[i].networks = make(map[netip.Prefix]int), make(map[netip.Prefix]int)
+		p.shards[i].addresses, p.shards[i].networks = make(map[uint64]int32), make(map[uint64]int32)
 	}
 	return p
 }
 
 // place is a client as Places count it.
-type place struct{ address, network netip.Prefix }
+type place struct{ address, network uint64 }
 
 func placeOf(client netip.Addr) place {
 	of := source.Of(client)
-	return place{of.Address(), of.Network()}
+	return place{source.Key(of.Address()), source.Key(of.Network())}
 }
 
 func (p *Places) shardOf(at place) *placeShard {
@@ -222,9 +222,9 @@ func (p *Places) room(l *Limits, client netip.Addr) error {
 
 func (s *placeShard) room(l *Limits, at place) error {
 	switch {
-	case l.Address > 0 && s.addresses[at.address] >= l.Address:
+	case l.Address > 0 && int(s.addresses[at.address]) >= l.Address:
 		return ErrAddressFull
-	case l.Network > 0 && s.networks[at.network] >= l.Network:
+	case l.Network > 0 && int(s.networks[at.network]) >= l.Network:
 		return ErrNetworkFull
 	}
 	return nil

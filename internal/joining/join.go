@@ -174,7 +174,8 @@ func (k *Tickets) tell(t *Ticket, v SavedTicket) error {
 func (k *Tickets) tellCome(t *Ticket, waited bool) {
 	share := k.share.Load()
 	if waited && !t.unproved.Load() && share != nil {
-		(*share)(&SavedTicket{ServerUfrag: t.ServerUfrag, ClientUfrag: t.ClientUfrag}, true)
+		n := t.Told()
+		(*share)(&SavedTicket{ServerUfrag: n.ServerUfrag, ClientUfrag: n.ClientUfrag}, true)
 	}
 }
 
@@ -184,7 +185,7 @@ func (k *Tickets) Lend(now time.Time, v *SavedTicket, came bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if !came {
-		t := v.ticket(now)
+		t := k.ticket(now, v)
 		t.borrowed = true
 		if k.restore(t) != nil {
 			k.Count(Foreign)

@@ -55,11 +55,12 @@ func (k *Tickets) Save(now time.Time) (all []SavedTicket) {
 
 // save returns the record of a join. The caller has the table's lock.
 func (t *Ticket) save(now time.Time) SavedTicket {
+	n, j := t.Told(), t.join()
 	v := SavedTicket{
-		ID: t.id, Route: t.Route, Client: t.Client, Server: t.Server, Target: t.Target,
-		ServerUfrag: t.ServerUfrag, ServerPassword: t.ServerPassword, ClientUfrag: t.ClientUfrag,
-		Asked: record.MomentOf(now, t.asked), Answered: record.MomentOf(now, t.answered),
-		Admitted: record.MomentOf(now, t.admitted), From: t.from, Owner: t.owner,
+		ID: j.ID, Route: t.Route, Client: t.Client, Server: t.Server, Target: n.Target,
+		ServerUfrag: n.ServerUfrag, ServerPassword: n.ServerPassword, ClientUfrag: n.ClientUfrag,
+		Asked: record.MomentOf(now, j.Asked), Answered: record.MomentOf(now, j.Answered),
+		Admitted: record.MomentOf(now, j.Admitted), From: t.from, Owner: t.owner,
 	}
 	if p := t.Peer; p != nil {
 		v.Certificate, v.MaxMessage = p.Certificate, p.MaxMessageSize
@@ -85,7 +86,7 @@ func (k *Tickets) SaveOne(now time.Time, t *Ticket) SavedTicket {
 func (k *Tickets) RestoreOne(now time.Time, v *SavedTicket, loop int) *Ticket {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	t := v.ticket(now)
+	t := k.ticket(now, v)
 	t.owner = uint16(loop)
 	_ = k.restore(t)
 	return t
@@ -100,10 +101,10 @@ func (k *Tickets) Withdraw(t *Ticket) {
 
 // withdraw is Withdraw for a caller with the lock.
 func (k *Tickets) withdraw(t *Ticket) {
-	if k.answered[t.username()] != t {
+	if k.answered[t.name()] != t {
 		return
 	}
-	delete(k.answered, t.username())
+	delete(k.answered, t.name())
 	if _, waits := k.unfinished[t]; waits {
 		k.finish(t)
 	} else {
@@ -114,8 +115,8 @@ func (k *Tickets) withdraw(t *Ticket) {
 // Restore adds the joins of another process, and returns the number that cannot be used. The table's bounds hold.
 func (k *Tickets) Restore(now time.Time, all []SavedTicket) (lost int) {
 	for i := range all {
-		t := all[i].ticket(now)
 		k.mu.Lock()
+		t := k.ticket(now, &all[i])
 		err := k.restore(t)
 		if err == nil {
 			k.mu.Unlock()
@@ -127,13 +128,17 @@ func (k *Tickets) Restore(now time.Time, all []SavedTicket) (lost int) {
 	return lost
 }
 
-func (v *SavedTicket) ticket(now time.Time) *Ticket {
-	return &Ticket{
-		Peer: v.peer(), Route: v.Route, Client: v.Client, Server: v.Server, Target: v.Target,
-		ServerUfrag: v.ServerUfrag, ServerPassword: v.ServerPassword, ClientUfrag: v.ClientUfrag,
-		id: v.ID, asked: v.Asked.Time(now), answered: v.Answered.Time(now), admitted: v.Admitted.Time(now),
+func (k *Tickets) ticket(now time.Time, v *SavedTicket) *Ticket {
+	t := &Ticket{
+		Peer: v.peer(), Way: &Way{Route: v.Route, Server: v.Server}, Client: v.Client, asked: v.Asked.Time(now),
 		from: v.From, owner: v.Owner, stage: Answered,
 	}
+	t.answered = t.after(v.Answered.Time(now))
+	if at := v.Admitted.Time(now); !at.IsZero() {
+		t.admitted = t.after(at)
+	}
+	k.keep(t, Names{v.ServerUfrag, v.ServerPassword, v.ClientUfrag, v.Target}, v.ID)
+	return t
 }
 
 func (v *SavedTicket) peer() *nethernet.Peer {
@@ -156,11 +161,11 @@ func (v *SavedTicket) peer() *nethernet.Peer {
 
 // restore puts a join into the table, or returns why it cannot.
 func (k *Tickets) restore(t *Ticket) error {
-	comes := t.admitted.IsZero()
+	comes, n := t.admitted == 0, t.Told()
 	switch {
-	case !t.Client.IsValid() || !t.Target.IsValid(), t.ServerUfrag == "" || t.ServerPassword == "" || t.ClientUfrag == "":
+	case !t.Client.IsValid() || !n.Target.IsValid(), n.ServerUfrag == "" || n.ServerPassword == "" || n.ClientUfrag == "":
 		return errRecord
-	case k.answered[t.username()] != nil:
+	case k.answered[t.name()] != nil:
 		return errNames
 	case comes && !t.borrowed && len(k.unfinished)-k.borrowed >= k.limits.Unfinished,
 		t.borrowed && k.borrowed >= maxBorrowed,
@@ -178,6 +183,6 @@ func (k *Tickets) restore(t *Ticket) error {
 		t.stage = Admitted
 		k.sessions++
 	}
-	k.answered[t.username()] = t
+	k.answered[t.name()] = t
 	return nil
 }

@@ -38,7 +38,7 @@ func TestSavedTickets(t *testing.T) {
 		t.Errorf("%d wait, %d play", u, s)
 	}
 	one, two := k.Find(later, []byte("srv1:cli1")), k.Find(later, []byte("srv2:cli2"))
-	if one == nil || two == nil || one.ServerPassword != waiting.ServerPassword || one.Target != target {
+	if one == nil || two == nil || one.Told() != waiting.Told() || one.Told().Target != target {
 		t.Fatal(one, two)
 	}
 	if owner, ok := k.Admit(later, two, elsewhere, 5); owner != 3 || !ok {

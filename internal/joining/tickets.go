@@ -2,6 +2,7 @@ package joining
 
 import (
 	"errors"
+	"math"
 	"net/netip"
 	"strings"
 	"sync"
@@ -36,41 +37,106 @@ var DefaultLimits = Limits{
 	Patience: 30 * time.Second,
 }
 
-// Ticket is a join. The exported fields do not change once Answer has returned.
-type Ticket struct {
-	Route  string
-	Client netip.Addr     // that asked over HTTP; its datagrams may come from another address
-	Server netip.AddrPort // that was asked
-	Target netip.AddrPort // of the server, for datagrams
-
+// Names are what both ends of a join call themselves, and where its server waits for datagrams.
+type Names struct {
 	ServerUfrag, ServerPassword string
 	ClientUfrag                 string
-	Peer                        *nethernet.Peer // the client, if this process is its server; else nil
+	Target                      netip.AddrPort
+}
 
-	id       string
-	answered time.Time
-	unproved atomic.Bool // answered, and its player has not come
-	borrowed bool        // another node of the fleet has answered
+// Way is from a route to a server. Many joins share it.
+type Way struct {
+	Route  string
+	Server netip.AddrPort // that was asked
+	target netip.Addr     // of Names
+}
+
+// Ticket is a join. A busy edge has many, so their size counts. The exported fields do not change once Answer has
+// returned.
+type Ticket struct {
+	*Names // until Answer, which keeps them for Told
+	*Way
+	Client netip.Addr      // that asked over HTTP; its datagrams may come from another address
+	Peer   *nethernet.Peer // the client, if this process is its server; else nil
+
+	text                      string // server's ufrag, colon, client's ufrag, server's password, ID; at first the ID alone
+	ufrag, username, password uint16 // where these end in text
+	port                      uint16 // of Target
+	asked                     time.Time
+	answered                  uint32      // as after returns it; 0: not answered
+	unproved                  atomic.Bool // answered, and its player has not come
+	borrowed                  bool        // another node of the fleet has answered
 
 	// The table's lock guards the rest.
-	stage           Stage
-	owner           uint16
-	asked, admitted time.Time
-	from            netip.AddrPort
+	stage    Stage
+	owner    uint16
+	admitted uint32 // as answered
+	from     netip.AddrPort
+}
+
+// Told returns the names.
+func (t *Ticket) Told() Names {
+	if t.Names != nil {
+		return *t.Names
+	}
+	return Names{
+		ServerUfrag: t.text[:t.ufrag], ServerPassword: t.text[t.username:t.password],
+		ClientUfrag: t.text[min(t.ufrag+1, t.username):t.username], Target: netip.AddrPortFrom(t.target, t.port),
+	}
+}
+
+// keep makes names, if they are not too long, and the ID short. The caller has the table's lock.
+func (k *Tickets) keep(t *Ticket, n Names, id string) {
+	ufrag := len(n.ServerUfrag)
+	username := ufrag + 1 + len(n.ClientUfrag)
+	if password := username + len(n.ServerPassword); password <= math.MaxUint16 {
+		t.ufrag, t.username, t.password = uint16(ufrag), uint16(username), uint16(password)
+		t.text = n.ServerUfrag + ":" + n.ClientUfrag + n.ServerPassword + id
+	}
+	t.Names, t.port = nil, n.Target.Port()
+	t.Way = k.way(Way{t.Route, t.Server, n.Target.Addr()})
+}
+
+// maxWays bounds the ways that tickets share.
+const maxWays = 1024
+
+func (k *Tickets) way(w Way) *Way {
+	known := k.ways[w]
+	if known == nil {
+		if len(k.ways) >= maxWays {
+			clear(k.ways)
+		}
+		known = &w
+		k.ways[w] = known
+	}
+	return known
+}
+
+// after returns the microseconds from asked until now, plus one.
+func (t *Ticket) after(now time.Time) uint32 {
+	return uint32(1 + min(max(now.Sub(t.asked).Microseconds(), 0), math.MaxUint32-1))
+}
+
+// at is the reverse of after.
+func (t *Ticket) at(after uint32) time.Time {
+	if after == 0 {
+		return time.Time{}
+	}
+	return t.asked.Add(time.Duration(after-1) * time.Microsecond)
 }
 
 // join returns what the log is told of the ticket. The caller has the table's lock.
 func (t *Ticket) join() Join {
 	return Join{
-		ID: t.id, Route: t.Route, Client: t.Client, Server: t.Server, Target: t.Target, From: t.from, Stage: t.stage,
-		Asked: t.asked, Answered: t.answered, Admitted: t.admitted,
+		ID: t.text[t.password:], Route: t.Route, Client: t.Client, Server: t.Server, Target: t.Told().Target, From: t.from,
+		Stage: t.stage, Asked: t.asked, Answered: t.at(t.answered), Admitted: t.at(t.admitted),
 	}
 }
 
 func (t *Ticket) isOf(a netip.Addr) bool { return t.Client == a || t.from.Addr() == a }
 
 // username is what a client's requests carry.
-func (t *Ticket) username() string { return t.ServerUfrag + ":" + t.ClientUfrag }
+func (t *Ticket) name() string { return t.text[:t.username] }
 
 // Tickets is a table of joins, safe for concurrent use. Time is an argument.
 type Tickets struct {
@@ -83,6 +149,7 @@ type Tickets struct {
 	share    atomic.Pointer[Share]    // nil: no fleet
 
 	mu         sync.RWMutex
+	ways       map[Way]*Way
 	answered   map[string]*Ticket // by username, until the join is over
 	unfinished map[*Ticket]struct{}
 	networks   map[netip.Prefix]int // of unfinished
@@ -98,14 +165,14 @@ func NewTickets(l Limits, ended func(Join)) *Tickets {
 	}
 	return &Tickets{
 		limits: l, ended: ended, answered: make(map[string]*Ticket), unfinished: make(map[*Ticket]struct{}),
-		networks: make(map[netip.Prefix]int),
+		networks: make(map[netip.Prefix]int), ways: make(map[Way]*Way),
 	}
 }
 
 // Ask begins a join, before its server hears of it. Exactly one of Answer, Fail and Refuse must follow. Errors are
 // ErrFull and ErrNetwork.
 func (k *Tickets) Ask(now time.Time, id, route string, client netip.Addr, server netip.AddrPort) (*Ticket, error) {
-	t := &Ticket{Route: route, Client: client, Server: server, id: strings.Clone(id), asked: now}
+	t := &Ticket{Names: new(Names), Client: client, text: strings.Clone(id), asked: now}
 	network := source.Of(client).Network()
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -115,6 +182,7 @@ func (k *Tickets) Ask(now time.Time, id, route string, client netip.Addr, server
 	case k.networks[network] >= k.limits.Network:
 		return nil, ErrNetwork
 	}
+	t.Way = k.way(Way{Route: route, Server: server})
 	k.unfinished[t] = struct{}{}
 	k.networks[network]++
 	k.Count(Asked)
@@ -124,21 +192,19 @@ func (k *Tickets) Ask(now time.Time, id, route string, client netip.Addr, server
 // Answer puts a join whose names, passwords and target are set into the table. From then on Find finds it. After
 // ErrConflict, it is over.
 func (k *Tickets) Answer(now time.Time, t *Ticket) error {
-	for _, text := range []*string{&t.ServerUfrag, &t.ServerPassword, &t.ClientUfrag} {
-		*text = strings.Clone(*text) // it may be a part of a whole description
-	}
 	k.handover.RLock()
 	defer k.handover.RUnlock()
 	k.mu.Lock()
-	if k.answered[t.username()] != nil {
+	if k.answered[t.ServerUfrag+":"+t.ClientUfrag] != nil {
 		k.mu.Unlock()
 		k.Fail(now, t, ErrConflict.Error())
 		return ErrConflict
 	}
-	t.answered, t.stage = now, Answered
+	k.keep(t, *t.Names, t.text)
+	t.answered, t.stage = t.after(now), Answered
 	k.Count(Answered)
 	t.unproved.Store(true)
-	k.answered[t.username()] = t
+	k.answered[t.name()] = t
 	v := t.save(now)
 	k.mu.Unlock()
 	return k.tell(t, v)
@@ -164,7 +230,7 @@ func (k *Tickets) Find(now time.Time, username []byte) *Ticket {
 
 // isLate reports whether an answered join has waited long enough for its player.
 func (k *Tickets) isLate(now time.Time, t *Ticket) bool {
-	return now.Sub(t.answered) >= k.limits.Patience
+	return now.Sub(t.at(t.answered)) >= k.limits.Patience
 }
 
 // Admit notes that a verified request came from an address, at a loop. The first loop becomes the owner of the session,
@@ -176,14 +242,14 @@ func (k *Tickets) Admit(now time.Time, t *Ticket, from netip.AddrPort, loop int)
 	defer k.mu.Unlock()
 	_, waits := k.unfinished[t]
 	switch {
-	case k.answered[t.username()] != t || waits && k.isLate(now, t):
+	case k.answered[t.name()] != t || waits && k.isLate(now, t):
 		return 0, false
 	case waits:
 		k.finish(t)
 		k.sessions++
 		t.owner = uint16(loop)
 		t.unproved.Store(false)
-		t.stage, t.admitted, t.from = Admitted, now, from
+		t.stage, t.admitted, t.from = Admitted, t.after(now), from
 		k.Count(Admitted)
 	}
 	return int(t.owner), true
@@ -219,13 +285,13 @@ func (k *Tickets) Expire(now time.Time) {
 func (k *Tickets) End(now time.Time, t *Ticket, stage Stage, reason string) {
 	k.mu.Lock()
 	_, waits := k.unfinished[t]
-	present := k.answered[t.username()] == t
+	present := k.answered[t.name()] == t
 	if !waits && !present || stage == NeverCame && !waits { // its player came at the last moment
 		k.mu.Unlock()
 		return
 	}
 	if present {
-		delete(k.answered, t.username())
+		delete(k.answered, t.name())
 	}
 	if waits {
 		k.finish(t)

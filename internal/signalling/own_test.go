@@ -83,7 +83,7 @@ func TestOwnJoin(t *testing.T) {
 		t.Errorf("%+v", d)
 	}
 	ticket := w.tickets.Find(start, []byte(d.Ufrag+":cli1"))
-	if ticket == nil || ticket.ServerPassword != d.Password || ticket.Peer == nil ||
+	if ticket == nil || ticket.Told().ServerPassword != d.Password || ticket.Peer == nil ||
 		!ticket.Peer.Key.Equal(&player.PublicKey) || ticket.Peer.Fingerprints[0].Digest != "AA:BB" {
 		t.Fatalf("%+v", ticket)
 	}

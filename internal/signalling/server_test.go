@@ -51,7 +51,8 @@ func TestJoin(t *testing.T) {
 		t.Fatal("no ticket")
 	}
 	want := netip.AddrPortFrom(w.bds.addr.Addr(), 50001)
-	if ticket.Target != want || ticket.Server != w.bds.addr || ticket.ServerPassword != "abcdefghijabcdefghijab" ||
+	n := ticket.Told()
+	if n.Target != want || ticket.Server != w.bds.addr || n.ServerPassword != "abcdefghijabcdefghijab" ||
 		ticket.Client.String() != "127.0.0.1" || ticket.Route != "arena" {
 		t.Errorf("%+v", ticket)
 	}
@@ -168,7 +169,8 @@ func TestServerAtAnyAddress(t *testing.T) {
 	if got := w.dial().send(post("/v1/join/1", offerOf(1))); got.status != 200 || strings.Contains(got.body, inner) {
 		t.Errorf("%+v", got)
 	}
-	if ticket := w.tickets.Find(start, []byte("srv1:cli1")); ticket == nil || ticket.Target.String() != "127.0.0.1:50001" {
+	ticket := w.tickets.Find(start, []byte("srv1:cli1"))
+	if ticket == nil || ticket.Told().Target.String() != "127.0.0.1:50001" {
 		t.Errorf("%+v", ticket)
 	}
 }

@@ -18,6 +18,14 @@ func TestSource(t *testing.T) {
 			t.Errorf("%s: %v, want %v", a, got, want)
 		}
 	}
+	keys := map[uint64]netip.Prefix{}
+	for _, a := range []string{"0.0.0.1", "0.0.1.0", "127.0.0.1", "::", "::2:0:0:0:0", "64:ff9b::1", "255.255.255.255"} {
+		p := Of(netip.MustParseAddr(a)).Address()
+		if keys[Key(p)].IsValid() {
+			t.Errorf("%s and %s have one key", a, keys[Key(p)])
+		}
+		keys[Key(p)] = p
+	}
 	if s := Of(netip.Addr{}); s.Address().IsValid() || s.Network().IsValid() {
 		t.Error("the zero address has a place")
 	}

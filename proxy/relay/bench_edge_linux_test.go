@@ -31,9 +31,9 @@ func BenchmarkIdleEdge(b *testing.B) {
 			if err := tickets.Answer(n.now, t); err != nil {
 				b.Fatal(err)
 			}
-			check := nethernet.Check{ID: nethernet.TransactionID{1}, To: t.ServerUfrag, From: t.ClientUfrag, Nominates: true,
+			check := nethernet.Check{ID: nethernet.TransactionID{1}, To: t.Told().ServerUfrag, From: "AbCd", Nominates: true,
 				Role: nethernet.Controlling}
-			n.relay.Receive(n.now, n.listener, from, integrity.AppendCheck(buffer[:0], check, t.ServerPassword))
+			n.relay.Receive(n.now, n.listener, from, integrity.AppendCheck(buffer[:0], check, t.Told().ServerPassword))
 			socket := n.relay.atEdge(n.now, n.relay.listeners[0], from).Value.socket
 			n.relay.Receive(n.now, socket, socket.Peer(), edgeRecord)
 			n.relay.Receive(n.now, n.listener, from, edgeRecord)

@@ -103,27 +103,14 @@ func (r *Relay) beginEdge(now time.Time, l *listener, entry *protocolEntry, s ne
 	r.fromEdge(now, e, s, from, datagram)
 }
 
-// ending says how the join of a session ends.
-func (g *edge) ending() (joining.Stage, string) {
-	switch {
-	case g.why == codec.TimedOut && g.closes:
-		return joining.Ended, "the client has closed the connection"
-	case g.why == codec.TimedOut:
-		return joining.Lost, "the client fell silent"
-	case g.why == codec.NoConnection:
-		return joining.Ended, "the server cannot be reached"
-	}
-	return joining.Ended, "the session is over"
-}
-
 // dialEdge opens the session's one socket to its server: to the address that the server's answer has named.
 func (r *Relay) dialEdge(now time.Time, e *Entry) bool {
 	s := &e.Value
-	t, u := s.edge.ticket, s.route.Upstream
+	t, u, target := s.edge.ticket, s.route.Upstream, s.edge.ticket.Told().Target
 	s.server = s.route.pool.Rejoin(t.Server)
-	socket, err := u.dial(r.sockets.Sockets, nil, t.Target, e.Key.Client) // the bounds of RakNet servers are not for it
+	socket, err := u.dial(r.sockets.Sockets, nil, target, e.Key.Client) // the bounds of RakNet servers are not for it
 	if err != nil {
-		r.drops.add(now, dropped{stats.DropSocket, s.listener, t.Target, 0, err})
+		r.drops.add(now, dropped{stats.DropSocket, s.listener, target, 0, err})
 		return false
 	}
 	socket.SetOwner(e)
@@ -136,7 +123,7 @@ func (r *Relay) fromEdge(now time.Time, e *Entry, sock netio.Socket, from netip.
 	s := &e.Value
 	l, g := s.listener, s.edge
 	judge := r.guard.MayRelay
-	if s.hasStack() {
+	if clientStackOf(s) != nil {
 		judge = r.guard.MayPass
 	}
 	if !r.drops.passes(now, l, from, len(datagram), judge(now, &s.meter, len(datagram))) {
@@ -147,7 +134,7 @@ func (r *Relay) fromEdge(now time.Time, e *Entry, sock netio.Socket, from netip.
 	}
 	err := l.joins.admit(now, e, from, datagram)
 	if errors.Is(err, errOtherJoin) && now.Sub(s.heard) >= edgeQuiet {
-		if s.hasStack() { // its server gets a goodbye, and the client asks again meanwhile
+		if clientStackOf(s) != nil { // its server gets a goodbye, and the client asks again meanwhile
 			r.abandonClient(now, e)
 			return
 		}
@@ -168,7 +155,7 @@ func (r *Relay) fromEdge(now time.Time, e *Entry, sock netio.Socket, from netip.
 		g.closes = closes
 		r.table.Schedule(e, now, now.Add(edgeClose))
 	}
-	if s.hasStack() {
+	if clientStackOf(s) != nil {
 		r.takeStacked(now, e, sock, from, datagram)
 		return
 	}

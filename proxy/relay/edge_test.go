@@ -57,11 +57,12 @@ func (w *edgeRelay) join(name string) *joining.Ticket {
 // request is a client's check of a path.
 func (w *edgeRelay) request(t *joining.Ticket, nominates bool) []byte {
 	w.check++
+	n := t.Told()
 	c := nethernet.Check{
-		ID: nethernet.TransactionID{w.check, 1, 2, 3, w.check}, To: t.ServerUfrag, From: t.ClientUfrag, Nominates: nominates,
+		ID: nethernet.TransactionID{w.check, 1, 2, 3, w.check}, To: n.ServerUfrag, From: n.ClientUfrag, Nominates: nominates,
 		Role: nethernet.Controlling,
 	}
-	return nethernet.NewIntegrity().AppendCheck(nil, c, t.ServerPassword)
+	return nethernet.NewIntegrity().AppendCheck(nil, c, n.ServerPassword)
 }
 
 // hears gives the Relay a client's datagram, and returns what the Relay has sent.
@@ -103,7 +104,7 @@ func TestEdge(t *testing.T) {
 		if err := b.Parse(request); err != nil {
 			t.Fatal(err)
 		}
-		return nethernet.NewIntegrity().AppendSuccess(nil, b.ID, first, ticket.ServerPassword)
+		return nethernet.NewIntegrity().AppendSuccess(nil, b.ID, first, ticket.Told().ServerPassword)
 	}
 	one, two := w.request(ticket, false), w.request(ticket, false)
 	passes(first, one)
@@ -137,12 +138,12 @@ func TestEdgeStrangers(t *testing.T) {
 	w := newEdge(t)
 	ticket, other := w.join("a"), w.join("b")
 	stranger, client := playerAddr(9), playerAddr(1)
-	wrong := &joining.Ticket{
-		ServerUfrag: ticket.ServerUfrag, ServerPassword: "another password of 22", ClientUfrag: ticket.ClientUfrag,
-	}
-	unknown := &joining.Ticket{
-		ServerUfrag: ticket.ServerUfrag, ServerPassword: ticket.ServerPassword, ClientUfrag: "else",
-	}
+	wrong := &joining.Ticket{Names: &joining.Names{
+		ServerUfrag: "srva", ServerPassword: "another password of 22", ClientUfrag: "clia",
+	}}
+	unknown := &joining.Ticket{Names: &joining.Names{
+		ServerUfrag: ticket.Told().ServerUfrag, ServerPassword: ticket.Told().ServerPassword, ClientUfrag: "else",
+	}}
 	valid := w.request(ticket, true)
 	changed := bytes.Clone(valid)
 	changed[len(changed)-1] ^= 1
@@ -315,9 +316,9 @@ func TestEdgeAllocatesNothing(t *testing.T) {
 	w.hears(playerAddr(1), w.request(ticket, true))
 	w.answers(0, edgeRecord)
 	w.relay.sockets.Sockets = &swallower{relayNode: w.relayNode}
-	unknown := &joining.Ticket{
-		ServerUfrag: ticket.ServerUfrag, ServerPassword: ticket.ServerPassword, ClientUfrag: "else",
-	}
+	unknown := &joining.Ticket{Names: &joining.Names{
+		ServerUfrag: ticket.Told().ServerUfrag, ServerPassword: ticket.Told().ServerPassword, ClientUfrag: "else",
+	}}
 	junk, listener, up := w.request(unknown, true), w.sockets[listenerAddr], w.sockets[upstreamSocketAddr(0)]
 	record := slices.Clone(edgeRecord)
 	if n := allocs.PerRun(1000, func() {

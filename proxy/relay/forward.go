@@ -82,6 +82,9 @@ type offload struct {
 	watches   func(e *Entry) bool // reports whether a capture needs the session's datagrams in user space
 }
 
+// refusedBy is short for changes, and never 0.
+func refusedBy(changes uint64) uint16 { return uint16(changes)<<1 | 1 }
+
 // offer gives an established session to the Forwarder, if it is suitable and was not refused. It is called for each
 // datagram in user space. A datagram of a forwarded session gets there if the network path has changed, or if it is
 // fragmented or too large.
@@ -93,7 +96,7 @@ func (o *offload) offer(now time.Time, e *Entry) {
 	}
 	changes := o.forwarder.Changes()
 	switch {
-	case s.shortcut == nil && s.refusedAt == changes+1:
+	case s.shortcut == nil && s.refusedAt == refusedBy(changes):
 		return
 	case s.shortcut != nil && s.shortcut.changes == changes && (s.edge == nil || s.shortcut.flow == s.flow(e)):
 		return
@@ -102,7 +105,7 @@ func (o *offload) offer(now time.Time, e *Entry) {
 	f, rate := s.flow(e), o.rate
 	rate.Records = s.edge != nil
 	if err := o.forwarder.Add(f, rate); err != nil {
-		s.refusedAt = changes + 1
+		s.refusedAt = refusedBy(changes)
 		o.journal.notForwarded(now, e, err)
 		return
 	}
@@ -114,7 +117,7 @@ func (o *offload) offer(now time.Time, e *Entry) {
 func (s *link) flow(e *Entry) flow.Flow {
 	f := flow.Flow{Client: e.Key.Client, Listener: s.face.Addr(), Source: s.socket.Addr(), Server: s.server.Addr}
 	if s.edge != nil {
-		f.Client, f.Server = s.edge.sources.Active(), s.edge.ticket.Target
+		f.Client, f.Server = s.edge.sources.Active(), s.edge.ticket.Told().Target
 	}
 	return f
 }

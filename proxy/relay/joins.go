@@ -85,7 +85,7 @@ func (j *joinTable) verifyParsed(now time.Time) (*joining.Ticket, error) {
 	switch {
 	case t == nil:
 		return nil, errNoJoin
-	case !j.integrity.Verify(b, t.ServerPassword):
+	case !j.integrity.Verify(b, t.Told().ServerPassword):
 		return nil, errIntegrity
 	}
 	return t, nil
@@ -150,9 +150,20 @@ func (j *joinTable) forget(now time.Time, e *Entry) {
 	delete(j.sessions, g.ticket)
 	stage, why := g.ending()
 	j.table.End(now, g.ticket, stage, why)
-	if !e.Value.isRelayed() {
-		e.Value.stack.abandon()
+	clientStackOf(&e.Value).abandon()
+}
+
+// ending says how the join of a session ends.
+func (g *edge) ending() (joining.Stage, string) {
+	switch {
+	case g.why == codec.TimedOut && g.closes:
+		return joining.Ended, "the client has closed the connection"
+	case g.why == codec.TimedOut:
+		return joining.Lost, "the client fell silent"
+	case g.why == codec.NoConnection:
+		return joining.Ended, "the server cannot be reached"
 	}
+	return joining.Ended, "the session is over"
 }
 
 // withdraw takes a session out that another process goes on with.
@@ -174,7 +185,8 @@ func restoreEdge(now time.Time, e *Entry, v *saved.Edge, loop int) {
 	s := &e.Value
 	j := s.listener.joins
 	g := &edge{
-		ticket: j.table.RestoreOne(now, &v.Ticket, loop), sources: nethernet.RestoreSources(s.heard.Sub(j.born), v.Sources, v.Asked),
+		ticket:  j.table.RestoreOne(now, &v.Ticket, loop),
+		sources: nethernet.RestoreSources(s.heard.Sub(j.born), v.Sources, v.Asked),
 	}
 	s.edge, j.sessions[g.ticket] = g, e
 	j.meet(e)
@@ -294,11 +306,16 @@ type clientStack struct {
 	of *Entry // nil: the session is over
 }
 
-// hasStack reports whether the session's client has a stack.
-func (s *link) hasStack() bool { return !s.isRelayed() && s.stack != nil }
+// clientStackOf returns the stack of a session's client, or nil.
+func clientStackOf(s *link) *clientStack {
+	if s.isRelayed() {
+		return nil
+	}
+	return s.stack
+}
 
 // isStacked reports whether an end of a session has a stack. Such a session cannot be saved.
-func isStacked(s *link) bool { return s.hasStack() || !s.isRelayed() && s.call != nil }
+func isStacked(s *link) bool { return clientStackOf(s) != nil || !s.isRelayed() && s.call != nil }
 
 // abandon frees what a session with a stack has.
 func (c *clientStack) abandon() {

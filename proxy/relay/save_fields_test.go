@@ -39,6 +39,7 @@ var derivedFields = map[string]string{
 	"copied":                       "the new Relay has copied nothing",
 	"spared":                       "as the pauses of the new Relay",
 	"refusedFrom":                  "saved if there are refusals, as a time",
+	"refusedAt":                    "of this process's Forwarder",
 	"waits":                        "an export parks the waiting datagrams",
 	"gate":                         "of relayed sessions: TestGatekeptRelay",
 	"pending":                      "restored before it is looked at",

@@ -69,6 +69,7 @@ type link struct {
 	life        life
 	answered    bool       // the server has answered, if relayed. It is here so that relayed needs no padding.
 	copied      uint8      // the round of the pre-copy that has written the session as it is; 0: none
+	refusedAt   uint16     // refusedBy of the Forwarder's changes when it refused the session; 0: it has not
 	gate        codec.Gate // of a relayed client
 
 	*terminated // nil if relayed
@@ -113,13 +114,11 @@ type terminated struct {
 // relayed is the part of a session in ModeRelay. Datagrams of the client and the server pass unchanged. The session
 // is established when the server has answered and the client has sent again. That shows at least that the client
 // hears answers. The session ends by silence, or when the server's host refuses datagrams.
-//
 // Deadlines are lazy. A datagram only notes the time, and the table looks at that time when the last deadline comes.
 type relayed struct {
-	shortcut  *shortcut        // nil: all datagrams reach user space
-	refusedAt uint64           // the Forwarder's changes plus one when it refused the session
-	edge      *edge            // of a NetherNet client; else nil
-	surplus   *admission.Trust // bounds the bytes to a client without proof, beyond its own; nil: not needed
+	shortcut *shortcut        // nil: all datagrams reach user space
+	edge     *edge            // of a NetherNet client; else nil
+	surplus  *admission.Trust // bounds the bytes to a client without proof, beyond its own; nil: not needed
 }
 
 // isRelayed reports whether the session's datagrams pass unchanged.

@@ -114,7 +114,7 @@ func (p *process) entryOfEdge(s *seat) *Entry {
 	for _, n := range p.nodes {
 		j := n.listenerAt(s.at).joins
 		for t, e := range j.sessions {
-			if t.ClientUfrag == s.edge.names.clientUfrag {
+			if t.Told().ClientUfrag == s.edge.names.clientUfrag {
 				return e
 			}
 		}

@@ -98,7 +98,7 @@ var mutants = []mutant{
 		"if last.isHeld() && !next.isHeld() {", "if false {"},
 	{"a session that goodbyes wait for still dials", "proxy/relay/enter.go", "s.dialBy = time.Time{}", "_ = s"},
 	{"any password admits a NetherNet client", "proxy/relay/joins.go",
-		"case !j.integrity.Verify(b, t.ServerPassword):", "case false:"},
+		"case !j.integrity.Verify(b, t.Told().ServerPassword):", "case false:"},
 	{"a successor believes a request that a stranger has recorded", "proxy/relay/joins.go",
 		"Asked: g.sources.Asked(nil),", ""},
 	{"a NetherNet session travels to its server's HTTP side", "proxy/relay/travelling.go",

@@ -54,7 +54,7 @@ func (r *Relay) takeStacked(now time.Time, e *Entry, sock netio.Socket, from net
 	r.drops.has(stats.FateTaken)
 	if j := s.listener.joins; nethernet.IsSTUN(datagram) {
 		if j.binding.Class == nethernet.Request {
-			answer := j.integrity.AppendSuccess(r.sockets.Buffer(), j.binding.ID, from, s.edge.ticket.ServerPassword)
+			answer := j.integrity.AppendSuccess(r.sockets.Buffer(), j.binding.ID, from, s.edge.ticket.Told().ServerPassword)
 			r.counters.Clients.Out.Count(answer)
 			r.sockets.Send(sock, from, answer)
 		}
@@ -111,7 +111,7 @@ const joinAgain = "The proxy has been replaced. Please join again."
 func (r *Relay) HoldStacked(hold bool) (opening int) {
 	r.replaced = hold
 	r.eachStacked(func(e *Entry) {
-		if !e.Value.life.isEnding() && e.Value.isOpening() {
+		if !e.Value.life.isEnding() && clientStackOf(&e.Value).isOpening() {
 			opening++
 		}
 	})
@@ -119,13 +119,13 @@ func (r *Relay) HoldStacked(hold bool) (opening int) {
 }
 
 // isOpening reports whether the channels of a client are half-open.
-func (s *link) isOpening() bool { return s.hasStack() && !s.stack.IsOpen() }
+func (c *clientStack) isOpening() bool { return c != nil && !c.IsOpen() }
 
 // DismissStacked tells players to join again whose sessions the successor does not have. It is called once the
 // successor runs, so nothing else may happen in this Relay. The sessions of half-open channels are left behind.
 func (r *Relay) DismissStacked(now time.Time) (dismissed, behind int) {
 	r.eachStacked(func(e *Entry) {
-		if !e.Value.life.isEnding() && !e.Value.isOpening() {
+		if !e.Value.life.isEnding() && !clientStackOf(&e.Value).isOpening() {
 			dismissed++
 			r.dismiss(now, e, codec.Goodbye{Reason: codec.ServerStopped, Text: joinAgain, Deaf: true})
 		}
@@ -136,7 +136,7 @@ func (r *Relay) DismissStacked(now time.Time) (dismissed, behind int) {
 
 // open returns the live sides of a session that have no stack.
 func (s *link) open() (open []*side) {
-	if !s.hasStack() && s.client.Live() {
+	if clientStackOf(s) == nil && s.client.Live() {
 		open = append(open, &s.client)
 	}
 	if s.call == nil && s.upstream.Live() {
@@ -178,13 +178,13 @@ func (r *Relay) eachStacked(do func(e *Entry)) {
 			continue
 		}
 		for _, e := range l.joins.sessions {
-			if e.Value.hasStack() {
+			if clientStackOf(&e.Value) != nil {
 				do(e)
 			}
 		}
 	}
 	for c := range r.calls.all {
-		if !c.of.Value.hasStack() {
+		if clientStackOf(&c.of.Value) == nil {
 			do(c.of)
 		}
 	}

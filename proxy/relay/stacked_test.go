@@ -114,7 +114,7 @@ func TestStacked(t *testing.T) {
 		out := w.hears(from, request)
 		var b nethernet.Binding
 		if len(out) != 1 || out[0].to != from || b.Parse(out[0].bytes) != nil || b.Class != nethernet.Success ||
-			b.Mapped != from || !nethernet.NewIntegrity().Verify(&b, ticket.ServerPassword) {
+			b.Mapped != from || !nethernet.NewIntegrity().Verify(&b, ticket.Told().ServerPassword) {
 			t.Fatalf("%v: %v", from, out)
 		}
 	}

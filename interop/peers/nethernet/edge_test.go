@@ -126,14 +126,15 @@ func (e *edge) admit(now time.Time, from netip.AddrPort, datagram []byte) *sessi
 		return s
 	}
 	ticket := e.tickets.Find(now, b.Username)
-	if ticket == nil || s != nil && s.ticket != ticket || !b.IsWhole() || !e.integrity.Verify(&b, ticket.ServerPassword) {
+	if ticket == nil || s != nil && s.ticket != ticket || !b.IsWhole() ||
+		!e.integrity.Verify(&b, ticket.Told().ServerPassword) {
 		return nil
 	}
 	if s == nil {
 		s = e.sessions[ticket]
 	}
 	if s == nil {
-		server, err := net.DialUDP("udp4", nil, net.UDPAddrFromAddrPort(ticket.Target))
+		server, err := net.DialUDP("udp4", nil, net.UDPAddrFromAddrPort(ticket.Told().Target))
 		if err != nil {
 			e.t.Error(err)
 			return nil

@@ -31,7 +31,7 @@ func TestPlay(t *testing.T) {
 			}
 			g.mu.Unlock()
 			target := netip.AddrPort{}
-			e.look(func(s *session) { target = s.ticket.Target })
+			e.look(func(s *session) { target = s.ticket.Told().Target })
 			d, err := wire.ParseDescription([]byte(p.answer))
 			if err != nil || len(d.Candidates) != 1 || d.Candidates[0].Address != e.addr() || target == e.addr() {
 				t.Errorf("%v, the client saw %+v, the server is at %v", err, d, target)
