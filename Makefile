@@ -233,5 +233,6 @@ recording: build ## record the demo in docs/pictures/demo.svg; installs termtosv
 		-c packaging/pictures/demo.sh" /dev/null
 
 site: ## make the documentation's site in dist/site, and check its links; the first time compiles Hugo for minutes
+	@mkdir -p dist && touch dist/go.mod # its copies of the examples are no packages of this module
 	$(HUGO) --source packaging/site --destination $(CURDIR)/dist/site --cleanDestinationDir
 	TIDEGATE_SITE=$(CURDIR)/dist/site $(GO) test -count 1 -run TestSite ./packaging

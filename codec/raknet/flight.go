@@ -251,6 +251,7 @@ func (f *flight) abandon() {
 	clear(f.parts)
 	clear(f.done)
 	f.parts, f.free, f.done, f.repeats = f.parts[:0], f.free[:0], f.done[:0], f.repeats[:0]
+	f.stuck = stuck{}
 	f.forgetResends()
 	f.Base, f.Due, f.unacked = f.next, f.next, 0
 }

@@ -16,6 +16,8 @@ const (
 	triesPerProbe = 4
 	// askSizes is the number of sizes that the first requests of a probe have.
 	askSizes = 16
+	// forgetAsked is when a request without a reply counts as lost, and its size may be that of another.
+	forgetAsked = 4 * time.Second
 	// requestsPerReply is how often the second request is sent before the first is tried again. The cookie may have
 	// expired, or the server may have stored nothing.
 	requestsPerReply = 2
@@ -24,7 +26,7 @@ const (
 	// will read the second request late, too, and later still if it has stopped. steadyCookie is the same for a reply that
 	// took no longer than the one before it: the path is long, or the server is behind by the same time.
 	freshCookie  = time.Second
-	steadyCookie = 1750 * time.Millisecond
+	steadyCookie = 1600 * time.Millisecond
 	firstRetry   = 200 * time.Millisecond
 	lastRetry    = 500 * time.Millisecond // stock RakNet's only interval
 	// tooSoonRetry is how soon a stock server accepts another client from the same address. All clients of a proxy have
@@ -127,7 +129,7 @@ func (c *Conn) request1(now time.Duration) {
 	a := c.attempt
 	probe := min(a.Tries/triesPerProbe, len(probes)-1)
 	size := a.Sent[probe] % askSizes
-	if a.Asked[probe][size] == 0 {
+	if at := a.Asked[probe][size]; at == 0 || now-at > forgetAsked {
 		a.Asked[probe][size] = max(now, 1)
 	}
 	a.Probe = c.probe(probe, int(size))
@@ -230,7 +232,7 @@ func (c *Conn) receiveReply(now time.Duration, id byte, b []byte) error {
 		}
 		probe := c.answered(int(m.mtu))
 		took := now - a.AskedAt
-		a.reply, a.Steady, a.Took = m, a.Took > 0 && took <= a.Took+a.Took/8, took
+		a.reply, a.Steady, a.Took = m, a.Took > 0 && took <= a.Took+a.Took/32, took
 		c.sender.RTT.expect(took)
 		a.Replied, a.Requests = !a.isStale(now), 0
 		a.Tries = probe * triesPerProbe              // the path is as wide as the probe

@@ -341,13 +341,20 @@ func TestCookiesGrowOld(t *testing.T) {
 // TestCookiesOfAServerThatIsBehind has a server read each datagram a while after it was sent. It gets no cookie that is
 // older than 2 s, for which go-raknet blocks the address of all players. One that is not so far behind is joined.
 func TestCookiesOfAServerThatIsBehind(t *testing.T) {
-	for _, test := range []struct {
+	type lag struct {
 		first, more time.Duration // how far the server is behind: at first, and more with each second
 		joins       bool
-	}{
+	}
+	tests := []lag{
 		{0, 0, true}, {800 * ms, 0, true}, {1200 * ms, 0, true}, {1200 * ms, time.Second, false}, {1800 * ms, 0, false},
 		{3 * time.Second, 0, false},
-	} {
+	}
+	for first := time.Duration(0); first <= 2*time.Second; first += 200 * ms {
+		for more := 100 * ms; more <= time.Second; more += 100 * ms {
+			tests = append(tests, lag{first, more, first < 600*ms})
+		}
+	}
+	for _, test := range tests {
 		start := time.Unix(1_700_000_000, 0)
 		client := New(Options{}).Dial(start, linkServer, codec.Hello{})
 		type read struct {
@@ -380,8 +387,46 @@ func TestCookiesOfAServerThatIsBehind(t *testing.T) {
 				queue = append(queue, read{at + lag, m.cookie, udpOverhead + len(b)})
 			}
 		}
-		if joined != test.joins {
-			t.Errorf("behind by %v: joins %v, want %v", test.first, joined, test.joins)
+		if joined != test.joins && (test.joins || test.more == 0) {
+			t.Errorf("behind by %v, and %v a second: joins %v, want %v", test.first, test.more, joined, test.joins)
+		}
+	}
+}
+
+// TestLostFirstRequests loses the first requests, or all requests beyond the path's MTU. Some servers name a larger
+// MTU than the request had (Cloudburst over IPv6), or one of their own. The second request leaves as soon as a reply
+// can be there, and also when a server answers after a long time of silence.
+func TestLostFirstRequests(t *testing.T) {
+	for _, c := range []struct {
+		name                  string
+		lost, path, more, max int
+		deaf, rtt, within     time.Duration
+	}{
+		{"none", 0, 1492, 0, 1492, 0, 120 * ms, 150 * ms},
+		{"three lost", 3, 1492, 0, 1492, 0, 120 * ms, 1100 * ms},
+		{"three lost on a long path", 3, 1492, 0, 1492, 0, 1100 * ms, 3 * time.Second},
+		{"narrow, and a larger MTU", 0, 1300, 20, 1400, 0, 10 * ms, 1600 * ms},
+		{"an MTU of the server's own", 2, 1492, 0, 1480, 0, 10 * ms, 600 * ms},
+		{"deaf for long", 0, 1492, 0, 1492, 8 * time.Second, 10 * ms, 9 * time.Second},
+	} {
+		start := time.Unix(1_700_000_000, 0)
+		client := New(Options{}).Dial(start, linkServer, codec.Hello{})
+		replies, sent, asked := make(map[time.Duration][]byte), 0, false
+		for at := time.Duration(0); at < c.within && !asked; at += 10 * ms {
+			if b := replies[at]; b != nil {
+				_ = client.Receive(start.Add(at), b)
+			}
+			client.Advance(start.Add(at))
+			for b, ok := client.Transmit(start.Add(at), nil); ok; b, ok = client.Transmit(start.Add(at), nil) {
+				asked = asked || b[0] == idOpenConnectionRequest2
+				if sent++; sent > c.lost && len(b)+udpOverhead <= c.path && at >= c.deaf {
+					m := openConnectionReply1{guid: 1, hasCookie: true, cookie: 1, mtu: uint16(min(c.max, len(b)+udpOverhead+c.more))}
+					replies[at+c.rtt] = m.append(nil)
+				}
+			}
+		}
+		if !asked {
+			t.Errorf("%s: no second request within %v", c.name, c.within)
 		}
 	}
 }

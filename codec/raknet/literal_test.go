@@ -249,7 +249,7 @@ func TestRakLibLosesNoSplitMessage(t *testing.T) {
 	s, p := newSender(0), numberedPeer{loss: 0.1, forgets: true, splits: 4}
 	s.Few = true
 	for range 500 {
-		s.enqueueOne(0, codec.ReliableOrdered, 1500, 0)
+		s.enqueueOne(0, codec.ReliableOrdered, 9000, 0)
 	}
 	if p.play(t, s); p.whole != 500 {
 		t.Errorf("%d of 500 messages arrived", p.whole)

@@ -233,7 +233,10 @@ func (v *savedConn) checkTimes() error {
 		r.HeardAt, r.StrayAt, r.GiantSince, r.Patience, r.AcksSince, r.AcksAt, r.AcksWithDataAt, r.RecentAt, r.HolesAt,
 	}
 	if a := v.Attempt; a != nil {
-		times = append(times, a.SentAt, a.RetryAt, a.StrandAt)
+		times = append(times, a.SentAt, a.RetryAt, a.StrandAt, a.AskedAt, a.Took)
+		for _, asked := range a.Asked {
+			times = append(times, asked[:]...)
+		}
 	}
 	for _, t := range times {
 		if t < -maxSpan || t > maxSpan {

@@ -104,7 +104,7 @@ func (c *Conn) occupy() {
 func (c *Conn) leave() {
 	w := c.workspace
 	w.flying.forgetResends() // parts that have settled meanwhile
-	w.asking = nil
+	w.asking, w.flying.stuck = nil, stuck{}
 	c.move(&noWorkspace)
 	c.p.spaces.put(w)
 }

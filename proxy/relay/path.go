@@ -177,9 +177,18 @@ func (p *path) isHeld() bool { return p.bound.Silent > 0 && p.unheard >= p.bound
 // pause is a silence after which a server may be busy with all that has waited for it.
 const pause = 100 * time.Millisecond
 
-// hear notes a server's datagram. A server that spoke without a pause all the time is not late.
-func (p *path) hear(now time.Time, datagram []byte) {
+// refusals returns how many datagrams of a server a session's codec has refused so far, if they matter to the path.
+func (p *path) refusals(s *link) uint64 {
 	if p == nil || p.bound.Silent == 0 {
+		return 0
+	}
+	return s.upstream.Conn.Stats().Dropped
+}
+
+// hear notes a server's datagram. A server that spoke without a pause all the time is not late. A doubtful datagram may
+// be forged.
+func (p *path) hear(now time.Time, datagram []byte, doubtful bool) {
+	if p == nil || p.bound.Silent == 0 || doubtful {
 		return
 	}
 	if now.Sub(p.spokeAt) > pause {

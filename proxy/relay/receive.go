@@ -133,13 +133,12 @@ func (r *Relay) fromTerminated(now time.Time, e *Entry, s netio.Socket, datagram
 func (r *Relay) fromUpstream(now time.Time, e *Entry, datagram []byte) {
 	s := &e.Value
 	s.refused, datagram = 0, s.preamble.heard(datagram)
-	s.path.hear(now, datagram)
 	if !s.upstream.Live() {
 		r.drops.add(now, dropped{stats.DropUnexpected, s.listener, s.server.Addr, len(datagram), codec.ErrClosed})
 		return
 	}
 	var err error
-	drop := stats.DropEmpty
+	drop, refusals := stats.DropEmpty, s.path.refusals(s)
 	if len(datagram) > 0 {
 		err = s.upstream.Conn.Receive(now, datagram)
 		drop = stats.DropOf(err)
@@ -147,6 +146,7 @@ func (r *Relay) fromUpstream(now time.Time, e *Entry, datagram []byte) {
 	if err != nil || len(datagram) == 0 {
 		r.drops.add(now, dropped{drop, s.listener, s.server.Addr, len(datagram), err})
 	} else {
+		s.path.hear(now, datagram, s.path.refusals(s) > refusals)
 		r.drops.has(stats.FateTaken)
 		if s.upstream.up {
 			s.server.Heard(now)

@@ -89,7 +89,7 @@ func (r *Relay) passDown(now time.Time, e *Entry, datagram []byte) {
 	s := &e.Value
 	s.refused, s.copied = 0, 0
 	datagram = s.preamble.heard(datagram)
-	s.path.hear(now, datagram)
+	s.path.hear(now, datagram, false)
 	if len(datagram) == 0 {
 		r.drops.add(now, dropped{stats.DropEmpty, s.listener, s.server.Addr, 0, nil})
 		return
