@@ -10,17 +10,24 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 )
 
-// The heaps of simulations are small and short-lived, so the usual share of garbage has them collected again and again:
-// a fifth of the tests' processor time. A program that has chosen another share by GOGC keeps it.
-func init() {
+// collectRarely is called by the first simulation. The heaps of simulations are small and short-lived, so the usual
+// share of garbage has them collected again and again: a fifth of the tests' processor time. A program that has chosen
+// another share by GOGC keeps it, and so do the processes that a test starts from its own binary.
+func collectRarely() {
 	const usual, rare = 100, 400
+	if begun.Swap(true) {
+		return
+	}
 	if chosen := debug.SetGCPercent(rare); chosen != usual {
 		debug.SetGCPercent(chosen)
 	}
 }
+
+var begun atomic.Bool
 
 // Node is a machine without I/O: a game client, a server with many connections, a whole proxy. It may own several
 // addresses. Only its Net calls it; a Net is not safe for concurrent use.
@@ -86,6 +93,7 @@ type host struct {
 
 // New returns an empty network. If the test fails, the Net logs its seed and the last datagrams.
 func New(tb TB, seed uint64, weather Weather) *Net {
+	collectRarely()
 	n := &Net{
 		tb:      tb,
 		seed:    seed,
