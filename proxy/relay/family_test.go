@@ -7,6 +7,7 @@ import (
 	"tidegate/internal/netio"
 	"tidegate/internal/protocols"
 	"tidegate/internal/registry"
+	"tidegate/internal/testkit/heavy"
 )
 
 // member is a protocol with its transport.
@@ -66,6 +67,12 @@ func members(but map[string]string) []member {
 		}
 	}
 	return all
+}
+
+// isLeftToHeavy reports whether a pair plays only where heavy tests run. Each protocol always plays with itself, and
+// with servers of Riptide 2.2.
+func isLeftToHeavy(client, server member) bool {
+	return !heavy.Runs() && server.Spec().Name != "riptide-2.2" && server.Spec().Name != client.Spec().Name
 }
 
 // streamed makes a protocol over TCP.

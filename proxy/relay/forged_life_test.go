@@ -12,7 +12,6 @@ import (
 	"tidegate/internal/policy"
 	"tidegate/internal/protocols"
 	"tidegate/internal/registry"
-	"tidegate/internal/testkit/heavy"
 	"tidegate/internal/units"
 	"tidegate/proxy/relay/admission"
 	"tidegate/ratelimit"
@@ -98,7 +97,7 @@ func TestForgedLifeFactor(t *testing.T) {
 			t.Parallel()
 			worst := 0.0
 			for _, server := range udpMembers(oneDialect) {
-				if !heavy.Runs() && server.Spec().Name != "riptide-2.2" && server.Spec().Name != client.Spec().Name {
+				if isLeftToHeavy(client, server) {
 					continue
 				}
 				for _, admit := range []policy.Admit{policy.UpstreamFirst, policy.ProofFirst, policy.AdmitAuto} {

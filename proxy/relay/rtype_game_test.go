@@ -10,6 +10,7 @@ import (
 
 	"tidegate/codec/codectest/simnet"
 	"tidegate/codec/rtype"
+	"tidegate/internal/testkit/heavy"
 	"tidegate/internal/testkit/rtypegame"
 	"tidegate/internal/upstream"
 )
@@ -227,6 +228,9 @@ func TestRealClientsWorlds(t *testing.T) {
 		t.Skip("long, and all in one goroutine")
 	}
 	seeds := simnet.Seeds(2)
+	if !heavy.Runs() {
+		seeds = seeds[:1]
+	}
 	t.Logf("%d seeds: stage clients loss refresh | missing ghosts components values | entities made", len(seeds))
 	for _, stage := range []rtypegame.Stage{rtypegame.Late, rtypegame.Final} {
 		for _, clients := range []int{1, 4, 8} {
@@ -347,9 +351,7 @@ func playGame(t *testing.T, seed uint64, stage rtypegame.Stage, clients int, los
 // without a proxy. With copies of its parts, most survive. All clients of the last game survive, because their
 // answers show their losses.
 func TestRealInitialisation(t *testing.T) {
-	if testing.Short() {
-		t.Skip("long, and all in one goroutine")
-	}
+	heavy.Skip(t)
 	whole := func(stage rtypegame.Stage, loss float64, copies int) (n int) {
 		const clients = 60
 		g := newRealGame(t, 5, stage, rtype.Options{Copies: copies}, func(s *Settings) {
