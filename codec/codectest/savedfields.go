@@ -21,8 +21,9 @@ func checkSavedFields(t tb, c *Config) {
 	lost := make(map[string]bool)
 	twin := *c
 	twin.twins = true
+	derived := append(slices.Clone(c.Derived), "stats.Lenient", "link.stats.Lenient") // follows from other fields
 	simulateSeeds(t, numberOfSaveSeeds(), func(r *report, seed uint64) {
-		twin.fields = &fieldCheck{rng: rand.New(rand.NewPCG(seed, 4)), lost: lost, derived: c.Derived}
+		twin.fields = &fieldCheck{rng: rand.New(rand.NewPCG(seed, 4)), lost: lost, derived: derived}
 		trafficPair(r, &twin, weather{net: foul.net, excuse: true}, c.New, c.modes, seed)
 	})
 	for path := range lost {

@@ -59,11 +59,11 @@ type attempt struct {
 	KeyedReplies int           `cbor:"15,keyasint,omitempty"`
 	RetryAt      time.Duration `cbor:"16,keyasint,omitempty"`
 
-	AskedAt time.Duration                        `cbor:"17,keyasint,omitempty"` // of the request that reply answers
-	Asked   [len(probes)][askSizes]time.Duration `cbor:"18,keyasint"`           // of requests that may have no reply yet
-	Sent    [len(probes)]uint8                   `cbor:"19,keyasint"`           // first requests of each probe
-	Took    time.Duration                        `cbor:"20,keyasint,omitempty"` // the time until the last reply
-	Steady  bool                                 `cbor:"21,keyasint,omitempty"` // the reply before it took as long
+	AskedAt time.Duration                        `cbor:"31,keyasint,omitempty"` // of the request that reply answers
+	Asked   [len(probes)][askSizes]time.Duration `cbor:"32,keyasint"`           // of requests that may have no reply yet
+	Sent    [len(probes)]uint8                   `cbor:"33,keyasint"`           // first requests of each probe
+	Took    time.Duration                        `cbor:"34,keyasint,omitempty"` // the time until the last reply
+	Steady  bool                                 `cbor:"35,keyasint,omitempty"` // the reply before it took as long
 	strand
 }
 
