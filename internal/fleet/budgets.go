@@ -139,9 +139,6 @@ func (b *budgets) addTo(s *view.Fleet) {
 	s.Limits = view.Limits{On: true, Exchange: b.status, Told: b.told, Charged: b.charged}
 }
 
-// reportLife is the time for which the counts of a node hold after its last report.
-const reportLife = 10 * time.Second
-
 // maxCells bounds the servers of all nodes together, counted once for each node. A test lowers it.
 var maxCells = 100_000
 

@@ -5,23 +5,19 @@
 // bucket.go talks to NATS. gossip.go exchanges reports without a bucket: counts.go counts of sessions, and budgets.go
 // what sources have used of limits. players.go follows players whose path leads to another node: whereabouts.go knows
 // which node has them, and outboxes.go has the datagrams that are passed on. moves.go moves sessions to other nodes,
-// and held.go takes them. embedded.go runs a NATS server in this process.
+// and held.go takes them. embedded.go runs a NATS server in this process. options.go has the settings, and node.go what
+// all parts share.
 package fleet
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/rs/zerolog"
 	"tidegate/internal/fleet/view"
-	"tidegate/internal/regular"
-	"tidegate/ratelimit"
 )
 
 // Fleet is a node's part in a fleet. Its methods are safe for concurrent use. A nil Fleet has no state and no nodes.
@@ -200,141 +196,4 @@ func (f *Fleet) Empty(ctx context.Context, node string) (Emptied, error) {
 		}
 	}
 	return f.players.empty(ctx, node, load)
-}
-
-// Options configure a Fleet.
-type Options struct {
-	Name     string   // of the fleet
-	Node     string   // this node's name, unique in the fleet
-	Servers  []string // URLs of NATS servers
-	Replicas int      // servers that keep the bucket
-
-	Credentials          string // path of a file with a NATS user's credentials, or the seed of an nkey; empty: none
-	CA, Certificate, Key string // paths of files in PEM; empty: none
-
-	Embedded *Embedded // a server in this process, in place of Servers
-	Bans     *ratelimit.Bans
-	Games    GameServers  // nil: drains and counts are not shared
-	Players  Players      // nil: players are not followed
-	TakeJoin func([]byte) // takes a join of another node's, for which the player may come here; nil: there are none
-	Budgets  Budgets      // nil: limits are not shared
-	Pending  Pending      // of a predecessor
-	Held     *Held        // of this successor; nil: none
-	Log      zerolog.Logger
-
-	ReportEvery   time.Duration // at least, between two reports of the counts; 0: a quarter of a second
-	SpendingEvery time.Duration // between two reports of limits; 0: a second
-}
-
-func (o *Options) identity() identity { return identity{o.Name, o.Node, o.Log} }
-
-// connection returns the options of a connection to NATS, which repairs itself for as long as it is open. It calls tell
-// after each change.
-func (o *Options) connection(server *embedded, tell func()) ([]nats.Option, error) {
-	changed := func(*nats.Conn) { tell() }
-	options := []nats.Option{
-		nats.Name("tidegate " + o.Node), nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1),
-		nats.ReconnectWait(time.Second), nats.ReconnectJitter(time.Second, time.Second),
-		nats.ReconnectBufSize(-1), // changes wait in the ledger, not here
-		nats.Timeout(patience), nats.PingInterval(patience), nats.MaxPingsOutstanding(2), nats.IgnoreAuthErrorAbort(),
-		nats.ConnectHandler(changed), nats.ReconnectHandler(changed),
-		nats.DisconnectErrHandler(func(*nats.Conn, error) { tell() }),
-		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
-			o.Log.Debug().Err(err).Msg("error of NATS")
-		}),
-	}
-	if server != nil {
-		return append(options, server.client()...), nil
-	}
-	if o.Credentials != "" {
-		user, err := credentials(o.Credentials)
-		if err != nil {
-			return nil, fmt.Errorf("fleet.credentials: %w", err)
-		}
-		options = append(options, user)
-	}
-	if o.CA != "" {
-		options = append(options, nats.RootCAs(o.CA))
-	}
-	if o.Certificate != "" {
-		options = append(options, nats.ClientCert(o.Certificate, o.Key))
-	}
-	return options, nil
-}
-
-// credentials returns the option for a file that NATS's tools have written: the JWT of a user with its key, or the seed
-// of an nkey alone.
-func credentials(file string) (nats.Option, error) {
-	content, err := regular.ReadFile(file)
-	if err != nil {
-		return nil, err
-	}
-	if bytes.Contains(content, []byte("BEGIN NATS USER JWT")) {
-		return nats.UserCredentials(file), nil // read again by each connection
-	}
-	return nats.NkeyOptionFromSeed(file)
-}
-
-// Bounds of nodes.
-const (
-	maxNodes = 256 // other than this one
-	maxNode  = 64  // bytes of a node's name
-	maxWord  = 32  // bytes of a state, a protocol, an instance
-)
-
-// Times of attempts.
-const (
-	retryEvery  = time.Second     // while a bucket cannot be read, or does not take a change
-	patience    = 3 * time.Second // for one answer of NATS
-	lastChances = time.Second     // for the last changes before the end
-)
-
-var (
-	errNode    = errors.New("no name of a node")
-	errOldNews = errors.New("an older report than the last one of its node")
-	errRoom    = errors.New("no room for the reports of further nodes or servers")
-	errTime    = errors.New("a time is outside of the years 0 to 9999")
-)
-
-// identity is this node in its fleet.
-type identity struct {
-	fleet, node string
-	log         zerolog.Logger
-}
-
-// subject begins the subjects of a kind of messages.
-func (i *identity) subject(kind string) string { return "tidegate." + i.fleet + "." + kind }
-
-// refuse logs something of another node that is not valid: a few lines for any number of them.
-func (i *identity) refuse(what, from string, total uint64, err error) {
-	if total&(total-1) == 0 {
-		i.log.Warn().Err(err).Str("from", from).Uint64("total", total).Msg("fleet " + what + " not valid")
-	}
-}
-
-// signal wakes the reader of a channel with room for one.
-func signal(c chan<- struct{}) {
-	select {
-	case c <- struct{}{}:
-	default: // it has not read the last one yet
-	}
-}
-
-// runs runs a function on a goroutine of its own. The function that it returns waits for the end.
-func runs(f func()) (wait func()) {
-	var running sync.WaitGroup
-	running.Go(f)
-	return running.Wait
-}
-
-func isWord(text string) bool { return isName(text, maxWord) }
-
-// isName reports whether a text has 1 to most visible ASCII characters.
-func isName(text string, most int) bool {
-	for _, c := range []byte(text) {
-		if c <= ' ' || c > '~' {
-			return false
-		}
-	}
-	return text != "" && len(text) <= most
 }

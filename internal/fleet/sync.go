@@ -3,6 +3,7 @@ package fleet
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"sync"
 	"time"
@@ -444,4 +445,14 @@ func later(now, replaced time.Time) time.Time {
 		return now
 	}
 	return replaced.Add(1)
+}
+
+// maxChanges bounds the records of each kind that a successor gets.
+const maxChanges = 10_000
+
+// Change is a record of a bucket, or one that it will have.
+type Change struct {
+	Key   string          `json:"key"`
+	Value json.RawMessage `json:"value"`
+	Known bool            `json:"known,omitempty"` // the bucket has it
 }

@@ -56,25 +56,6 @@ type SocketOptions struct {
 	ReceiveBuffer, SendBuffer int
 }
 
-// SharesPorts reports whether several Pollers of a backend can listen on one address (SocketOptions.ReusePort).
-func SharesPorts(b Backend) bool { return b.Used() != Portable }
-
-// New opens a Poller with a backend.
-func New(o Options) (Poller, error) {
-	if o.Backend == Portable {
-		return newPortable(o), nil
-	}
-	return newNative(o)
-}
-
-// Used returns the backend that New opens for b on this platform.
-func (b Backend) Used() Backend {
-	if b == Portable {
-		return Portable
-	}
-	return native
-}
-
 // Kernel buffer sizes are limits, not allocations: the kernel takes memory only for waiting datagrams. Linux charges
 // about 768 bytes for a small datagram and 2,304 for a full one, and allows twice the configured size. Much larger
 // buffers would turn overload into delay.
