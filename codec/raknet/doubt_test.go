@@ -123,6 +123,52 @@ func TestNoDoubtOfOthers(t *testing.T) {
 	}
 }
 
+// TestForgedPingsMakeNoGoRakNet: an ordered ping, which a stranger may forge, says that a server is go-raknet only if
+// it has accepted us as go-raknet does. It would end the bound of datagrams for a late server of RakLib or Cloudburst.
+func TestForgedPingsMakeNoGoRakNet(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		mode  codec.Mode // of the acceptance
+		unix  bool       // it tells the time since 1970
+		is    bool
+		pings codec.Mode
+	}{
+		{"go-raknet", codec.ReliableOrdered, true, true, codec.ReliableOrdered},
+		{"one whose pings are not ordered", codec.ReliableOrdered, true, false, codec.Reliable},
+		{"Cloudburst", codec.Unreliable, true, false, codec.ReliableOrdered},
+		{"RakLib", codec.Unreliable, false, false, codec.ReliableOrdered},
+		{"stock", codec.ReliableOrdered, false, false, codec.ReliableOrdered},
+	} {
+		l := newLink(t, Options{DialVersion: 11})
+		l.drop = func(toServer bool, b []byte) bool { return !toServer && b[0]&bitValid != 0 }
+		l.wait(100 * ms)
+		now := uint64(l.now.UnixMilli())
+		m := connectionRequestAccepted{client: l.client.address(), addresses: 20, requestTime: now, replyTime: now}
+		if !c.unix {
+			m.replyTime = 60_000
+		}
+		order := Seq24(0)
+		say := func(number Seq24, mode codec.Mode, payload []byte) {
+			s := capsule{mode: mode, reliable: number, order: order, payload: payload}
+			if mode == codec.ReliableOrdered {
+				order++
+			}
+			if err := l.client.Receive(l.now, s.append(appendDataHeader(nil, number, false, true))); err != nil {
+				t.Fatalf("%s: %v", c.name, err)
+			}
+		}
+		say(0, c.mode, m.append(nil))
+		if l.client.phase < accepted {
+			t.Fatalf("%s: not accepted", c.name)
+		}
+		ping := connectedPing{time: now}
+		say(1, c.pings, ping.append(nil))
+		if got := l.client.Stats().Lenient; got != c.is {
+			t.Errorf("%s: lenient %v, want %v", c.name, got, c.is)
+		}
+	}
+}
+
 // TestSavedDoubts saves and restores a sender in doubt again and again while messages are sent again. Each field of its
 // doubts and of its messages comes back, also a changed one.
 func TestSavedDoubts(t *testing.T) {

@@ -46,6 +46,7 @@ type keepalive struct {
 	Far       time.Duration `cbor:"16,keyasint,omitempty"` // round trip to the far peer, which the pong waits for
 	AskedAt   time.Duration `cbor:"17,keyasint,omitempty"` // when the first reliable data left after HeardAt
 	Reflected bool          `cbor:"18,keyasint,omitempty"` // as Reflect has said: a silent peer must be noticed soon
+	Ordered   bool          `cbor:"19,keyasint,omitempty"` // the server has accepted us as go-raknet does
 }
 
 // start begins with a connection. The first ping travels with the game's first messages, and for an untimed peer it
@@ -235,20 +236,17 @@ type quirks struct {
 	rated bool
 }
 
-// tellsUnixTime reports whether the peer's time in a message of the handshake is in milliseconds since 1970.
+// tellsUnixTime reports whether the peer's time in a request, or its acceptance, is in milliseconds since 1970.
 func tellsUnixTime(b []byte) bool {
-	switch {
-	case len(b) < 17:
-		return false
-	case b[0] == idConnectionRequest:
-		b = b[9:17]
-	case b[0] == idConnectionRequestAccepted:
-		b = b[len(b)-8:]
-	default:
-		return false // its times are ours
+	at := len(b) - 8
+	if b[0] == idConnectionRequest {
+		at = 9
 	}
-	t := time.UnixMilli(int64(binary.BigEndian.Uint64(b)))
-	return t.After(time.UnixMilli(1<<40)) && t.Before(time.UnixMilli(1<<42)) // 2004 to 2109
+	if len(b) < 17 {
+		return false
+	}
+	t := time.UnixMilli(int64(binary.BigEndian.Uint64(b[at:])))
+	return t.After(time.UnixMilli(1<<39)) && t.Before(time.UnixMilli(1<<42)) // 1987 to 2109
 }
 
 // notice learns from one of RakNet's own messages. jsp-raknet's clock shows the time since 1970, and jsp-raknet is
@@ -256,6 +254,8 @@ func tellsUnixTime(b []byte) bool {
 func (c *Conn) notice(m *inbound) {
 	switch m.Payload[0] {
 	case idConnectionRequest, idConnectionRequestAccepted:
+		c.keepalive.Ordered = c.keepalive.Ordered ||
+			c.phase < asked && m.Mode == codec.ReliableOrdered && tellsUnixTime(m.Payload)
 		if m.Mode != codec.Unreliable || c.quirks.rated || c.phase >= asked { // a stranger may forge one later
 			break
 		}
@@ -265,11 +265,8 @@ func (c *Conn) notice(m *inbound) {
 		}
 	case idConnectedPong:
 		c.quirks.untimed = c.quirks.untimed || m.Mode.IsReliable()
-	case idConnectedPing: // only go-raknet's are ordered
-		c.sender.Forgetful = c.sender.Forgetful || m.Mode == codec.ReliableOrdered
-		return
-	default:
-		return
+	case idConnectedPing: // only go-raknet's are ordered, and a stranger may forge one
+		c.sender.Forgetful = c.sender.Forgetful || c.keepalive.Ordered && m.Mode == codec.ReliableOrdered
 	}
 	c.keepalive.Untimed = c.quirks.untimed
 }
