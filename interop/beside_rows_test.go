@@ -118,6 +118,10 @@ func goRakNetRows() []situation {
 		{name: "the address of a player changes", ways: []string{playersLeg}, limit: 15 * sec, mute: true,
 			steps: []step{in, chat(10), pass(sec), move, awaitOut, explains("unknown-protocol")}},
 	}
+	for _, delay := range []time.Duration{230 * ms, 600 * ms, 900 * ms} {
+		rows = append(rows, situation{name: fmt.Sprintf("a player joins a server %v away", 2*delay), limit: 15 * sec,
+			steps: []step{weather(climate{delay: delay}), in, settle}})
+	}
 	for i := range rows {
 		rows[i].kit = goRakNet
 	}

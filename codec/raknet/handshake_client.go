@@ -26,7 +26,7 @@ const (
 	// will read the second request late, too, and later still if it has stopped. steadyCookie is the same for a reply that
 	// took no longer than the one before it: the path is long, or the server is behind by the same time.
 	freshCookie  = time.Second
-	steadyCookie = 1600 * time.Millisecond
+	steadyCookie = 1850 * time.Millisecond
 	firstRetry   = 200 * time.Millisecond
 	lastRetry    = 500 * time.Millisecond // stock RakNet's only interval
 	// tooSoonRetry is how soon a stock server accepts another client from the same address. All clients of a proxy have
@@ -232,7 +232,7 @@ func (c *Conn) receiveReply(now time.Duration, id byte, b []byte) error {
 		}
 		probe := c.answered(int(m.mtu))
 		took := now - a.AskedAt
-		a.reply, a.Steady, a.Took = m, a.Took > 0 && took <= a.Took+a.Took/32, took
+		a.reply, a.Steady, a.Took = m, a.Took > 0 && took <= a.Took+a.Took/128, took
 		c.sender.RTT.expect(took)
 		a.Replied, a.Requests = !a.isStale(now), 0
 		a.Tries = probe * triesPerProbe              // the path is as wide as the probe
@@ -246,7 +246,7 @@ func (c *Conn) receiveReply(now time.Duration, id byte, b []byte) error {
 		if err := m.parse(b); err != nil {
 			return err
 		}
-		if !a.Replied {
+		if !a.Replied && a.StrandAt == 0 && !a.Back { // no second request has left
 			return errPhase
 		}
 		c.sender.RTT.expect(now - a.SentAt)
