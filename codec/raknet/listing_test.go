@@ -86,6 +86,13 @@ func TestPinger(t *testing.T) {
 			t.Errorf("pong %#x %q, %v; want %q", token, got, err, c.want)
 		}
 	}
+	silent := New(Options{PongText: func() []byte { return text }})
+	for _, text = range [][]byte{nil, {}, []byte("given")} {
+		_, reply, err := silent.Accept(linkStart, linkClient, client.AppendPing(nil, 5), nil)
+		if answers := len(reply) > 0; answers != (text != nil) || answers != (err == nil) {
+			t.Errorf("text %q and nothing configured: %d bytes, %v", text, len(reply), err)
+		}
+	}
 	if asked != 3 {
 		t.Errorf("the text was asked for %d times, want once a ping", asked)
 	}

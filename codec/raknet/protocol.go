@@ -22,6 +22,7 @@ import (
 
 var (
 	errNotOffline = fmt.Errorf("raknet: not an offline message for a server: %w", codec.ErrMalformed)
+	errNoPong     = fmt.Errorf("raknet: no server has a text for server lists, and pong is empty: %w", codec.ErrRefused)
 	errPingSize   = fmt.Errorf("raknet: ping without a GUID: %w", codec.ErrMalformed)
 	errProbeSize  = fmt.Errorf("raknet: probe shorter than the least MTU: %w", codec.ErrMalformed)
 	errVersion    = fmt.Errorf("raknet: protocol version not accepted: %w", codec.ErrRefused)
@@ -192,18 +193,16 @@ func (p *Protocol) answerPing(datagram, reply []byte) ([]byte, error) {
 	if len(datagram) < pingSize {
 		return reply, errPingSize
 	}
-	pong := Pong{Time: ping.time, GUID: p.o.GUID, Data: p.pongText()}
-	return pong.append(reply, p.o.SizedPong), nil
-}
-
-// pongText returns our server side's present text.
-func (p *Protocol) pongText() []byte {
+	pong := Pong{Time: ping.time, GUID: p.o.GUID, Data: p.o.Pong}
 	if p.o.PongText != nil {
-		if text := p.o.PongText(); len(text) > 0 {
-			return text[:min(len(text), maxPong)]
+		switch text := p.o.PongText(); {
+		case len(text) > 0:
+			pong.Data = text[:min(len(text), maxPong)]
+		case text == nil && len(p.o.Pong) == 0:
+			return reply, errNoPong
 		}
 	}
-	return p.o.Pong
+	return pong.append(reply, p.o.SizedPong), nil
 }
 
 // parseRequest2 reads a second request and checks its cookie.
@@ -292,8 +291,9 @@ type Options struct {
 	// The Bedrock dialect demands the length, and stock RakNet does not know it.
 	Pong      []byte
 	SizedPong bool
-	// PongText, if not nil, returns the answer to each ping. Pong is the answer only if PongText returns nothing. It must
-	// be safe for concurrent use, and should not allocate; its result is only read.
+	// PongText, if not nil, returns the answer to each ping. Pong is the answer only if PongText returns nothing. If Pong
+	// is empty and PongText returns nil, there is none, as of a server that is away. PongText must be safe for concurrent
+	// use, and should not allocate; its result is only read.
 	PongText func() []byte
 
 	// OrderedOnly removes Reliable and ReliableSequenced from Modes. Peers such as go-raknet deliver repeated messages of

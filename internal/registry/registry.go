@@ -95,7 +95,7 @@ type Use struct {
 	Stream    bool          // datagrams go over TCP
 	Handshake time.Duration // bound on handshakes; 0: the codec's default
 	Headroom  int           // bytes that each datagram leaves free for a PROXY protocol header
-	Pong      func() []byte // text for server lists; nil, or no text: the configured one
+	Pong      func() []byte // text for server lists; nil, or no text: the configured one, if there is one
 	GUID      uint64        // what the proxy calls itself; 0: derived from Seed
 	Seed      [32]byte      // the secret from which proofs of address are made
 	Servers   *Servers      // the servers that are dialed; nil: clients are listened to

@@ -136,7 +136,7 @@ func failover(r *config.Route) relay.Failover {
 // Times of questions for server list texts: from one to the next, and how long the text of a silent server counts.
 const (
 	pongRefresh = 2 * time.Second
-	pongKeep    = time.Minute
+	pongKeep    = 10 * time.Second
 )
 
 // pings returns how a route's servers are asked for their server list texts. The zero value means that they are not

@@ -41,14 +41,14 @@ ping_answers = 1000
 `
 
 func TestServerListSettings(t *testing.T) {
+	asked := relay.Pings{Refresh: 2 * time.Second, Keep: 10 * time.Second, Name: "Tide", Beside: true}
 	for _, row := range []struct {
 		source string
 		pings  relay.Pings
 	}{
 		{`"configured"`, relay.Pings{}},
 		{`"auto"`, relay.Pings{Beside: true}},
-		{`"upstream"`, relay.Pings{Refresh: 2 * time.Second, Keep: time.Minute, Name: "Tide", Beside: true}},
-		{"\"auto\"\nmode = \"relay\"", relay.Pings{Refresh: 2 * time.Second, Keep: time.Minute, Name: "Tide", Beside: true}},
+		{`"upstream"`, asked}, {"\"auto\"\nmode = \"relay\"", asked},
 	} {
 		c, warnings, err := config.Parse("t.toml", []byte(pinged+row.source+pingedUpstream), Traits())
 		if err != nil || len(warnings) > 0 {

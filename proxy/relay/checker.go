@@ -275,12 +275,15 @@ func (p *pinger) publish() {
 	p.texts = p.texts[:0]
 	var pong []byte // of the first server
 	for _, s := range p.servers {
-		// In ModeRelay even an empty text of a server counts. Otherwise the configured text is better than an empty one.
-		if s.heard.IsZero() || len(s.text) == 0 && p.route.Mode != policy.ModeRelay {
+		if s.heard.IsZero() {
 			continue
 		}
-		if p.texts = append(p.texts, s.text); pong == nil {
+		if pong == nil {
 			pong = s.pong
+		}
+		// In ModeRelay even an empty text of a server counts. Otherwise the configured text is better than an empty one.
+		if len(s.text) > 0 || p.route.Mode == policy.ModeRelay {
+			p.texts = append(p.texts, s.text)
 		}
 	}
 	for _, l := range p.listeners {

@@ -126,6 +126,32 @@ func TestTextIsKeptWhileTheServerRestarts(t *testing.T) {
 	l.want("back", text)
 }
 
+// TestListIsSilentWithoutAServer asserts that no server list shows a server that is away, if no text is configured. A
+// server without a text is listed.
+func TestListIsSilentWithoutAServer(t *testing.T) {
+	l := newListed(t, func(r *Route) { r.Pings.Keep = 10 * time.Second })
+	l.proxy.relay.listeners[0].entries[0].protocol = raknet.New(raknet.Options{PongText: l.pong.Text})
+	silent := func(when string) {
+		t.Helper()
+		before := len(l.browser.texts)
+		l.Inject(0, browserAddr, listenerAddr, raknet.AppendPing(nil, 1, 2))
+		l.Run(100 * time.Millisecond)
+		if got := l.browser.texts[before:]; len(got) > 0 {
+			t.Errorf("%s: answered %q", when, got)
+		}
+	}
+	silent("before the server has answered")
+	l.Run(time.Second)
+	l.want("after", "MCPE;First;844;1.21.111;3;20;1;World;Survival;1;7777;7777;")
+	l.servers[0].down = true
+	l.Run(13 * time.Second)
+	silent("away")
+	l.servers[0].down = false
+	l.says(0, "")
+	l.Run(2 * time.Second)
+	l.want("back, without a text", "")
+}
+
 // TestStrangersDoNotSpeakForTheServer asserts that a forged pong without the right token changes nothing.
 func TestStrangersDoNotSpeakForTheServer(t *testing.T) {
 	l := newListed(t, nil)

@@ -60,7 +60,7 @@ func (p *Pong) set(text, pong []byte) {
 	case len(pong) == 0:
 		p.listing.Store(nil)
 	case old == nil || !bytes.Equal(old.text, text) || !bytes.Equal(old.pong, pong):
-		p.listing.Store(&listing{bytes.Clone(text), bytes.Clone(pong)})
+		p.listing.Store(&listing{append([]byte{}, text...), bytes.Clone(pong)}) // an empty text is not nil
 	}
 }
 
