@@ -110,9 +110,6 @@ func (s *Sources) Carried(at time.Duration) {
 	}
 }
 
-// Has reports whether an address is a source.
-func (s *Sources) Has(at netip.AddrPort) bool { return s.index(at) >= 0 }
-
 func (s *Sources) isReached(i int) bool { return s.reached>>i&1 != 0 }
 
 // Active returns the active source, or an invalid address if there is no source.

@@ -23,7 +23,7 @@ var wide = Limits{Unfinished: 20_000, Network: 20_000, Sessions: 20_000,
 
 // TestMemoryOfSessions bounds the bytes of an admitted client: its ticket, and its addresses.
 func TestMemoryOfSessions(t *testing.T) {
-	const sessions, most = 10_000, 900
+	const sessions, most = 10_000, 520
 	k, all := NewTickets(wide, nil), make([]*nethernet.Sources, sessions)
 	before := heap()
 	for i := range all {

@@ -47,15 +47,15 @@ func (k *Tickets) Save(now time.Time) (all []SavedTicket) {
 	defer k.mu.RUnlock()
 	for _, t := range k.answered {
 		if !t.borrowed && t.stage == Answered {
-			all = append(all, t.save(now))
+			all = append(all, k.save(t, now))
 		}
 	}
 	return all
 }
 
 // save returns the record of a join. The caller has the table's lock.
-func (t *Ticket) save(now time.Time) SavedTicket {
-	n, j := t.Told(), t.join()
+func (k *Tickets) save(t *Ticket, now time.Time) SavedTicket {
+	n, j := t.Told(), k.join(t)
 	v := SavedTicket{
 		ID: j.ID, Route: t.Route, Client: t.Client, Server: t.Server, Target: n.Target,
 		ServerUfrag: n.ServerUfrag, ServerPassword: n.ServerPassword, ClientUfrag: n.ClientUfrag,
@@ -78,7 +78,7 @@ func (t *Ticket) save(now time.Time) SavedTicket {
 func (k *Tickets) SaveOne(now time.Time, t *Ticket) SavedTicket {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
-	return t.save(now)
+	return k.save(t, now)
 }
 
 // RestoreOne returns the join of a session that another process had, and that a loop has now. A join without a place in
@@ -130,12 +130,12 @@ func (k *Tickets) Restore(now time.Time, all []SavedTicket) (lost int) {
 
 func (k *Tickets) ticket(now time.Time, v *SavedTicket) *Ticket {
 	t := &Ticket{
-		Peer: v.peer(), Way: &Way{Route: v.Route, Server: v.Server}, Client: v.Client, asked: v.Asked.Time(now),
+		Peer: v.peer(), Way: &Way{Route: v.Route, Server: v.Server}, Client: v.Client, asked: k.since(v.Asked.Time(now)),
 		from: v.From, owner: v.Owner, stage: Answered,
 	}
-	t.answered = t.after(v.Answered.Time(now))
+	t.answered = k.after(t, v.Answered.Time(now))
 	if at := v.Admitted.Time(now); !at.IsZero() {
-		t.admitted = t.after(at)
+		t.admitted = k.after(t, at)
 	}
 	k.keep(t, Names{v.ServerUfrag, v.ServerPassword, v.ClientUfrag, v.Target}, v.ID)
 	return t

@@ -59,13 +59,13 @@ type Ticket struct {
 	Client netip.Addr      // that asked over HTTP; its datagrams may come from another address
 	Peer   *nethernet.Peer // the client, if this process is its server; else nil
 
-	text                      string // server's ufrag, colon, client's ufrag, server's password, ID; at first the ID alone
-	ufrag, username, password uint16 // where these end in text
-	port                      uint16 // of Target
-	asked                     time.Time
-	answered                  uint32      // as after returns it; 0: not answered
-	unproved                  atomic.Bool // answered, and its player has not come
-	borrowed                  bool        // another node of the fleet has answered
+	text                      string        // server's ufrag, colon, client's, server's password, ID; first only the ID
+	ufrag, username, password uint16        // where these end in text
+	port                      uint16        // of Target
+	asked                     time.Duration // since the table's start
+	answered                  uint32        // as after returns it; 0: not answered
+	unproved                  atomic.Bool   // answered, and its player has not come
+	borrowed                  bool          // another node of the fleet has answered
 
 	// The table's lock guards the rest.
 	stage    Stage
@@ -112,24 +112,32 @@ func (k *Tickets) way(w Way) *Way {
 	return known
 }
 
+// since returns a time as asked has it. The caller has the table's lock.
+func (k *Tickets) since(at time.Time) time.Duration {
+	if k.start.IsZero() { // Find reads it without the lock
+		k.start = at
+	}
+	return at.Sub(k.start)
+}
+
 // after returns the microseconds from asked until now, plus one.
-func (t *Ticket) after(now time.Time) uint32 {
-	return uint32(1 + min(max(now.Sub(t.asked).Microseconds(), 0), math.MaxUint32-1))
+func (k *Tickets) after(t *Ticket, now time.Time) uint32 {
+	return uint32(1 + min(max((now.Sub(k.start)-t.asked).Microseconds(), 0), math.MaxUint32-1))
 }
 
 // at is the reverse of after.
-func (t *Ticket) at(after uint32) time.Time {
+func (k *Tickets) at(t *Ticket, after uint32) time.Time {
 	if after == 0 {
 		return time.Time{}
 	}
-	return t.asked.Add(time.Duration(after-1) * time.Microsecond)
+	return k.start.Add(t.asked + time.Duration(after-1)*time.Microsecond)
 }
 
 // join returns what the log is told of the ticket. The caller has the table's lock.
-func (t *Ticket) join() Join {
+func (k *Tickets) join(t *Ticket) Join {
 	return Join{
 		ID: t.text[t.password:], Route: t.Route, Client: t.Client, Server: t.Server, Target: t.Told().Target, From: t.from,
-		Stage: t.stage, Asked: t.asked, Answered: t.at(t.answered), Admitted: t.at(t.admitted),
+		Stage: t.stage, Asked: k.start.Add(t.asked), Answered: k.at(t, t.answered), Admitted: k.at(t, t.admitted),
 	}
 }
 
@@ -149,6 +157,7 @@ type Tickets struct {
 	share    atomic.Pointer[Share]    // nil: no fleet
 
 	mu         sync.RWMutex
+	start      time.Time // from which tickets count time: the first join
 	ways       map[Way]*Way
 	answered   map[string]*Ticket // by username, until the join is over
 	unfinished map[*Ticket]struct{}
@@ -169,10 +178,10 @@ func NewTickets(l Limits, ended func(Join)) *Tickets {
 	}
 }
 
-// Ask begins a join, before its server hears of it. Exactly one of Answer, Fail and Refuse must follow. Errors are
+// Ask begins a join, before its server hears of it. Exactly one of Answer and End must follow. Errors are
 // ErrFull and ErrNetwork.
 func (k *Tickets) Ask(now time.Time, id, route string, client netip.Addr, server netip.AddrPort) (*Ticket, error) {
-	t := &Ticket{Names: new(Names), Client: client, text: strings.Clone(id), asked: now}
+	t := &Ticket{Names: new(Names), Client: client, text: strings.Clone(id)}
 	network := source.Of(client).Network()
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -182,7 +191,7 @@ func (k *Tickets) Ask(now time.Time, id, route string, client netip.Addr, server
 	case k.networks[network] >= k.limits.Network:
 		return nil, ErrNetwork
 	}
-	t.Way = k.way(Way{Route: route, Server: server})
+	t.asked, t.Way = k.since(now), k.way(Way{Route: route, Server: server})
 	k.unfinished[t] = struct{}{}
 	k.networks[network]++
 	k.Count(Asked)
@@ -197,24 +206,18 @@ func (k *Tickets) Answer(now time.Time, t *Ticket) error {
 	k.mu.Lock()
 	if k.answered[t.ServerUfrag+":"+t.ClientUfrag] != nil {
 		k.mu.Unlock()
-		k.Fail(now, t, ErrConflict.Error())
+		k.End(now, t, Failed, ErrConflict.Error())
 		return ErrConflict
 	}
 	k.keep(t, *t.Names, t.text)
-	t.answered, t.stage = t.after(now), Answered
+	t.answered, t.stage = k.after(t, now), Answered
 	k.Count(Answered)
 	t.unproved.Store(true)
 	k.answered[t.name()] = t
-	v := t.save(now)
+	v := k.save(t, now)
 	k.mu.Unlock()
 	return k.tell(t, v)
 }
-
-// Refuse ends a join that the server has refused.
-func (k *Tickets) Refuse(now time.Time, t *Ticket, reason string) { k.End(now, t, Refused, reason) }
-
-// Fail ends a join that never got as far as an answer.
-func (k *Tickets) Fail(now time.Time, t *Ticket, reason string) { k.End(now, t, Failed, reason) }
 
 // Find returns the join that a STUN request belongs to by its USERNAME, or nil. It proves nothing: verify the request
 // with the ServerPassword. It does not allocate.
@@ -230,7 +233,7 @@ func (k *Tickets) Find(now time.Time, username []byte) *Ticket {
 
 // isLate reports whether an answered join has waited long enough for its player.
 func (k *Tickets) isLate(now time.Time, t *Ticket) bool {
-	return now.Sub(t.at(t.answered)) >= k.limits.Patience
+	return now.Sub(k.at(t, t.answered)) >= k.limits.Patience
 }
 
 // Admit notes that a verified request came from an address, at a loop. The first loop becomes the owner of the session,
@@ -249,7 +252,7 @@ func (k *Tickets) Admit(now time.Time, t *Ticket, from netip.AddrPort, loop int)
 		k.sessions++
 		t.owner = uint16(loop)
 		t.unproved.Store(false)
-		t.stage, t.admitted, t.from = Admitted, t.after(now), from
+		t.stage, t.admitted, t.from = Admitted, k.after(t, now), from
 		k.Count(Admitted)
 	}
 	return int(t.owner), true
@@ -259,7 +262,7 @@ func (k *Tickets) Admit(now time.Time, t *Ticket, from netip.AddrPort, loop int)
 func (k *Tickets) Story(t *Ticket) string {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
-	return t.join().String()
+	return k.join(t).String()
 }
 
 // Expire ends the joins whose players did not come. Call it about once a second.
@@ -305,7 +308,7 @@ func (k *Tickets) End(now time.Time, t *Ticket, stage Stage, reason string) {
 func (k *Tickets) over(now time.Time, t *Ticket, stage Stage, reason string) {
 	t.stage = stage
 	k.Count(stage)
-	join := t.join()
+	join := k.join(t)
 	join.Over, join.Reason = now, reason
 	k.recent.add(join)
 	k.mu.Unlock()
@@ -340,12 +343,12 @@ func (k *Tickets) Joins(of netip.Addr) (joins []Join) {
 	defer k.mu.RUnlock()
 	for t := range k.unfinished {
 		if t.isOf(of) {
-			joins = append(joins, t.join())
+			joins = append(joins, k.join(t))
 		}
 	}
 	for _, t := range k.answered {
 		if _, waits := k.unfinished[t]; !waits && t.isOf(of) {
-			joins = append(joins, t.join())
+			joins = append(joins, k.join(t))
 		}
 	}
 	return k.recent.appendOf(joins, of)

@@ -136,8 +136,8 @@ func TestTicketsAreBounded(t *testing.T) {
 	ask("192.0.2.1", ErrFull) // of sessions
 	k.End(start, waiting[0], Ended, "")
 	ask("198.51.100.3", nil) // its network has room again
-	k.Fail(start, waiting[3], "")
-	k.Refuse(start, waiting[3], "twice")
+	k.End(start, waiting[3], Failed, "")
+	k.End(start, waiting[3], Refused, "twice")
 	ask("2001:db8:1:3::1", nil)
 	if u, s := k.Sizes(); u != 3 || s != 2 {
 		t.Errorf("%d unfinished, %d sessions", u, s)
@@ -147,7 +147,7 @@ func TestTicketsAreBounded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		k.Fail(start, ticket, "again")
+		k.End(start, ticket, Failed, "again")
 	}
 	if n := len(k.Joins(player)); n != maxHistory || len(k.recent.joins) != maxHistory {
 		t.Errorf("%d joins are remembered", n)
@@ -281,9 +281,9 @@ func TestCounts(t *testing.T) {
 	}
 	for range 3 {
 		ticket, _ := k.Ask(start, "1", "arena", player, server)
-		k.Refuse(start, ticket, "code 37")
+		k.End(start, ticket, Refused, "code 37")
 		ticket, _ = k.Ask(start, "1", "arena", player, server)
-		k.Fail(start, ticket, "no answer")
+		k.End(start, ticket, Failed, "no answer")
 		k.Count(Limited)
 	}
 	answered(t, k, player, "late")

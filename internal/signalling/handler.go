@@ -138,7 +138,7 @@ func (s *Server) join(w http.ResponseWriter, r *http.Request, client netip.Addr,
 	}
 	offer, _, status := s.offer(w, r, ticket)
 	if status != 0 {
-		s.o.Tickets.Fail(s.o.Now(), ticket, "the offer cannot be used")
+		s.o.Tickets.End(s.o.Now(), ticket, joining.Failed, "the offer cannot be used")
 		s.refuse(w, status, http.StatusText(status))
 		return
 	}
@@ -147,7 +147,7 @@ func (s *Server) join(w http.ResponseWriter, r *http.Request, client netip.Addr,
 	defer place.Yield()
 	in, err := s.backends.ask(r.Context(), to, r, offer)
 	if err != nil {
-		s.o.Tickets.Fail(s.o.Now(), ticket, err.Error())
+		s.o.Tickets.End(s.o.Now(), ticket, joining.Failed, err.Error())
 		s.fail(w, err)
 		return
 	}
@@ -191,7 +191,7 @@ func (s *Server) answer(w http.ResponseWriter, place *conn, t *joining.Ticket, t
 	now := s.o.Now()
 	isAnswer := in.status < http.StatusMultipleChoices && bytes.HasPrefix(in.body, []byte("v="))
 	if !isAnswer { // Bedrock's server refuses with 200 and a number
-		s.o.Tickets.Refuse(now, t, refusal(in))
+		s.o.Tickets.End(now, t, joining.Refused, refusal(in))
 		s.pass(w, in, in.body)
 		return
 	}
@@ -208,7 +208,7 @@ func (s *Server) keep(w http.ResponseWriter, now time.Time, t *joining.Ticket, e
 	if err == nil {
 		err = s.o.Tickets.Answer(now, t)
 	} else {
-		s.o.Tickets.Fail(now, t, err.Error())
+		s.o.Tickets.End(now, t, joining.Failed, err.Error())
 	}
 	switch {
 	case err == nil:

@@ -180,7 +180,7 @@ func (r *Relay) establish(now time.Time, e *Entry) {
 	if s.life.isJoining() {
 		r.enter(now, e, joined)
 	}
-	s.heard = now
+	s.heard = s.since(now)
 	r.journal.established(now, e)
 }
 

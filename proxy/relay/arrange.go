@@ -109,7 +109,7 @@ func (r *Relay) arrange(now time.Time, s *Settings) {
 		d := present[l.key()]
 		if d == nil {
 			r.lastListener++
-			d = &listener{index: r.lastListener, id: stray.ListenerID(l.Name, l.Addr.Port())}
+			d = &listener{index: r.lastListener, born: r.born, id: stray.ListenerID(l.Name, l.Addr.Port())}
 		}
 		stays[d] = true
 		r.configure(d, l, known[l.Route])
@@ -160,7 +160,7 @@ func (r *Relay) configure(listener *listener, l *Listener, route *route) {
 	listener.queries = l.Queries
 	listener.name, listener.addr, listener.retired = l.Name, l.Addr, false
 	listener.transport, listener.stream = l.Transport, l.Transport.Stream
-	listener.joins, listener.stacks = newJoinTable(r.born, l.Joins, listener.joins, &r.known), l.Stacks
+	listener.joins, listener.stacks = newJoinTable(l.Joins, listener.joins, &r.known), l.Stacks
 	listener.route, listener.pong, listener.answers, listener.entries = route, l.Pong, nil, nil
 	listener.first = l.FirstBytes()
 	listener.idle = l.IdleTimeout

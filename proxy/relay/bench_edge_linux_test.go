@@ -34,7 +34,11 @@ func BenchmarkIdleEdge(b *testing.B) {
 			check := nethernet.Check{ID: nethernet.TransactionID{1}, To: t.Told().ServerUfrag, From: "AbCd", Nominates: true,
 				Role: nethernet.Controlling}
 			n.relay.Receive(n.now, n.listener, from, integrity.AppendCheck(buffer[:0], check, t.Told().ServerPassword))
-			socket := n.relay.atEdge(n.now, n.relay.listeners[0], from).Value.socket
+			e := n.relay.atEdge(n.now, n.relay.listeners[0], from)
+			if e == nil { // too few descriptors or ports are left
+				b.Fatalf("session %d has no socket: %v", i, n.relay.counters.Drops)
+			}
+			socket := e.Value.socket
 			n.relay.Receive(n.now, socket, socket.Peer(), edgeRecord)
 			n.relay.Receive(n.now, n.listener, from, edgeRecord)
 		}

@@ -25,7 +25,7 @@ func BenchmarkIdleTimers(b *testing.B) {
 		for e := range n.relay.table.All {
 			entries = append(entries, e)
 		}
-		benchTimers(b, n, entries, func(e *Entry) { e.Value.heard = n.now })
+		benchTimers(b, n, entries, func(e *Entry) { e.Value.heard = e.Value.since(n.now) })
 		if left := n.relay.table.Len(); left != sessions {
 			b.Fatalf("%d sessions are left", left)
 		}
@@ -36,7 +36,7 @@ func BenchmarkIdleTimers(b *testing.B) {
 		for _, from := range crowd(sessions) {
 			entries = append(entries, n.asleep(from))
 		}
-		benchTimers(b, n, entries, func(e *Entry) { e.Value.heard = n.now })
+		benchTimers(b, n, entries, func(e *Entry) { e.Value.heard = e.Value.since(n.now) })
 		if left := n.relay.table.Len(); left != sessions {
 			b.Fatalf("%d sessions are left", left)
 		}
@@ -76,7 +76,7 @@ func (c *crowdNet) asleep(from netip.AddrPort) *Entry {
 	l := r.listeners[0]
 	e, err := r.table.Add(session.Key{Listener: l.index, Client: from}, link{
 		listener: l, route: l.route, protocol: l.entries[0].protocol, tally: l.entries[0].tally, life: joined,
-		heard: c.now,
+		heard: c.now.Sub(r.born),
 		terminated: &terminated{
 			bridge:   l.entries[0].bridge,
 			client:   side{Sender: bridge.Sender{Conn: &sleeper{now: c.now}}, up: true},

@@ -133,7 +133,7 @@ func (r *Relay) fromEdge(now time.Time, e *Entry, sock netio.Socket, from netip.
 		r.offload.review(now, e) // the kernel knows how long the active address has been silent
 	}
 	err := l.joins.admit(now, e, from, datagram)
-	if errors.Is(err, errOtherJoin) && now.Sub(s.heard) >= edgeQuiet {
+	if errors.Is(err, errOtherJoin) && s.since(now)-s.heard >= edgeQuiet {
 		if clientStackOf(s) != nil { // its server gets a goodbye, and the client asks again meanwhile
 			r.abandonClient(now, e)
 			return

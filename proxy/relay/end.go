@@ -80,13 +80,13 @@ const listening = 32
 func (s *link) expiry(settings *Settings) time.Time {
 	switch {
 	case s.isRelayed() && s.life == opening && s.fromServer.Messages < listening:
-		return s.opened.Add(settings.HandshakeTimeout)
+		return s.at(s.opened + settings.HandshakeTimeout)
 	case !s.isRelayed() && (s.life.isEnding() || !s.client.up || !s.upstream.up):
 		return s.expires
 	case s.edge != nil && s.edge.closes:
-		return s.heard.Add(edgeClose)
+		return s.at(s.heard + edgeClose)
 	}
-	return s.heard.Add(idleOf(s.protocol, cmp.Or(s.listener.idle, settings.IdleTimeout)))
+	return s.at(s.heard + idleOf(s.protocol, cmp.Or(s.listener.idle, settings.IdleTimeout)))
 }
 
 // idleOf returns how long a client of a protocol may be silent. A protocol with a longer timeout of its own gets that
@@ -140,7 +140,7 @@ func (r *Relay) endRelayed(now time.Time, e *Entry, blame stats.Party, why codec
 		r.journal.ended(now, e, blame, why)
 	case !s.answered && s.server != nil: // bounded, since clients may be forged
 		if why == codec.TimedOut || why == codec.NoConnection {
-			s.route.pool.TurnedAway(s.server, now, s.opened, why.String(), false)
+			s.route.pool.TurnedAway(s.server, now, s.at(s.opened), why.String(), false)
 		}
 		r.drops.count(now, dropped{stats.DropUnanswered, s.listener, s.server.Addr, 0, nil})
 	}

@@ -19,7 +19,7 @@ func (r *Relay) enter(now time.Time, e *Entry, next life) {
 	switch next {
 	case joined:
 		if last.isJoining() {
-			s.tally.Establish(now.Sub(s.opened))
+			s.tally.Establish(s.since(now) - s.opened)
 		}
 	case moving:
 		s.upstream.Away = true

@@ -83,8 +83,9 @@ func (x *Exporter) session(e *Entry, b []byte) []byte {
 		Listener: s.listener.addr, Stream: s.listener.stream, Client: e.Key.Client, Route: s.route.Name,
 		Protocol: s.protocol.Spec().Name, Serial: uint64(s.serial),
 		OwnFace: s.isOwn(s.home()), HasSocket: s.socket != nil, Preamble: savePreamble(s.preamble),
-		Meter: x.meter(&s.meter), Opened: record.MomentOf(x.now, s.opened), Heard: record.MomentOf(x.now, s.heard),
-		Tries: s.tries, Refused: s.refused, Established: s.life.hasJoined(), Answered: s.answered,
+		Meter: x.meter(&s.meter), Opened: record.MomentOf(x.now, s.at(s.opened)),
+		Heard: record.MomentOf(x.now, s.at(s.heard)), Tries: s.tries, Refused: s.refused,
+		Established: s.life.hasJoined(), Answered: s.answered,
 		Full: x.relay.table.IsEstablished(e), Known: s.isKnown(), Cause: x.relay.journal.causes[s.serial],
 	}
 	if face := s.home(); !v.OwnFace && face != s.listener.socket {

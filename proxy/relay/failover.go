@@ -129,7 +129,7 @@ func (r *Relay) regain(now time.Time, e *Entry, client uint16) {
 	}
 	held := now.Sub(s.hold.since)
 	r.enter(now, e, joined)
-	s.heard = now
+	s.heard = s.since(now)
 	if resetter, ok := s.client.Conn.(codec.WorldResetter); ok {
 		resetter.ResetWorld(now)
 	}

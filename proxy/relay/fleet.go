@@ -56,7 +56,7 @@ func (r *Relay) sendAnswer(node string, key stray.Key, d *stray.Datagram) {
 func (r *Relay) follow(e *Entry) {
 	s := &e.Value
 	if l := s.listener; l.arriving != r.ways.at {
-		l.arriving, l.movedAt = r.ways.at, s.heard
+		l.arriving, l.movedAt = r.ways.at, s.at(s.heard)
 	}
 	if r.ways.at == "" && s.node() == "" {
 		return

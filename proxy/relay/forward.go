@@ -158,12 +158,10 @@ func (o *offload) review(now time.Time, e *Entry) {
 		s.server.Heard(now)
 	}
 	s.count(u.Traffic)
-	heard := now.Add(-u.ClientIdle)
-	if heard.After(s.heard) {
-		s.heard = heard
-	}
+	heard := s.since(now) - u.ClientIdle
+	s.heard = max(s.heard, heard)
 	if s.edge != nil {
-		s.edge.sources.Carried(heard.Sub(s.listener.joins.born))
+		s.edge.sources.Carried(heard)
 	}
 }
 

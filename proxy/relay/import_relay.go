@@ -79,7 +79,7 @@ func (i *Importer) listener(v *saved.Listener, open func(netip.AddrPort) (netio.
 	} else {
 		r.lastListener++
 		l = &listener{
-			index: r.lastListener, id: stray.ListenerID(v.Name, v.Addr.Port()),
+			index: r.lastListener, born: r.born, id: stray.ListenerID(v.Name, v.Addr.Port()),
 			name: v.Name, addr: v.Addr, stream: v.Stream, retired: true,
 			drops: r.samples.tallies.DropsOf(v.Name),
 		}

@@ -42,20 +42,18 @@ type joinTable struct {
 	integrity *nethernet.Integrity
 	binding   nethernet.Binding // of the present datagram
 	known     *known            // the Relay's
-	born      time.Time         // from which sources count time
 }
 
 // maxElsewhere bounds the addresses that a loop knows of other loops' sessions. They are learned again within seconds.
 const maxElsewhere = 4096
 
-func newJoinTable(born time.Time, table *joining.Tickets, so *joinTable, k *known) *joinTable {
+func newJoinTable(table *joining.Tickets, so *joinTable, k *known) *joinTable {
 	if table == nil || so != nil && so.table == table {
 		return so // sessions of a listener that takes no more joins play on
 	}
 	return &joinTable{
 		table: table, sessions: make(map[*joining.Ticket]*Entry), sources: make(map[netip.AddrPort]*Entry),
 		elsewhere: make(map[netip.AddrPort]int), integrity: nethernet.NewIntegrity(), known: k,
-		born: born,
 	}
 }
 
@@ -96,7 +94,7 @@ func (j *joinTable) verifyParsed(now time.Time) (*joining.Ticket, error) {
 func (j *joinTable) admit(now time.Time, e *Entry, from netip.AddrPort, datagram []byte) error {
 	g, b := e.Value.edge, &j.binding
 	if !nethernet.IsSTUN(datagram) || b.Parse(datagram) != nil || b.Class != nethernet.Request {
-		if !g.sources.Heard(now.Sub(j.born), from, datagram) {
+		if !g.sources.Heard(e.Value.since(now), from, datagram) {
 			return errNoSource
 		}
 		return nil // DTLS, or a response to the server's own check
@@ -110,7 +108,7 @@ func (j *joinTable) admit(now time.Time, e *Entry, from netip.AddrPort, datagram
 	}
 	before := g.sources.Append(j.addresses[:0])
 	j.addresses = before
-	if err := g.sources.Request(now.Sub(j.born), from, b); err != nil {
+	if err := g.sources.Request(e.Value.since(now), from, b); err != nil {
 		return err
 	}
 	if !slices.Contains(before, from) {
@@ -186,7 +184,7 @@ func restoreEdge(now time.Time, e *Entry, v *saved.Edge, loop int) {
 	j := s.listener.joins
 	g := &edge{
 		ticket:  j.table.RestoreOne(now, &v.Ticket, loop),
-		sources: nethernet.RestoreSources(s.heard.Sub(j.born), v.Sources, v.Asked),
+		sources: nethernet.RestoreSources(s.heard, v.Sources, v.Asked),
 	}
 	s.edge, j.sessions[g.ticket] = g, e
 	j.meet(e)

@@ -53,7 +53,7 @@ func (j *journal) established(now time.Time, e *Entry) {
 	if !ok {
 		return
 	}
-	counting(j.line(j.log.Info(), e).Int64("took_ms", now.Sub(e.Value.opened).Milliseconds()), suppressed).
+	counting(j.line(j.log.Info(), e).Int64("took_ms", (e.Value.since(now)-e.Value.opened).Milliseconds()), suppressed).
 		Msg("session established")
 }
 
@@ -115,7 +115,7 @@ func (j *journal) ended(now time.Time, e *Entry, blame stats.Party, why codec.Re
 	}
 	cause := j.causes[s.serial]
 	if s.life.hasJoined() || s.isKnown() { // not of a client whose address may be forged
-		j.last(now, j.line(j.access.Log(), e), s, blame, why, cause).Time("opened", s.opened).Send()
+		j.last(now, j.line(j.access.Log(), e), s, blame, why, cause).Time("opened", s.at(s.opened)).Send()
 	}
 	if suppressed, ok := j.lines.allow(now, kind, e.Key.Client.Addr()); ok {
 		counting(j.last(now, j.line(j.log.Info(), e), s, blame, why, cause), suppressed).Msg("session ended")
@@ -133,7 +133,7 @@ func (j *journal) last(now time.Time, line *zerolog.Event, s *link, blame stats.
 	if cause != "" {
 		line.Str("cause", cause)
 	}
-	line.Int64("lasted_ms", now.Sub(s.opened).Milliseconds()).
+	line.Int64("lasted_ms", (s.since(now)-s.opened).Milliseconds()).
 		Uint64(unit+"_up", s.fromClient.Messages).Uint64("bytes_up", s.fromClient.Bytes).
 		Uint64(unit+"_down", s.fromServer.Messages).Uint64("bytes_down", s.fromServer.Bytes)
 	if !s.isRelayed() {

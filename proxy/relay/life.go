@@ -76,6 +76,10 @@ const (
 	ownID                   // the Relay
 )
 
+// since returns a time as opened and heard have it, and at does the reverse.
+func (s *link) since(now time.Time) time.Duration { return now.Sub(s.listener.born) }
+func (s *link) at(since time.Duration) time.Time  { return s.listener.born.Add(since) }
+
 // spare moves the deadlines of a session by the time that the process stood still since the last call. It is called
 // before a deadline is judged or set, with the whole time since the Relay was made. So a pause costs no walk over all
 // sessions.
@@ -87,7 +91,7 @@ func (s *link) spare(stood time.Duration) {
 	s.spared = stood
 	if s.isRelayed() {
 		if s.life == opening {
-			s.opened = s.opened.Add(d)
+			s.opened += d
 		}
 		return
 	}

@@ -118,7 +118,7 @@ func (r *Relay) describe(now time.Time, e *Entry) Session {
 		Client:           e.Key.Client,
 		ClientProtocol:   session.protocol.Spec().Name,
 		UpstreamProtocol: session.route.Upstream.Protocol.Spec().Name,
-		Age:              now.Sub(session.opened),
+		Age:              session.since(now) - session.opened,
 		FromClient:       session.fromClient,
 		FromUpstream:     session.fromServer,
 	}
@@ -269,7 +269,7 @@ func (k SortKey) rank(e *Entry) ranked {
 	one := ranked{id: s.serial}
 	switch k {
 	case ByAge:
-		one.key = -float64(s.opened.UnixMicro()) // the loops' clocks differ a little
+		one.key = -float64(s.at(s.opened).UnixMicro()) // the loops' clocks differ a little
 		return one
 	case ByMessages:
 		one.key = float64(s.fromClient.Messages + s.fromServer.Messages)

@@ -17,7 +17,8 @@ import (
 
 // listener is the Relay's state about one Listener.
 type listener struct {
-	index     int // in the keys of its sessions; never used again for another listener
+	index     int       // in the keys of its sessions; never used again for another listener
+	born      time.Time // the Relay's
 	name      string
 	id        uint64         // for the fleet
 	arriving  string         // the node at which the last client's datagram has arrived; empty: here

@@ -231,7 +231,7 @@ func mayHaveLeft(now time.Time, r *Relay, l *listener, from netip.AddrPort, conn
 	if !ok || e == nil || e.Value.serial != known.session || known.from.Addr() != from.Addr() {
 		return false
 	}
-	if silent := now.Sub(e.Value.heard); silent < silentTime {
+	if silent := e.Value.since(now) - e.Value.heard; silent < silentTime {
 		return silent >= quietTime
 	}
 	old, ok := e.Value.client.Conn.(codec.Leaver)

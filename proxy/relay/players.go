@@ -205,7 +205,7 @@ const settled = 10 * time.Millisecond
 // another node, as with a floating address.
 func (s *link) hasMoved(now time.Time) bool {
 	l := s.listener
-	return s.node() != l.arriving && s.heard.Before(l.movedAt) && now.Sub(l.movedAt) >= settled
+	return s.node() != l.arriving && s.at(s.heard).Before(l.movedAt) && now.Sub(l.movedAt) >= settled
 }
 
 // pathTime is the silence of a client after which its path may have changed, so that answers do not reach it.
@@ -214,7 +214,7 @@ const pathTime = 200 * time.Millisecond
 // excuse tells a silent client's connection to ignore losses, if the fleet follows players. Answers go where the
 // client's last datagram arrived, until its next one. A heartbeat may come after a second only.
 func (w *ways) excuse(now time.Time, s *link) {
-	if w.players.on() && now.Sub(s.heard) > pathTime {
+	if w.players.on() && s.since(now)-s.heard > pathTime {
 		if e, ok := s.client.Conn.(codec.LossTolerant); ok {
 			e.TolerateLoss(now.Add(admission.LossyFor))
 		}

@@ -99,7 +99,7 @@ func TestSilentRelayedPlayerIsFound(t *testing.T) {
 	r.ways.players.Join(far, stray.Secret{})
 	arrives := func(p *player, at string) {
 		e := r.table.peek(w.keyOf(p))
-		e.Value.heard, r.ways.at = w.Now(), at
+		e.Value.heard, r.ways.at = e.Value.since(w.Now()), at
 		r.follow(e)
 		r.ways.at = ""
 	}

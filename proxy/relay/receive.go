@@ -115,7 +115,7 @@ func (r *Relay) fromTerminated(now time.Time, e *Entry, s netio.Socket, datagram
 	r.backlog.Excuse(now, session.client.Conn)
 	err := session.client.Conn.Receive(now, datagram)
 	if err == nil {
-		session.heard = now // a refused datagram may be forged, and is no sign of life
+		session.heard = session.since(now) // a refused datagram may be forged, and is no sign of life
 		r.follow(e)
 		r.drops.has(stats.FateTaken)
 	} else {

@@ -72,7 +72,7 @@ func (r *Relay) passUp(now time.Time, e *Entry, datagram []byte) {
 		r.drops.add(now, dropped{stats.DropOf(err), s.listener, e.Key.Client, len(datagram), err})
 		return
 	}
-	s.heard, s.via, s.copied = now, s.listener.via(s.via), 0
+	s.heard, s.via, s.copied = s.since(now), s.listener.via(s.via), 0
 	r.drops.has(stats.FateTaken)
 	if s.answered && s.life == opening {
 		r.establishRelayed(now, e)

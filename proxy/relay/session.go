@@ -57,9 +57,8 @@ type link struct {
 	tally  *stats.Tally
 	meter  admission.Meter
 
-	opened time.Time
-	heard  time.Time     // when the client last sent an accepted datagram
-	spared time.Duration // Relay.stood when spare was called last
+	opened, heard time.Duration // since the Relay's start; heard is when the client last sent an accepted datagram
+	spared        time.Duration // Relay.stood when spare was called last
 	// Traffic of the client and the server. It counts messages, or datagrams if the session is relayed.
 	fromClient, fromServer stats.Traffic
 

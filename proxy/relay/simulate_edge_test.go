@@ -42,7 +42,7 @@ func (p *performance) askToJoin(s *seat) *edgeNames {
 		p.judge.Errorf("player %d may not ask: %v", s.number, err)
 	}
 	if sc.games[i].down || now.Before(sc.refusing[i]) {
-		table.Refuse(now, t, "code 37")
+		table.End(now, t, joining.Refused, "code 37")
 		return nil
 	}
 	n := &edgeNames{

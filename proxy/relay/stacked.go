@@ -50,7 +50,7 @@ func (r *Relay) beginStacked(now time.Time, l *listener, entry *protocolEntry, s
 // takeStacked handles a datagram that a client of a stack has sent.
 func (r *Relay) takeStacked(now time.Time, e *Entry, sock netio.Socket, from netip.AddrPort, datagram []byte) {
 	s := &e.Value
-	s.heard = now
+	s.heard = s.since(now)
 	r.drops.has(stats.FateTaken)
 	if j := s.listener.joins; nethernet.IsSTUN(datagram) {
 		if j.binding.Class == nethernet.Request {

@@ -184,12 +184,12 @@ func (t sessionTable) victim(now time.Time, full error, from netip.Addr, proved 
 		return nil
 	}
 	if e := t.Eldest(false); e != nil {
-		if !proved && full == session.ErrHalfOpen && now.Sub(e.Value.opened) < youth {
+		if !proved && full == session.ErrHalfOpen && e.Value.since(now)-e.Value.opened < youth {
 			return nil
 		}
 		return e
 	}
-	if e := t.Eldest(true); e != nil && proved && now.Sub(e.Value.opened) >= patience {
+	if e := t.Eldest(true); e != nil && proved && e.Value.since(now)-e.Value.opened >= patience {
 		return e
 	}
 	return nil
@@ -228,8 +228,7 @@ func (r *Relay) add(now time.Time, l *listener, entry *protocolEntry, s netio.So
 	}
 	e, err := r.table.Add(session.Key{Listener: l.index, Client: from}, link{
 		listener: l, route: l.route, protocol: entry.protocol, face: s, via: l.via(nil), serial: r.serials.next(),
-		tally:  entry.tally,
-		opened: now, heard: now, spared: r.stood, terminated: t,
+		tally: entry.tally, opened: now.Sub(r.born), heard: now.Sub(r.born), spared: r.stood, terminated: t,
 	})
 	if err != nil {
 		return nil, err
