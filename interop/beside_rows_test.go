@@ -118,10 +118,12 @@ func goRakNetRows() []situation {
 		{name: "the address of a player changes", ways: []string{playersLeg}, limit: 15 * sec, mute: true,
 			steps: []step{in, chat(10), pass(sec), move, awaitOut, explains("unknown-protocol")}},
 	}
-	for _, delay := range []time.Duration{230 * ms, 600 * ms, 900 * ms} {
-		rows = append(rows, situation{name: fmt.Sprintf("a player joins a server %v away", 2*delay), limit: 15 * sec,
-			steps: []step{weather(climate{delay: delay}), in, settle}})
+	away := func(d time.Duration, known string) situation {
+		return situation{name: fmt.Sprintf("a player joins a server %v away", d), limit: 15 * sec, known: known,
+			steps: []step{weather(climate{delay: d / 2}), in, settle}}
 	}
+	rows = append(rows, away(460*ms, ""), away(1200*ms, ""), away(1800*ms, ""),
+		away(2*sec, "go-raknet blocks the address of all players for a cookie that is too old"))
 	for i := range rows {
 		rows[i].kit = goRakNet
 	}
