@@ -94,30 +94,32 @@ func (s *stack) begin(c *datachannel.DataChannel, isReliable bool) {
 	s.mu.Unlock()
 }
 
-// Sizes of the memory that a channel is read into. It grows to that of the largest message of SCTP.
-const (
-	leastRoom = 2 << 10
-	usualRoom = nethernet.UsualFragment + 1
-)
+// rooms are the memory that channels are read into, up to the largest message of SCTP. Readers that wait have none.
+var rooms = sync.Pool{New: func() any { return new(make([]byte, nethernet.UsualFragment+1)) }}
 
 // read reads a channel until its end.
 func (s *stack) read(c *datachannel.DataChannel, isReliable bool) {
-	room := make([]byte, leastRoom)
 	in := nethernet.Assembler{}
 	if isReliable {
 		in.Limit = s.host.limits.Message
 	}
+	var least [4]byte // the acknowledgement of a channel fits
 	for {
-		n, _, err := c.ReadDataChannel(room)
-		if errors.Is(err, io.ErrShortBuffer) && len(room) <= nethernet.MaxFragment {
-			room = make([]byte, min(4*len(room), nethernet.MaxFragment+1))
-			continue
+		buffer := least[:]
+		n, _, err := c.ReadDataChannel(buffer)
+		room := rooms.Get().(*[]byte)
+		for errors.Is(err, io.ErrShortBuffer) && len(buffer) <= nethernet.MaxFragment {
+			if len(buffer) == len(*room) {
+				*room = make([]byte, min(4*len(buffer), nethernet.MaxFragment+1))
+			}
+			buffer = *room
+			n, _, err = c.ReadDataChannel(buffer)
 		}
 		if err != nil {
 			s.fail(codec.Closed, nil, "")
 			return
 		}
-		message, err := s.assemble(&in, room[:n], isReliable)
+		message, err := s.assemble(&in, buffer[:n], isReliable)
 		if err != nil {
 			s.fail(codec.Violation, err, "")
 			return
@@ -125,10 +127,8 @@ func (s *stack) read(c *datachannel.DataChannel, isReliable bool) {
 		if message != nil && !s.deliver(message, isReliable) {
 			return
 		}
-		if len(room) > 2*usualRoom {
-			room = make([]byte, leastRoom)
-		}
-		if in.Held() > 2*usualRoom && message != nil {
+		rooms.Put(room)
+		if in.Held() > 2*nethernet.UsualFragment && message != nil {
 			in.Forget()
 			s.hold(0)
 		}
