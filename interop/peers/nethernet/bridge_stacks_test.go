@@ -46,8 +46,9 @@ func startCloudburst(t *testing.T) netip.AddrPort {
 	return at
 }
 
-// TestBridgeStacks plays with clients of other authors on servers of RakNet: ordered messages and a large one, until
-// the client closes its connection. Another client of each is killed. All sessions end, within 30 s of silence.
+// TestBridgeStacks plays with clients of other authors on servers of RakNet: ordered messages, a large one and an
+// unreliable one, until the client closes its connection. Another client of each is killed. All sessions end, within
+// 30 s of silence.
 func TestBridgeStacks(t *testing.T) {
 	for name, start := range map[string]func(*testing.T) netip.AddrPort{
 		"go-raknet":  func(t *testing.T) netip.AddrPort { return rakserver.Start(t, rakserver.Echo) },
@@ -84,6 +85,7 @@ func playOnBridge(t *testing.T, s *stack, url string) {
 	p.order("", "open")
 	p.order(fmt.Sprintf("echo %d", s.messages), "echoed")
 	p.order("large 500000", "echoed")
+	p.order("perhaps", "echoed")
 	if _, err := fmt.Fprintln(p.in, "close"); err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,6 @@
 // A NetherNet client on libwebrtc (@roamhq/wrtc), libdatachannel (node-datachannel) or werift: node client.js STACK URL.
-// It joins, verifies the server's identity, and obeys lines on standard input: "echo N", "large BYTES" and "close". It
-// writes a line for each step, and "told" when it is told to join again.
+// It joins, verifies the server's identity, and obeys lines on standard input: "echo N", "large BYTES", "perhaps" and
+// "close". It writes a line for each step, and "told" when it is told to join again.
 'use strict';
 const readline = require('readline');
 
@@ -30,11 +30,19 @@ function fragments(message) {
   return all.map((part, i) => Buffer.concat([Buffer.from([all.length - 1 - i]), part]));
 }
 
+const perhaps = Buffer.from('\0perhaps'); // an unreliable message, which is sent until it comes back on either channel
+let trying;
 const awaited = []; // messages that must come back, in order
 let parts = [];
 
 function received(data) {
   const part = Buffer.from(data);
+  if (part.equals(perhaps)) {
+    if (trying) say('echoed');
+    clearInterval(trying);
+    trying = undefined;
+    return;
+  }
   parts.push(part.subarray(1));
   if (part[0] > 0) return;
   const got = Buffer.concat(parts);
@@ -47,7 +55,7 @@ function received(data) {
   if (awaited.length === 0) say('echoed');
 }
 
-function obey(send, close) {
+function obey(send, close, sendUnreliable) {
   say('open');
   let sent = 0;
   const play = (message) => {
@@ -60,6 +68,8 @@ function obey(send, close) {
       for (const end = sent + Number(n); sent < end; sent++) play(Buffer.from(`message ${sent}`));
     } else if (order === 'large') {
       play(Buffer.alloc(Number(n), 'tide'));
+    } else if (order === 'perhaps') {
+      trying = setInterval(() => sendUnreliable(perhaps), 200);
     } else {
       close();
       setTimeout(() => process.exit(0), 500);
@@ -72,9 +82,11 @@ async function libwebrtc() {
   const pc = new RTCPeerConnection({ iceServers: [] });
   const reliable = pc.createDataChannel('ReliableDataChannel');
   const unreliable = pc.createDataChannel('UnreliableDataChannel', { ordered: false, maxRetransmits: 0 });
-  reliable.binaryType = 'arraybuffer';
+  for (const channel of [reliable, unreliable]) {
+    channel.binaryType = 'arraybuffer';
+    channel.onmessage = ({ data }) => received(data);
+  }
   const open = Promise.all([reliable, unreliable].map((channel) => new Promise((done) => { channel.onopen = done; })));
-  reliable.onmessage = ({ data }) => received(data);
   const gathered = new Promise((done) => {
     pc.onicegatheringstatechange = () => pc.iceGatheringState === 'complete' && done();
   });
@@ -82,7 +94,7 @@ async function libwebrtc() {
   await gathered;
   await pc.setRemoteDescription({ type: 'answer', sdp: await join(pc.localDescription.sdp) });
   await open;
-  obey((data) => reliable.send(data), () => pc.close());
+  obey((data) => reliable.send(data), () => pc.close(), (data) => unreliable.send(data));
 }
 
 async function libdatachannel() {
@@ -92,11 +104,11 @@ async function libdatachannel() {
   const reliable = pc.createDataChannel('ReliableDataChannel');
   const unreliable = pc.createDataChannel('UnreliableDataChannel', { unordered: true, maxRetransmits: 0 });
   const open = Promise.all([reliable, unreliable].map((channel) => new Promise((done) => channel.onOpen(done))));
-  reliable.onMessage(received);
+  for (const channel of [reliable, unreliable]) channel.onMessage(received);
   await gathered;
   pc.setRemoteDescription(await join(pc.localDescription().sdp), 'answer');
   await open;
-  obey((data) => reliable.sendMessageBinary(data), () => pc.close());
+  obey((data) => reliable.sendMessageBinary(data), () => pc.close(), (data) => unreliable.sendMessageBinary(data));
 }
 
 async function werift() {
@@ -107,13 +119,13 @@ async function werift() {
   const open = Promise.all([reliable, unreliable].map((channel) => new Promise((done) => {
     channel.stateChanged.subscribe((state) => state === 'open' && done());
   })));
-  reliable.onMessage.subscribe(received);
+  for (const channel of [reliable, unreliable]) channel.onMessage.subscribe(received);
   const gathered = new Promise((done) => pc.iceGatheringStateChange.subscribe((state) => state === 'complete' && done()));
   await pc.setLocalDescription(await pc.createOffer());
   if (pc.iceGatheringState !== 'complete') await gathered;
   await pc.setRemoteDescription({ type: 'answer', sdp: await join(pc.localDescription.sdp) });
   await open;
-  obey((data) => reliable.send(data), () => pc.close());
+  obey((data) => reliable.send(data), () => pc.close(), (data) => unreliable.send(data));
 }
 
 ({ libwebrtc, libdatachannel, werift })[stack]().catch((error) => {

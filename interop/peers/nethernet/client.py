@@ -1,6 +1,6 @@
 """A NetherNet client on aiortc, or on wrtc (libwebrtc) by its module webrtc.aiortc: client.py MODULE URL. It joins,
-verifies the server's identity, and obeys lines on standard input: "echo N", "large BYTES" and "close". It writes a
-line for each step, and "told" when it is told to join again."""
+verifies the server's identity, and obeys lines on standard input: "echo N", "large BYTES", "perhaps" and "close". It
+writes a line for each step, and "told" when it is told to join again."""
 import asyncio
 import base64
 import collections
@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
 
 rtc = importlib.import_module(sys.argv[1])
+PERHAPS = b"\0perhaps"  # an unreliable message, which is sent until it comes back on either channel
 KEY = ec.generate_private_key(ec.SECP384R1())  # it signs its own token, as in tests without Mojang's service
 
 
@@ -90,7 +91,8 @@ async def main(url):
         pc.createDataChannel("ReliableDataChannel"),
         pc.createDataChannel("UnreliableDataChannel", ordered=False, maxRetransmits=0),
     ]
-    reliable, opened = channels[0], []
+    reliable, opened, trying = channels[0], [], asyncio.Event()
+    trying.set()
     awaited, parts, sent = collections.deque(), [], 0  # messages that must come back, in order
     for channel in channels:
         event = asyncio.Event()
@@ -99,8 +101,11 @@ async def main(url):
         if channel.readyState == "open":
             event.set()
 
-    @reliable.on("message")
     def received(data):
+        if data == PERHAPS:
+            if not trying.is_set():
+                print("echoed", flush=True)
+            return trying.set()
         parts.append(data[1:])
         if data[0] > 0:
             return
@@ -114,6 +119,9 @@ async def main(url):
             sys.exit("got %d bytes: %r, want %r" % (len(got), got[:40], want[:40]))
         if not awaited:
             print("echoed", flush=True)
+
+    for channel in channels:
+        channel.on("message", received)
 
     def play(message):
         awaited.append(message)
@@ -129,6 +137,11 @@ async def main(url):
         order, *n = line.split()
         if order == "large":
             play(b"tide" * (int(n[0]) // 4))
+        elif order == "perhaps":
+            trying.clear()
+            while not trying.is_set():
+                channels[1].send(PERHAPS)
+                await asyncio.sleep(0.2)
         elif order == "echo":
             for i in range(sent, sent + int(n[0])):
                 play(b"message %d" % i)

@@ -4,6 +4,7 @@ go 1.26.0
 
 require (
 	github.com/pion/ice/v4 v4.4.8
+	github.com/pion/transport/v5 v5.1.4
 	github.com/pion/webrtc/v4 v4.2.26
 	github.com/sandertv/go-raknet v1.15.0
 	tidegate v0.0.0
@@ -26,7 +27,6 @@ require (
 	github.com/pion/sdp/v3 v3.0.20 // indirect
 	github.com/pion/srtp/v3 v3.1.3 // indirect
 	github.com/pion/stun/v4 v4.0.1 // indirect
-	github.com/pion/transport/v5 v5.1.4 // indirect
 	github.com/pion/turn/v5 v5.1.3 // indirect
 	github.com/pires/go-proxyproto v0.15.0 // indirect
 	github.com/wlynxg/anet v0.0.5 // indirect

@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/pion/ice/v4"
+	"github.com/pion/transport/v5"
+	"github.com/pion/transport/v5/stdnet"
 	"github.com/pion/webrtc/v4"
 
 	wire "tidegate/codec/nethernet"
@@ -31,10 +33,33 @@ const (
 // patience bounds each wait for a peer, also on a machine that does much else.
 const patience = 2 * time.Minute
 
-// newPion returns a connection with the settings of NetherNet. It gathers on loopback alone.
-func newPion(t *testing.T, lite bool) *webrtc.PeerConnection {
+// homes is a network of a machine with an interface for each address.
+type homes struct {
+	transport.Net
+	addresses []string
+}
+
+func (h *homes) Interfaces() (all []*transport.Interface, _ error) {
+	for i, address := range h.addresses {
+		one := transport.NewInterface(net.Interface{Index: i + 1, MTU: 1500, Name: "eth" + fmt.Sprint(i), Flags: net.FlagUp})
+		one.AddAddress(&net.IPNet{IP: net.ParseIP(address), Mask: net.CIDRMask(32, 32)})
+		all = append(all, one)
+	}
+	return all, nil
+}
+
+// newPion returns a connection with the settings of NetherNet. It gathers on loopback alone, on an interface for each
+// of the addresses, if there are any.
+func newPion(t *testing.T, lite bool, addresses ...string) *webrtc.PeerConnection {
 	t.Helper()
 	var e webrtc.SettingEngine
+	if len(addresses) > 0 {
+		own, err := stdnet.NewNet()
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.SetNet(&homes{own, addresses})
+	}
 	e.SetIncludeLoopbackCandidate(true)
 	e.SetIPFilter(func(ip net.IP) bool { return ip.IsLoopback() })
 	e.SetNetworkTypes([]webrtc.NetworkType{webrtc.NetworkTypeUDP4})
@@ -228,9 +253,10 @@ type player struct {
 }
 
 // join joins at an edge, and waits for both channels.
-func join(t *testing.T, k keys, at string) *player {
+func join(t *testing.T, k keys, at string, addresses ...string) *player {
 	t.Helper()
-	p := &player{t: t, pc: newPion(t, false), got: make(chan []byte, 10_000), gotUnreliable: make(chan []byte, 10_000)}
+	pc := newPion(t, false, addresses...)
+	p := &player{t: t, pc: pc, got: make(chan []byte, 10_000), gotUnreliable: make(chan []byte, 10_000)}
 	opened := make(chan struct{}, 2)
 	never, false_ := uint16(0), false
 	for label, to := range map[string]struct {

@@ -6,6 +6,7 @@ import (
 	"hash/crc32"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -55,6 +56,47 @@ func TestPlay(t *testing.T) {
 			})
 			if joins := e.tickets.Joins(loopback.Addr()); len(joins) != 1 || joins[0].Stage != joining.Admitted {
 				t.Errorf("%+v", joins)
+			}
+		})
+	}
+}
+
+// TestThreeInterfaces joins from three addresses, through the edge here and through the real program. The edge takes
+// all of them for one client, and the server sees one path, which keeps its port.
+func TestThreeInterfaces(t *testing.T) {
+	homes := []string{"127.0.0.11", "127.0.0.12", "127.0.0.13"}
+	for name, lite := range map[string]bool{"full": false, "lite": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k := newKeys(t)
+			g := startGame(t, k, lite)
+			e := startEdge(t, g.http, nil)
+			at, log, _ := startTidegate(t, g.http, "127.0.0.1")
+			for _, edge := range []string{e.http, at.String()} {
+				p := join(t, k, edge, homes...)
+				p.echo(1000)
+				pairs := 0
+				for _, s := range p.pc.GetStats() {
+					if pair, ok := s.(webrtc.ICECandidatePairStats); ok && pair.ResponsesReceived > 0 {
+						pairs++
+					}
+				}
+				if pairs != len(homes) {
+					t.Errorf("%d of the client's addresses have got answers", pairs)
+				}
+			}
+			e.look(func(s *session) {
+				if n := len(s.sources.Append(nil)); n != len(homes) {
+					t.Errorf("the edge knows %d addresses", n)
+				}
+			})
+			if n := strings.Count(log.String(), "session established"); n != 1 {
+				t.Errorf("%d sessions", n)
+			}
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			if slices.Contains(g.states, webrtc.PeerConnectionStateDisconnected) {
+				t.Errorf("the server's states: %v", g.states)
 			}
 		})
 	}

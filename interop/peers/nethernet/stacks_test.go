@@ -206,6 +206,7 @@ func playOther(t *testing.T, s stack, lite bool) {
 	p := s.start(t, "http://"+e.http)
 	p.order("", "open")
 	p.order(fmt.Sprintf("echo %d", s.messages), "echoed")
+	p.order("perhaps", "echoed")
 	n.rebind(t)
 	p.order("echo 100", "echoed")
 	e.look(func(session *session) {
