@@ -14,6 +14,8 @@ type Spec struct {
 	Channels int
 	// Joins says that several messages may arrive as one. Only lengths inside them can separate them (RUDP).
 	Joins bool
+	// KicksNone says that a server ends no single session: its goodbye means that it stops (RUDP).
+	KicksNone bool
 	// Closed says that the vocabulary is closed: the protocol carries its own messages and no others (R-Type).
 	Closed bool
 	// ServerFirst says that a client may stay silent until it receives the game's first messages. A server must let such

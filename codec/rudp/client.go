@@ -233,9 +233,6 @@ func (g *goodbye) outlives(s seq) {
 	}
 }
 
-// isDue reports whether a goodbye is believed.
-func (g *goodbye) isDue(now time.Time) bool { return !g.at.IsZero() && !now.Before(g.at) }
-
 // jump is a packet that was too far ahead to count.
 type jump struct {
 	seq   seq

@@ -77,7 +77,7 @@ func (c *Conn) Advance(now time.Time) {
 	case !c.goodbye.at.IsZero() && codec.IsLate(now, codec.Earliest(c.tickAt, c.goodbye.at)):
 		c.awaitSign(now)
 		c.tick(now)
-	case c.goodbye.isDue(now):
+	case !c.goodbye.at.IsZero() && !now.Before(c.goodbye.at):
 		c.believe(now)
 	case !c.tickAt.IsZero() && !now.Before(c.tickAt):
 		c.tick(now)

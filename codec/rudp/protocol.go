@@ -31,7 +31,8 @@ func New(o Options) *Protocol { return &Protocol{spec: specOf(&o), options: o.wi
 // if a Seed makes that number unguessable.
 func specOf(o *Options) codec.Spec {
 	s := codec.Spec{
-		Name: "rudp", Modes: modes, Joins: true, Proof: codec.ProvedConnect, FirstBytes: codec.ByteSetOf(byte(o.AppID >> 8)),
+		Name: "rudp", Modes: modes, Joins: true, KicksNone: true, Proof: codec.ProvedConnect,
+		FirstBytes: codec.ByteSetOf(byte(o.AppID >> 8)),
 	}
 	if o.Seed == [32]byte{} {
 		s.Proof = codec.NoProof

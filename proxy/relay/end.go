@@ -25,6 +25,9 @@ func (r *Relay) end(now time.Time, e *Entry, blame stats.Party, why codec.Goodby
 		s.expires = last
 	}
 	r.sendJoined(now, e)
+	if blame == stats.ByUpstream && why.Reason == codec.Closed && s.origin != noID && s.route.speaks.Spec().KicksNone {
+		why.Reason = codec.ServerStopped
+	}
 	if s.client.Live() {
 		s.client.Conn.Close(now, toClient(why, s.origin != noID))
 	}
@@ -44,30 +47,27 @@ func toServer(why codec.Goodbye, blame stats.Party) codec.Goodbye {
 	return left
 }
 
-// toClient returns the goodbye for a client. A client that was not admitted gets a refusal. Another one gets an end
-// that every protocol can express.
+// toClient returns the goodbye for a client: a refusal before its admission, then an end that any protocol has.
 func toClient(why codec.Goodbye, admitted bool) codec.Goodbye {
-	reason := why.Reason
 	if admitted {
-		switch reason {
+		switch why.Reason {
 		case codec.Kicked, codec.ServerStopped, codec.PoorConnection:
 		case codec.NoConnection, codec.TimedOut, codec.TransportError:
-			reason = codec.ServerStopped
+			why.Reason = codec.ServerStopped
 		default:
-			reason = codec.Kicked
+			why.Reason = codec.Kicked
 		}
-	} else {
-		switch reason {
-		case codec.TimedOut, codec.TransportError, codec.PoorConnection, codec.ServerStopped, codec.Violation:
-			reason = codec.NoConnection
-		case codec.Closed, codec.Kicked, codec.Overflow:
-			reason = codec.Rejected
-			if len(why.Data) > 0 {
-				reason = codec.RejectedCustom
-			}
+		return why
+	}
+	switch why.Reason {
+	case codec.TimedOut, codec.TransportError, codec.PoorConnection, codec.ServerStopped, codec.Violation:
+		why.Reason = codec.NoConnection
+	case codec.Closed, codec.Kicked, codec.Overflow:
+		why.Reason = codec.Rejected
+		if len(why.Data) > 0 {
+			why.Reason = codec.RejectedCustom
 		}
 	}
-	why.Reason = reason
 	return why
 }
 

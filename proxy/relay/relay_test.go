@@ -11,6 +11,7 @@ import (
 	"tidegate/codec/codectest/simnet"
 	"tidegate/codec/raknet"
 	"tidegate/codec/riptide"
+	"tidegate/codec/rudp"
 	"tidegate/internal/policy"
 	"tidegate/internal/registry"
 	"tidegate/internal/upstream"
@@ -104,6 +105,28 @@ func TestRefusalReachesTheClient(t *testing.T) {
 		if w.Run(time.Second); w.proxy.relay.table.Len() != 0 {
 			t.Error("the refused session is kept")
 		}
+	}
+}
+
+// TestGoodbyeOfRUDPIsAStop: a server of RUDP says goodbye when it stops, and cannot kick. So a player is not told that
+// it was kicked. The proxy can kick.
+func TestGoodbyeOfRUDPIsAStop(t *testing.T) {
+	route := defaultRoute(rudp.New(rudp.Options{AppID: 7}))
+	route.Bridge.AllowLossy, route.Bridge.Envelope = true, policy.EnvelopeFramed
+	w := newWorld(t, 1, simnet.Weather{}, riptide22(), route)
+	stopped, kicked := w.connect(codec.Hello{}), w.connect(codec.Hello{})
+	w.servers[0].peers[0].conn.Close(w.Now(), codec.Goodbye{Reason: codec.Closed})
+	w.await("stopped", believed, stopped.gone)
+	r := w.proxy.relay
+	for _, s := range list(r, w.Now(), ListSessions{Limit: 9}) {
+		if err := kick(r, w.Now(), s.ID, ""); s.Established && err != nil {
+			t.Error(err)
+		}
+	}
+	w.await("kicked", believed, kicked.gone)
+	if s, k := stopped.find(codec.Disconnected).Reason, kicked.find(codec.Disconnected).Reason; s != codec.ServerStopped ||
+		k != codec.Kicked {
+		t.Errorf("told %v and %v", s, k)
 	}
 }
 
