@@ -159,11 +159,11 @@ type Goodbye struct {
 // Stats holds figures of one side of a connection. Counts only grow.
 type Stats struct {
 	RTT      time.Duration // smoothed round-trip time; zero until measured
-	Sent     uint64        // datagrams written
-	Received uint64        // datagrams read and accepted
-	Resent   uint64        // repeated transmissions of messages
-	Lost     uint64        // messages or datagrams that, as the codec knows, did not arrive the first time
-	Dropped  uint64        // datagrams or parts refused: malformed, duplicate or outside the window
+	Sent     uint64        `cbor:"1,keyasint,omitempty"` // datagrams written
+	Received uint64        `cbor:"2,keyasint,omitempty"` // datagrams read and accepted
+	Resent   uint64        `cbor:"3,keyasint,omitempty"` // repeated transmissions of messages
+	Lost     uint64        `cbor:"4,keyasint,omitempty"` // messages or datagrams known not to have arrived at first
+	Dropped  uint64        `cbor:"5,keyasint,omitempty"` // datagrams or parts refused: malformed, duplicate or beyond
 	Queued   int           // bytes of messages that wait to be sent or acknowledged
 	// Held is the memory in bytes that the Conn keeps for its peer: messages with missing parts, messages that wait for
 	// an earlier one, and data of the handshake. It is 0 again when all of that has been completed or given up.

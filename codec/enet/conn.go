@@ -33,51 +33,58 @@ const (
 // Conn is one side of one connection. Each concern of the protocol is a type of its own; Conn conducts them.
 type Conn struct {
 	options *Options
-	server  bool
-	summed  bool
-	packs   bool // the peer understands compressed datagrams
-	evident bool // a command of the handshake that only the peer can know is in the present datagram
-	state   state
+	server  bool  `cbor:"3,keyasint,omitempty"`
+	summed  bool  `cbor:"4,keyasint,omitempty"`
+	packs   bool  `cbor:"43,keyasint,omitempty"` // the peer understands compressed datagrams
+	evident bool  // a command of the handshake that only the peer can know is in the present datagram
+	state   state `cbor:"5,keyasint"`
 	// tentative says that the acknowledgement of VerifyConnect waits for Confirm.
-	tentative bool
+	tentative bool `cbor:"6,keyasint,omitempty"`
 	// proof is a client's acknowledgement of VerifyConnect. The client sends it along with every repetition of a command,
 	// until a message of the server shows that it has arrived.
-	proof             ack
-	proving, proofDue bool
-	secrets           secrets
-	terms             connect // first the requested terms, then those in force
+	proof    ack     `cbor:"7,keyasint"`
+	proving  bool    `cbor:"8,keyasint,omitempty"`
+	proofDue bool    `cbor:"9,keyasint,omitempty"`
+	secrets  secrets `cbor:"10,keyasint" secret:"true"`
+	terms    connect // first the requested terms, then those in force
 
-	peer                   uint16 // the peer's own ID
-	sessionIn, sessionOut  uint8
-	mtu, channels, window  int
-	epoch                  time.Time
-	handshake              handshake
-	deadline               time.Time // of a handshake or a goodbye; zero: none
-	heard, answered        time.Time // last valid datagram, last acknowledgement
-	peerClock              peerClock
-	control                outChannel
-	peerControl            uint16 // newest control number of the peer
-	out                    outbox
-	outChannels            []outChannel
-	flight                 flight
-	in                     inbox
-	groupsIn               groups
-	groupOut               uint16
-	acks                   acks
-	pressure               codec.Pressure // on the peer
-	mute, reflected        bool           // as Reflect has said
-	rtt                    rtt
-	throttle               throttle
-	why                    codec.Reason // of our own goodbye
-	goodbye                uint32       // data of our own goodbye
-	farewell               goodbye      // the peer's
-	heirs                  heirs
-	giant                  giant
-	pingDue, disconnectDue bool
-	refusal                []byte // a last datagram that waits for Transmit
+	peer          uint16    `cbor:"12,keyasint"` // the peer's own ID
+	sessionIn     uint8     `cbor:"13,keyasint"`
+	sessionOut    uint8     `cbor:"14,keyasint"`
+	mtu           int       `cbor:"15,keyasint"`
+	channels      int       `cbor:"16,keyasint"`
+	window        int       `cbor:"17,keyasint"`
+	epoch         time.Time `cbor:"18,keyasint"`
+	handshake     handshake `cbor:"19,keyasint,omitempty"`
+	deadline      time.Time `cbor:"20,keyasint,omitempty"` // of a handshake or a goodbye; zero: none
+	heard         time.Time `cbor:"21,keyasint,omitempty"` // last valid datagram
+	answered      time.Time `cbor:"22,keyasint,omitempty"` // last acknowledgement
+	peerClock     peerClock `record:"inline"`
+	control       outChannel
+	peerControl   uint16 `cbor:"25,keyasint"` // newest control number of the peer
+	out           outbox
+	outChannels   []outChannel
+	flight        flight
+	in            inbox
+	groupsIn      groups `cbor:"28,keyasint"`
+	groupOut      uint16 `cbor:"29,keyasint"`
+	acks          acks
+	pressure      codec.Pressure `cbor:"39,keyasint,omitempty"` // on the peer
+	mute          bool           `cbor:"41,keyasint,omitempty"` // as Reflect has said
+	reflected     bool           `cbor:"42,keyasint,omitempty"` // as well
+	rtt           rtt            `cbor:"31,keyasint"`
+	throttle      throttle       `cbor:"32,keyasint"`
+	why           codec.Reason   `cbor:"33,keyasint,omitempty"` // of our own goodbye
+	goodbye       uint32         `cbor:"34,keyasint,omitempty"` // data of our own goodbye
+	farewell      goodbye        `cbor:"38,keyasint,omitempty"` // the peer's
+	heirs         heirs
+	giant         giant
+	pingDue       bool   `cbor:"35,keyasint,omitempty"`
+	disconnectDue bool   `cbor:"36,keyasint,omitempty"`
+	refusal       []byte // a last datagram that waits for Transmit
 
 	events events.Queue
-	stats  codec.Stats
+	stats  codec.Stats `cbor:"37,keyasint"`
 }
 
 var _ codec.Confirmer = (*Conn)(nil)

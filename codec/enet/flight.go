@@ -66,12 +66,12 @@ func (c *sentCommand) remove() {
 
 // outChannel numbers the messages of a channel. It finds the command for an acknowledgement.
 type outChannel struct {
-	_          struct{} `cbor:",toarray"`
-	Reliable   uint16   // last assigned number
-	Unreliable uint16   // last number assigned since then
-	Oldest     uint16   // first unacknowledged number
-	Sent       uint16   // last sent number; a message's numbers are assigned together
-	ring       []*sentCommand
+	_          struct{}       `cbor:",toarray"`
+	Reliable   uint16         // last assigned number
+	Unreliable uint16         // last number assigned since then
+	Oldest     uint16         // first unacknowledged number
+	Sent       uint16         // last sent number; a message's numbers are assigned together
+	ring       []*sentCommand `cbor:"-"`
 }
 
 // reset starts with the number after n.
@@ -271,7 +271,8 @@ func (t *throttleTerms) append(b []byte) []byte {
 // throttle decides which unreliable messages are sent. Growing round trips show that the path is full. The throttle
 // also scales the window of reliable messages. docs/protocols/enet.md#throttle
 type throttle struct {
-	terms   throttleTerms
+	_       struct{}      `cbor:",toarray"`
+	terms   throttleTerms `record:"inline"`
 	value   uint32
 	counter uint32
 

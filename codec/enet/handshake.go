@@ -13,11 +13,11 @@ const maxVerifies = 3
 // handshake repeats a Connect or a VerifyConnect until the answer.
 type handshake struct {
 	due      bool
-	nextAt   time.Time // zero: no repetition
-	interval time.Duration
-	asked    int       // received Connects
-	sent     int       // transmissions of ours
-	attempts []attempt // the first maxAttempts
+	nextAt   time.Time     `cbor:"1,keyasint,omitempty"` // zero: no repetition
+	interval time.Duration `cbor:"2,keyasint,omitempty"`
+	asked    int           `cbor:"3,keyasint,omitempty"` // received Connects
+	sent     int           `cbor:"4,keyasint,omitempty"` // transmissions of ours
+	attempts []attempt     `cbor:"5,keyasint,omitempty"` // the first maxAttempts
 }
 
 // maxAttempts bounds the attempts that a handshake remembers, and the VerifyConnects of a server.
@@ -25,6 +25,7 @@ const maxAttempts = 12
 
 // attempt is one transmission of a Connect or a VerifyConnect. The peer echoes its clock.
 type attempt struct {
+	_     struct{} `cbor:",toarray"`
 	clock uint16
 	at    time.Time
 }
@@ -52,7 +53,7 @@ func (h *handshake) maySend() bool { return h.sent < min(maxVerifies*h.asked, ma
 func (h *handshake) wrote(now time.Time, clock uint16) {
 	h.due = false
 	if h.sent++; h.sent <= maxAttempts {
-		h.attempts = append(h.attempts, attempt{clock, now})
+		h.attempts = append(h.attempts, attempt{clock: clock, at: now})
 	}
 }
 
@@ -289,10 +290,10 @@ const (
 // goodbye is a peer's, which is not believed yet: the peer must be silent when it is pinged. The library acknowledges
 // nothing after its goodbye but a goodbye.
 type goodbye struct {
-	heard  time.Time // zero: there is none
-	endAt  time.Time
-	pingAt time.Time
-	data   uint32
+	heard  time.Time `cbor:"1,keyasint,omitempty"` // zero: there is none
+	endAt  time.Time `cbor:"2,keyasint,omitempty"`
+	pingAt time.Time `cbor:"3,keyasint,omitempty"`
+	data   uint32    `cbor:"4,keyasint,omitempty"`
 }
 
 // hearGoodbye takes a goodbye in session. With checksums it ends the session.

@@ -117,16 +117,16 @@ const groupReach = 1024
 // follows it, and then has a window of its own beside the last one. So no forged message shuts out the honest ones.
 type groups struct {
 	window
-	other    window // the one before a jump
-	hasOther bool
-	far      uint16 // a number far from both windows
-	hasFar   bool
+	other    window `record:"inline+4"` // the one before a jump
+	hasOther bool   `cbor:"7,keyasint,omitempty"`
+	far      uint16 `cbor:"3,keyasint,omitempty"` // a number far from both windows
+	hasFar   bool   `cbor:"4,keyasint,omitempty"`
 }
 
 // window remembers the numbers up to the newest one.
 type window struct {
-	newest uint16
-	seen   [groupReach / 64]uint64 // by number modulo groupReach
+	newest uint16                  `cbor:"1,keyasint"`
+	seen   [groupReach / 64]uint64 `cbor:"2,keyasint,omitempty" record:"list"` // by number modulo groupReach
 }
 
 func (w *window) bit(n uint16) (word *uint64, mask uint64) {
@@ -223,8 +223,8 @@ func (a *acks) append(b []byte, room int) []byte {
 
 // peerClock knows a peer's clock. It recognizes a forged goodbye, which names another time.
 type peerClock struct {
-	offset uint16
-	at     time.Time // when offset was learned; zero: never
+	offset uint16    `cbor:"23,keyasint,omitempty"`
+	at     time.Time `cbor:"24,keyasint,omitempty"` // when offset was learned; zero: never
 }
 
 // clockTolerance is the greatest delay of a datagram in ms, and the greatest drift of a clock between two datagrams.

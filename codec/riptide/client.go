@@ -9,16 +9,17 @@ import (
 // ticker is a client's clock. It sends Connect until the answer, then heartbeats, one each HeartbeatInterval from Dial
 // on.
 type ticker struct {
-	next     time.Time // zero on the server's side
-	connect  []byte    // the Connect datagram, until connected
-	attempts int
-	patient  bool      // a full server may soon have a place
-	full     bool      // the server is full, and will be asked again at next
-	asks     bool      // the proxy is told to ask it now
-	refusals uint8     // of the full server
-	owed     bool      // a heartbeat was held back
-	ping     uint8     // number of the next heartbeat; of a server: of the one whose answer waits
-	pingAt   time.Time // when the latest heartbeat was sent, zero once answered; of a server: when it is answered
+	next     time.Time `cbor:"1,keyasint,omitempty"` // zero on the server's side
+	connect  []byte    `cbor:"2,keyasint,omitempty"` // the Connect datagram, until connected
+	attempts int       `cbor:"3,keyasint,omitempty"`
+	patient  bool      `cbor:"6,keyasint,omitempty"`  // a full server may soon have a place
+	full     bool      `cbor:"7,keyasint,omitempty"`  // the server is full, and will be asked again at next
+	asks     bool      `cbor:"8,keyasint,omitempty"`  // the proxy is told to ask it now
+	refusals uint8     `cbor:"9,keyasint,omitempty"`  // of the full server
+	owed     bool      `cbor:"10,keyasint,omitempty"` // a heartbeat was held back
+	ping     uint8     `cbor:"4,keyasint,omitempty"`  // of the next heartbeat; of a server: of the one whose answer waits
+	// pingAt says when the latest heartbeat was sent, zero once answered; of a server: when it is answered.
+	pingAt time.Time `cbor:"5,keyasint,omitempty"`
 }
 
 // dial makes the client's side of a session. docs/protocols/riptide.md#client

@@ -35,31 +35,31 @@ const (
 type Conn struct {
 	options *Options
 	dialect *dialect
-	server  bool
-	state   state
+	server  bool  `cbor:"3,keyasint,omitempty"`
+	state   state `cbor:"4,keyasint"`
 	// tentative says that the client's Welcome waits for Confirm.
-	tentative bool
-	busy      bool // messages have passed since the last heartbeat
-	// mute and reflected are as Reflect has said.
-	mute, reflected bool
-	client          uint16 // the client's ID
-	heard           time.Time
-	doubt           doubt
-	welcome         welcome
-	ticker          ticker
+	tentative bool      `cbor:"5,keyasint,omitempty"`
+	busy      bool      `cbor:"6,keyasint,omitempty"`  // messages have passed since the last heartbeat
+	mute      bool      `cbor:"20,keyasint,omitempty"` // as Reflect has said
+	reflected bool      `cbor:"21,keyasint,omitempty"` // as well
+	client    uint16    `cbor:"7,keyasint,omitempty"`  // the client's ID
+	heard     time.Time `cbor:"8,keyasint,omitempty"`
+	doubt     doubt
+	welcome   welcome `cbor:"11,keyasint,omitempty"`
+	ticker    ticker  `cbor:"12,keyasint,omitempty"`
 
 	window        window
 	flight        flight
 	notifier      notifier
 	rtt           rtt
-	sends         sendQuality
-	tolerantUntil time.Time // until then losses are our own fault
+	sends         sendQuality `cbor:"17,keyasint,omitempty"`
+	tolerantUntil time.Time   `cbor:"9,keyasint,omitempty"` // until then losses are our own fault
 
 	control outbox // sent first and in any state
 	data    outbox // messages; sent once connected
 	events  events.Queue
-	scratch []byte // holds the payload that Poll lends
-	stats   codec.Stats
+	scratch []byte      // holds the payload that Poll lends
+	stats   codec.Stats `cbor:"19,keyasint"`
 }
 
 var _ codec.Confirmer = (*Conn)(nil)

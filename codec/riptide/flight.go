@@ -288,11 +288,11 @@ const (
 
 // sendQuality measures how many transmissions the latest delivered reliable messages needed.
 type sendQuality struct {
-	sends [qualitySpan]uint8
-	count int
-	at    int
+	sends [qualitySpan]uint8 `cbor:"1,keyasint,omitempty" record:"list"`
+	count int                `cbor:"2,keyasint,omitempty"`
+	at    int                `cbor:"3,keyasint,omitempty"`
 	sum   int
-	bad   int
+	bad   int `cbor:"4,keyasint,omitempty"`
 }
 
 // delivered records a message's transmissions and reports whether the connection is too poor.

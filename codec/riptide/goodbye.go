@@ -175,9 +175,10 @@ const kindQuestion kind = 15
 
 // doubt is a goodbye that is not believed yet.
 type doubt struct {
-	goodbye        codec.Event
-	since, believe time.Time // zero: there is none
-	probeAt        time.Time // when the peer is asked next
+	goodbye codec.Event
+	since   time.Time `cbor:"4,keyasint,omitempty"` // zero: there is none
+	believe time.Time `cbor:"5,keyasint,omitempty"` // as well
+	probeAt time.Time `cbor:"6,keyasint,omitempty"` // when the peer is asked next
 }
 
 // next returns when stepDoubt is due, or the zero time.

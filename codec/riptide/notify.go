@@ -20,12 +20,13 @@ const notifyMemory = 256
 
 // notifier numbers notify messages, drops late ones and learns which of ours arrived. docs/protocols/riptide.md#notify
 type notifier struct {
-	next     seq                       // number of the next message that we send
-	acked    seq                       // newest of ours that the peer has reported
-	last     seq                       // newest received
-	reported seq                       // the last that a header of ours has reported
-	arrivals [notifyMemory / 64]uint64 // of the newest notifyMemory: bit s mod notifyMemory says that s was received
-	doorman  *doorman                  // nil: none was needed yet
+	next     seq `cbor:"1,keyasint"` // number of the next message that we send
+	acked    seq `cbor:"2,keyasint"` // newest of ours that the peer has reported
+	last     seq `cbor:"3,keyasint"` // newest received
+	reported seq `cbor:"6,keyasint"` // the last that a header of ours has reported
+	// arrivals are those of the newest notifyMemory: bit s mod notifyMemory says that s was received.
+	arrivals [notifyMemory / 64]uint64 `cbor:"7,keyasint"`
+	doorman  *doorman                  `cbor:"11,keyasint,omitempty"` // nil: none was needed yet
 	receipts []notifyReceipt
 	answered int // receipts before this index have been answered
 }

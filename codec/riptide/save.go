@@ -17,53 +17,20 @@ var _ = record.Register[savedConn](savedVersion, names[:]...)
 // savedConn is a Conn as a record. Its kind is the dialect's name. The options are not part of it.
 type savedConn struct {
 	record.Head
-	Server    bool          `cbor:"3,keyasint,omitempty"`
-	State     state         `cbor:"4,keyasint"`
-	Tentative bool          `cbor:"5,keyasint,omitempty"`
-	Busy      bool          `cbor:"6,keyasint,omitempty"`
-	Client    uint16        `cbor:"7,keyasint,omitempty"`
-	Heard     record.Moment `cbor:"8,keyasint,omitempty"`
-	Tolerant  record.Moment `cbor:"9,keyasint,omitempty"`
-	Doubt     savedDoubt    `cbor:"10,keyasint,omitempty"`
-	Welcome   savedWelcome  `cbor:"11,keyasint,omitempty"`
-	Ticker    savedTicker   `cbor:"12,keyasint,omitempty"`
-	Window    savedWindow   `cbor:"13,keyasint"`
-	Flight    savedFlight   `cbor:"14,keyasint"`
-	Notifier  savedNotifier `cbor:"15,keyasint"`
-	RTT       savedRTT      `cbor:"16,keyasint,omitempty"`
-	Sends     savedSends    `cbor:"17,keyasint,omitempty"`
-	Data      []byte        `cbor:"18,keyasint,omitempty"` // the outbox of messages that wait for the session
-	Stats     saved.Stats   `cbor:"19,keyasint"`
-	Mute      bool          `cbor:"20,keyasint,omitempty"`
-	Reflected bool          `cbor:"21,keyasint,omitempty"`
+	*Conn
+	Doubt    savedDoubt    `cbor:"10,keyasint,omitempty"`
+	Window   savedWindow   `cbor:"13,keyasint"`
+	Flight   savedFlight   `cbor:"14,keyasint"`
+	Notifier savedNotifier `cbor:"15,keyasint"`
+	RTT      savedRTT      `cbor:"16,keyasint,omitempty"`
+	Data     []byte        `cbor:"18,keyasint,omitempty"` // the outbox of messages that wait for the session
 }
 
 type savedDoubt struct {
-	Reason  codec.Reason  `cbor:"1,keyasint,omitempty"`
-	Data    []byte        `cbor:"2,keyasint,omitempty"`
-	Pad     uint8         `cbor:"3,keyasint,omitempty"`
-	Since   record.Moment `cbor:"4,keyasint,omitempty"`
-	Believe record.Moment `cbor:"5,keyasint,omitempty"`
-	Probe   record.Moment `cbor:"6,keyasint,omitempty"`
-}
-
-type savedWelcome struct {
-	Waiting bool          `cbor:"1,keyasint,omitempty"`
-	Sends   uint8         `cbor:"2,keyasint,omitempty"`
-	SentAt  record.Moment `cbor:"3,keyasint,omitempty"`
-}
-
-type savedTicker struct {
-	Next     record.Moment `cbor:"1,keyasint,omitempty"`
-	Connect  []byte        `cbor:"2,keyasint,omitempty"`
-	Attempts int           `cbor:"3,keyasint,omitempty"`
-	Ping     uint8         `cbor:"4,keyasint,omitempty"`
-	PingAt   record.Moment `cbor:"5,keyasint,omitempty"`
-	Patient  bool          `cbor:"6,keyasint,omitempty"`
-	Full     bool          `cbor:"7,keyasint,omitempty"`
-	Asks     bool          `cbor:"8,keyasint,omitempty"`
-	Refusals uint8         `cbor:"9,keyasint,omitempty"`
-	Owed     bool          `cbor:"10,keyasint,omitempty"`
+	*doubt
+	Reason codec.Reason `cbor:"1,keyasint,omitempty"`
+	Data   []byte       `cbor:"2,keyasint,omitempty"`
+	Pad    uint8        `cbor:"3,keyasint,omitempty"`
 }
 
 type savedRTT struct {
@@ -71,92 +38,67 @@ type savedRTT struct {
 	Told time.Duration `cbor:"2,keyasint,omitempty"` // earlier releases tell it servers, and we do not read it
 }
 
-func (v *savedRTT) check() error {
-	for _, d := range []time.Duration{v.Smooth, v.Far, v.Slowest[0], v.Slowest[1]} {
-		if err := saved.Duration("round-trip time", d); err != nil {
-			return err
-		}
-	}
-	return nil
+// savedWindow is a window. Bits are empty while no number is missing.
+type savedWindow struct {
+	*window
+	Bits   []uint64     `cbor:"4,keyasint,omitempty"`
+	Prints prints.Saved `cbor:"6,keyasint"`
 }
 
-// savedSends has the latest results in the order of their places.
-type savedSends struct {
-	Sends []byte `cbor:"1,keyasint,omitempty"`
-	Count int    `cbor:"2,keyasint,omitempty"`
-	At    int    `cbor:"3,keyasint,omitempty"`
-	Bad   int    `cbor:"4,keyasint,omitempty"`
+// savedNotifier is a notifier. Fields 4, 5, 9 and 10 of earlier releases have no meaning
+// any more.
+type savedNotifier struct {
+	*notifier
+	Receipts []notifyReceipt `cbor:"8,keyasint,omitempty"`
+}
+
+// asSaved returns the record of a Conn, without what the Conn has in another form.
+func (c *Conn) asSaved() savedConn {
+	return savedConn{
+		Conn: c, Doubt: savedDoubt{doubt: &c.doubt}, Window: savedWindow{window: &c.window},
+		Notifier: savedNotifier{notifier: &c.notifier},
+	}
 }
 
 // Save implements codec.Conn.
 func (c *Conn) Save(now time.Time, b []byte) []byte {
-	t, w, d := &c.ticker, &c.welcome, &c.doubt
-	v := savedConn{
-		Head:   record.Head{Kind: names[c.options.Version], Version: savedVersion},
-		Server: c.server, State: c.state, Tentative: c.tentative, Busy: c.busy, Client: c.client,
-		Heard: record.MomentOf(now, c.heard), Tolerant: record.MomentOf(now, c.tolerantUntil),
-		Doubt: savedDoubt{
-			Reason: d.goodbye.Reason, Data: d.goodbye.Payload, Pad: d.goodbye.Pad,
-			Since: record.MomentOf(now, d.since), Believe: record.MomentOf(now, d.believe),
-			Probe: record.MomentOf(now, d.probeAt),
-		},
-		Welcome: savedWelcome{Waiting: w.waiting, Sends: w.sends, SentAt: record.MomentOf(now, w.sentAt)},
-		Ticker: savedTicker{
-			Next: record.MomentOf(now, t.next), Connect: t.connect, Attempts: t.attempts,
-			Ping: t.ping, PingAt: record.MomentOf(now, t.pingAt),
-			Patient: t.patient, Full: t.full, Asks: t.asks, Refusals: t.refusals, Owed: t.owed,
-		},
-		Window:   c.window.save(now),
-		Flight:   c.flight.save(now),
-		Notifier: c.notifier.save(now),
-		RTT:      savedRTT{c.rtt, c.rtt.Smooth},
-		Data:     c.data.log[c.data.read:],
-		Stats:    saved.StatsOf(&c.stats),
-		Mute:     c.mute, Reflected: c.reflected,
+	v, gone := c.asSaved(), &c.doubt.goodbye
+	v.Head = record.Head{Kind: names[c.options.Version], Version: savedVersion}
+	v.Doubt.Reason, v.Doubt.Data, v.Doubt.Pad = gone.Reason, gone.Payload, gone.Pad
+	v.Window.Prints = c.window.prints.Save()
+	if c.window.hasHoles() {
+		v.Window.Bits = c.window.bits
 	}
-	if q := &c.sends; q.count > 0 {
-		v.Sends = savedSends{Sends: q.sends[:], Count: q.count, At: q.at, Bad: q.bad}
-	}
-	return record.Append(b, &v)
+	v.Flight = c.flight.save()
+	v.Notifier.Receipts = c.notifier.receipts[c.notifier.answered:]
+	v.RTT = savedRTT{c.rtt, c.rtt.Smooth}
+	v.Data = c.data.log[c.data.read:]
+	return record.AppendAt(now, b, &v)
 }
 
 // Restore implements codec.Protocol.
 func (p *Protocol) Restore(now time.Time, _ codec.Addresser, b []byte) (codec.Conn, error) {
-	var v savedConn
-	if err := saved.Read(b, names[p.options.Version], savedVersion, &v); err != nil {
+	c := &Conn{options: &p.options, dialect: p.dialect}
+	v := c.asSaved()
+	if err := saved.ReadAt(now, b, names[p.options.Version], savedVersion, &v); err != nil {
 		return nil, err
 	}
 	if err := v.check(&p.options); err != nil {
 		return nil, err
 	}
-	t, w, d := &v.Ticker, &v.Welcome, &v.Doubt
-	c := &Conn{
-		options: &p.options, dialect: p.dialect,
-		server: v.Server, state: v.State, tentative: v.Tentative, busy: v.Busy, client: v.Client,
-		heard: v.Heard.Time(now), tolerantUntil: v.Tolerant.Time(now),
-		doubt:   doubt{since: d.Since.Time(now), believe: d.Believe.Time(now), probeAt: d.Probe.Time(now)},
-		welcome: welcome{waiting: w.Waiting, sends: w.Sends, sentAt: w.SentAt.Time(now)},
-		ticker: ticker{
-			next: t.Next.Time(now), connect: t.Connect, attempts: t.Attempts, ping: t.Ping, pingAt: t.PingAt.Time(now),
-			patient: t.Patient, full: t.Full, asks: t.Asks, refusals: t.Refusals,
-			owed: t.Owed,
-		},
-		notifier: v.Notifier.restore(now),
-		rtt:      v.RTT.rtt,
-		sends:    v.Sends.restore(),
-		data:     outbox{log: v.Data},
-		stats:    v.Stats.Restore(),
-		mute:     v.Mute, reflected: v.Reflected,
+	for _, n := range c.sends.sends {
+		c.sends.sum += int(n)
 	}
-	if !c.doubt.believe.IsZero() {
-		c.doubt.goodbye = codec.Event{Kind: codec.Disconnected, Reason: d.Reason}
-		c.doubt.goodbye.Payload, c.doubt.goodbye.Pad = d.Data, d.Pad
+	if d := &v.Doubt; !d.believe.IsZero() {
+		d.goodbye = codec.Event{Kind: codec.Disconnected, Reason: d.Reason}
+		d.goodbye.Payload, d.goodbye.Pad = d.Data, d.Pad
 	}
-	var err error
-	if c.window, err = v.Window.restore(now); err != nil {
+	c.data.log, c.notifier.receipts, c.rtt = v.Data, v.Notifier.Receipts, v.RTT.rtt
+	if err := v.Window.restore(); err != nil {
 		return nil, err
 	}
-	if c.flight, err = v.Flight.restore(now, p.options.maxDatagram); err != nil {
+	var err error
+	if c.flight, err = v.Flight.restore(p.options.maxDatagram); err != nil {
 		return nil, err
 	}
 	return c, nil
@@ -164,25 +106,27 @@ func (p *Protocol) Restore(now time.Time, _ codec.Addresser, b []byte) (codec.Co
 
 // check holds a record to the bounds of a Conn.
 func (v *savedConn) check(o *Options) error {
+	t, q := &v.ticker, &v.sends
 	switch {
-	case v.State > closed:
-		return saved.Fault("state", v.State)
+	case v.state > closed:
+		return saved.Fault("state", v.state)
 	case int(v.Doubt.Reason) >= codec.ReasonCount || len(v.Doubt.Data) > o.maxDatagram || v.Doubt.Pad > 7:
-		return saved.Fault("goodbye", v.Doubt)
-	case len(v.Ticker.Connect) > o.maxDatagram || v.Ticker.Attempts < 0:
-		return saved.Fault("number of attempts", v.Ticker.Attempts)
-	case v.Server != (v.Ticker.Next == 0) && v.State != closed:
-		return saved.Fault("ticker of a server", v.Server)
-	case v.State == connecting && len(v.Ticker.Connect) == 0:
+		return saved.Fault("goodbye", v.Doubt.Reason)
+	case len(t.connect) > o.maxDatagram || t.attempts < 0:
+		return saved.Fault("number of attempts", t.attempts)
+	case v.server != t.next.IsZero() && v.state != closed:
+		return saved.Fault("ticker of a server", v.server)
+	case v.state == connecting && len(t.connect) == 0:
 		return saved.Fault("Connect", nil)
 	case len(v.Data) > o.MaxQueued+lengthSize*maxControl || !isLog(v.Data, o.maxDatagram):
 		return saved.Fault("log of waiting datagrams", len(v.Data))
+	case q.count < 0 || q.count > qualitySpan || q.at < 0 || q.at >= qualitySpan || q.bad < 0:
+		return saved.Fault("measure of transmissions", q.count)
 	}
-	if err := v.RTT.check(); err != nil {
-		return err
-	}
-	if err := v.Sends.check(); err != nil {
-		return err
+	for _, d := range []time.Duration{v.RTT.Smooth, v.RTT.Far, v.RTT.Slowest[0], v.RTT.Slowest[1]} {
+		if err := saved.Duration("round-trip time", d); err != nil {
+			return err
+		}
 	}
 	return v.Notifier.check()
 }
@@ -205,61 +149,22 @@ func isLog(b []byte, maxDatagram int) bool {
 	return true
 }
 
-func (v *savedSends) check() error {
-	if v.Count < 0 || v.Count > qualitySpan || v.At < 0 || v.At >= qualitySpan || v.Bad < 0 ||
-		v.Count > 0 && len(v.Sends) != qualitySpan {
-		return saved.Fault("measure of transmissions", *v)
-	}
-	return nil
-}
-
-func (v *savedSends) restore() sendQuality {
-	q := sendQuality{count: v.Count, at: v.At, bad: v.Bad}
-	if v.Count > 0 {
-		copy(q.sends[:], v.Sends)
-	}
-	for _, n := range q.sends {
-		q.sum += int(n)
-	}
-	return q
-}
-
-// savedWindow is a window. Bits are empty while no number is missing.
-type savedWindow struct {
-	Base   seq           `cbor:"1,keyasint"`
-	Last   seq           `cbor:"2,keyasint"`
-	First  uint8         `cbor:"3,keyasint,omitempty"`
-	Bits   []uint64      `cbor:"4,keyasint,omitempty"`
-	Stuck  record.Moment `cbor:"5,keyasint,omitempty"`
-	Prints prints.Saved  `cbor:"6,keyasint"`
-}
-
-func (w *window) save(now time.Time) savedWindow {
-	v := savedWindow{Base: w.base, Last: w.last, First: w.first, Prints: w.prints.Save()}
-	v.Stuck = record.MomentOf(now, w.stuck)
-	if w.hasHoles() {
-		v.Bits = w.bits
-	}
-	return v
-}
-
-func (v *savedWindow) restore(now time.Time) (window, error) {
-	w := window{base: v.Base, last: v.Last, first: v.First, stuck: v.Stuck.Time(now)}
-	ahead := v.Last.minus(v.Base)
+func (v *savedWindow) restore() (err error) {
+	w := v.window
+	ahead := w.last.minus(w.base)
 	switch {
-	case v.First > 16:
-		return w, saved.Fault("number of acknowledgement bits", v.First)
+	case w.first > 16:
+		return saved.Fault("number of acknowledgement bits", w.first)
 	case ahead < -1 || ahead >= windowSize:
-		return w, saved.Fault("distance of the newest number", ahead)
+		return saved.Fault("distance of the newest number", ahead)
 	case w.hasHoles() && len(v.Bits) != windowSize/64 || !w.hasHoles() && len(v.Bits) > 0:
-		return w, saved.Fault("length of the window", len(v.Bits))
+		return saved.Fault("length of the window", len(v.Bits))
 	}
 	if w.bits = v.Bits; w.hasHoles() && (w.isSet(w.base) || !w.isSet(w.last)) {
-		return w, saved.Fault("oldest missing number", v.Base)
+		return saved.Fault("oldest missing number", w.base)
 	}
-	var err error
 	w.prints, err = v.Prints.Restore(1 << 16)
-	return w, err
+	return err
 }
 
 // savedFlight is a flight. Sent messages are in the order of their last transmission, waiting ones in that of their
@@ -277,7 +182,7 @@ type savedSent struct {
 	_        struct{} `cbor:",toarray"`
 	Number   seq
 	Sends    uint8
-	SentAt   record.Moment
+	SentAt   time.Time
 	Receipt  codec.Receipt
 	Datagram []byte
 }
@@ -288,12 +193,12 @@ type savedWaiting struct {
 	Datagram []byte
 }
 
-func (f *flight) save(now time.Time) savedFlight {
+func (f *flight) save() savedFlight {
 	v := savedFlight{Oldest: f.oldest, Unsent: f.unsent}
 	for i, s := 0, f.first; i < f.listed; i, s = i+1, f.at(s).succ {
 		m := f.at(s)
 		v.Sent = append(v.Sent, savedSent{
-			Number: s, Sends: m.sends, SentAt: record.MomentOf(now, m.sentAt), Receipt: m.receipt, Datagram: m.datagram,
+			Number: s, Sends: m.sends, SentAt: m.sentAt, Receipt: m.receipt, Datagram: m.datagram,
 		})
 		v.Waited = append(v.Waited, m.waited)
 	}
@@ -303,7 +208,7 @@ func (f *flight) save(now time.Time) savedFlight {
 	return v
 }
 
-func (v *savedFlight) restore(now time.Time, maxDatagram int) (flight, error) {
+func (v *savedFlight) restore(maxDatagram int) (flight, error) {
 	f := newFlight(v.Oldest)
 	total := int(v.Unsent-v.Oldest) + len(v.Waiting)
 	if total > maxWaiting {
@@ -322,7 +227,7 @@ func (v *savedFlight) restore(now time.Time, maxDatagram int) (flight, error) {
 			return f, saved.Fault("length of a sent message", len(m.Datagram))
 		}
 		*f.at(m.Number) = inFlight{datagram: f.spare.copyOf(m.Datagram), receipt: m.Receipt, sends: m.Sends - 1}
-		f.sent(m.SentAt.Time(now), m.Number)
+		f.sent(m.SentAt, m.Number)
 		if i < len(v.Waited) {
 			f.at(m.Number).waited = v.Waited[i]
 		}
@@ -344,104 +249,19 @@ func (v *savedFlight) restore(now time.Time, maxDatagram int) (flight, error) {
 // copyOf returns a copy of b in a buffer that can be used again.
 func (p *buffers) copyOf(b []byte) []byte { return append(p.take(len(b)), b...) }
 
-// savedNotifier is a notifier. Fields 4, 5, 9 and 10 of earlier releases have no meaning
-// any more.
-type savedNotifier struct {
-	Next     seq             `cbor:"1,keyasint"`
-	Acked    seq             `cbor:"2,keyasint"`
-	Last     seq             `cbor:"3,keyasint"`
-	Reported seq             `cbor:"6,keyasint"`
-	Arrivals []uint64        `cbor:"7,keyasint"`
-	Receipts []notifyReceipt `cbor:"8,keyasint,omitempty"`
-	Doorman  *savedDoorman   `cbor:"11,keyasint,omitempty"`
-}
-
-// savedDoorman is a doorman, with the strays that there are.
-type savedDoorman struct {
-	Said   [2]seq        `cbor:"1,keyasint"`
-	SentBy [2]seq        `cbor:"2,keyasint"`
-	SentAt record.Moment `cbor:"3,keyasint,omitempty"`
-	Heard  record.Moment `cbor:"4,keyasint,omitempty"`
-	Pace   time.Duration `cbor:"5,keyasint,omitempty"`
-	Doubt  record.Moment `cbor:"6,keyasint,omitempty"`
-	Strays []savedStray  `cbor:"7,keyasint,omitempty"`
-}
-
-type savedStray struct {
-	_      struct{} `cbor:",toarray"`
-	Number seq
-	Run    uint8
-	Since  record.Moment
-}
-
-func (d *doorman) save(now time.Time) *savedDoorman {
-	if d == nil {
-		return nil
-	}
-	v := savedDoorman{
-		Said: d.said, SentBy: d.sentBy, SentAt: record.MomentOf(now, d.sentAt), Heard: record.MomentOf(now, d.heard),
-		Pace: d.pace, Doubt: record.MomentOf(now, d.doubt),
-	}
-	for _, w := range d.strays {
-		v.Strays = append(v.Strays, savedStray{Number: w.seq, Run: w.run, Since: record.MomentOf(now, w.since)})
-	}
-	return &v
-}
-
-func (v *savedDoorman) check() error {
-	switch {
-	case v == nil:
-		return nil
-	case len(v.Strays) > maxStrays:
-		return saved.Fault("number of strays", len(v.Strays))
-	}
-	return saved.Duration("pace", v.Pace)
-}
-
-func (v *savedDoorman) restore(now time.Time) *doorman {
-	if v == nil {
-		return nil
-	}
-	d := doorman{
-		said: v.Said, sentBy: v.SentBy, sentAt: v.SentAt.Time(now), heard: v.Heard.Time(now), pace: v.Pace,
-		doubt: v.Doubt.Time(now),
-	}
-	for i, w := range v.Strays {
-		d.strays[i] = stray{seq: w.Number, run: w.Run, since: w.Since.Time(now)}
-	}
-	return &d
-}
-
-func (n *notifier) save(now time.Time) savedNotifier {
-	return savedNotifier{
-		Next: n.next, Acked: n.acked, Last: n.last, Reported: n.reported, Arrivals: n.arrivals[:],
-		Receipts: n.receipts[n.answered:], Doorman: n.doorman.save(now),
-	}
-}
-
 // check holds a record to the bounds of a notifier. Between the last reported number and the newest lies room for the
 // bits of a header, and the newest has arrived: reportable finds both.
 func (v *savedNotifier) check() error {
-	ahead := v.Last.minus(v.Reported)
+	ahead := v.last.minus(v.reported)
 	switch {
-	case len(v.Arrivals) != notifyMemory/64:
-		return saved.Fault("length of the notify memory", len(v.Arrivals))
 	case ahead < 0 || ahead > notifyMemory-notifyReach:
 		return saved.Fault("distance of the newest notify message", ahead)
 	case len(v.Receipts) > maxNotifyReceipts:
 		return saved.Fault("number of notify receipts", len(v.Receipts))
+	case !v.arrived(v.last):
+		return saved.Fault("newest notify message", v.last)
+	case v.doorman != nil:
+		return saved.Duration("pace", v.doorman.pace)
 	}
-	if n := v.restore(time.Time{}); !n.arrived(n.last) {
-		return saved.Fault("newest notify message", v.Last)
-	}
-	return v.Doorman.check()
-}
-
-func (v *savedNotifier) restore(now time.Time) notifier {
-	n := notifier{next: v.Next, acked: v.Acked, last: v.Last, reported: v.Reported, receipts: v.Receipts}
-	if v.Doorman.check() == nil {
-		n.doorman = v.Doorman.restore(now)
-	}
-	copy(n.arrivals[:], v.Arrivals)
-	return n
+	return nil
 }

@@ -89,9 +89,9 @@ const firstSeq seq = 1
 
 // welcome is the transmission of our Welcome. It is separate from the flight, because it precedes the session.
 type welcome struct {
-	waiting bool // waits for its acknowledgement
-	sends   uint8
-	sentAt  time.Time
+	waiting bool      `cbor:"1,keyasint,omitempty"` // waits for its acknowledgement
+	sends   uint8     `cbor:"2,keyasint,omitempty"`
+	sentAt  time.Time `cbor:"3,keyasint,omitempty"`
 }
 
 // sendWelcome sends Welcome once more.

@@ -22,12 +22,12 @@ const (
 // One bit each tells it for the windowSize numbers from base on. docs/protocols/riptide.md#duplicates describes how
 // the real library differs, and why.
 type window struct {
-	base   seq      // oldest not received
-	last   seq      // newest received
-	first  uint8    // advances of last in all, up to 16: the number of meaningful acknowledgement bits
+	base   seq      `cbor:"1,keyasint"`           // oldest not received
+	last   seq      `cbor:"2,keyasint"`           // newest received
+	first  uint8    `cbor:"3,keyasint,omitempty"` // advances of last, up to 16: meaningful acknowledgement bits
 	bits   []uint64 // bit (number mod windowSize); nil while no number is missing
 	prints prints.Prints
-	stuck  time.Time // since when numbers have been beyond
+	stuck  time.Time `cbor:"5,keyasint,omitempty"` // since when numbers have been beyond
 }
 
 // newWindow returns a window that expects s as the first number.
@@ -162,17 +162,19 @@ const (
 // While strays are many, there is a forger. Then the number that the message reports has to fit as well: it continues
 // the earlier reports, or it is as new as the path explains.
 type doorman struct {
-	said   [2]seq // what the last two messages that counted have reported
-	sentBy [2]seq // numbers that we had sent by two moments, older first; the path explains no older report
-	sentAt time.Time
-	heard  time.Time        // when the last message counted
-	pace   time.Duration    // smoothed time between two of the peer's numbers; zero: unknown
-	doubt  time.Time        // when all strays are forgotten
-	strays [maxStrays]stray // the latest last
+	said [2]seq `cbor:"1,keyasint"` // what the last two messages that counted have reported
+	// sentBy has numbers that we had sent by two moments, older first. The path explains no older report.
+	sentBy [2]seq           `cbor:"2,keyasint"`
+	sentAt time.Time        `cbor:"3,keyasint,omitempty"`
+	heard  time.Time        `cbor:"4,keyasint,omitempty"` // when the last message counted
+	pace   time.Duration    `cbor:"5,keyasint,omitempty"` // smoothed time between two of the peer's numbers; zero: unknown
+	doubt  time.Time        `cbor:"6,keyasint,omitempty"` // when all strays are forgotten
+	strays [maxStrays]stray `cbor:"7,keyasint,omitempty"` // the latest last
 }
 
 // stray is the end of a run of numbers that do not count yet.
 type stray struct {
+	_     struct{} `cbor:",toarray"`
 	seq   seq
 	run   uint8 // their number; zero: none
 	since time.Time

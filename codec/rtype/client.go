@@ -12,17 +12,17 @@ import (
 
 // client is the side of a connection that faces a server.
 type client struct {
-	link
-	gather    gather
-	hellos    int
-	nextHello time.Time
-	helloDue  bool
-	pongDue   bool
-	lobby     clientLobby    // for the last game
+	link      `cbor:"-"`
+	gather    gather         `cbor:"3,keyasint,omitempty"`
+	hellos    int            `cbor:"1,keyasint,omitempty"`
+	nextHello time.Time      `cbor:"2,keyasint,omitempty"`
+	helloDue  bool           `cbor:"7,keyasint,omitempty"`
+	pongDue   bool           `cbor:"8,keyasint,omitempty"`
+	lobby     clientLobby    `record:"inline"` // for the last game
 	server    netip.AddrPort // zero after Restore
-	odd       bool           // the server has sent instructions, and no names yet
-	held      bool           // as in Hello
-	frames    bool           // the server has ended a frame, as it does many times a second
+	odd       bool           `cbor:"9,keyasint,omitempty"`  // the server has sent instructions, and no names yet
+	held      bool           `cbor:"10,keyasint,omitempty"` // as in Hello
+	frames    bool           `cbor:"11,keyasint,omitempty"` // the server has ended a frame, as it does many times a second
 }
 
 func dial(o *Options, now time.Time) *client {
@@ -194,9 +194,9 @@ const maxRefusals = 16
 // put the client back into the lobby, and the server would make another entity for it.
 type clientLobby struct {
 	refusals  [maxRefusals]uint16
-	refused   int // number of waiting refusals
-	startDue  bool
-	startedAt time.Time // zero: not started
+	refused   int       // number of waiting refusals
+	startDue  bool      `cbor:"5,keyasint,omitempty"`
+	startedAt time.Time `cbor:"6,keyasint,omitempty"` // zero: not started
 }
 
 func (l *clientLobby) due() bool { return l.refused > 0 || l.startDue }

@@ -30,17 +30,17 @@ const (
 // link is the part that both sides of a connection share.
 type link struct {
 	options  *Options
-	state    state
-	format   format
-	mask     uint32 // converts wide entities between the wire and canonical messages
+	state    state  `cbor:"3,keyasint"`
+	format   format `record:"inline"`
+	mask     uint32 `cbor:"7,keyasint,omitempty"` // converts wide entities between the wire and canonical messages
 	initial  initialisation
 	sizes    sizes
-	heard    time.Time // when the peer's latest message arrived
-	answerAt time.Time // when Poll wants to be called for receipts, if any wait
+	heard    time.Time `cbor:"9,keyasint,omitempty"`  // when the peer's latest message arrived
+	answerAt time.Time `cbor:"10,keyasint,omitempty"` // when Poll wants to be called for receipts, if any wait
 	out      outbox
 	events   events.Queue
-	scratch  []byte // holds payloads that Poll lends
-	stats    codec.Stats
+	scratch  []byte      // holds payloads that Poll lends
+	stats    codec.Stats `cbor:"12,keyasint"`
 }
 
 func newLink(o *Options, now time.Time) link {
@@ -221,10 +221,12 @@ const pingTries = 4
 // docs/protocols/rtype.md#session
 type pinger struct {
 	interval, timeout time.Duration
-	next              time.Time // zero: no pings
-	owedSince         time.Time // since when the client has owed an answer; zero: it does not
-	timedAt           time.Time // send time of a ping whose answer measures the round trip; zero: none
-	rtt               time.Duration
+	next              time.Time `cbor:"5,keyasint,omitempty"` // zero: no pings
+	// owedSince says since when the client has owed an answer; zero: it does not.
+	owedSince time.Time `cbor:"6,keyasint,omitempty"`
+	// timedAt is the send time of a ping whose answer measures the round trip; zero: none.
+	timedAt time.Time     `cbor:"7,keyasint,omitempty"`
+	rtt     time.Duration `cbor:"8,keyasint,omitempty"`
 }
 
 func (p *pinger) start(now time.Time) {

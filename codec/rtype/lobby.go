@@ -35,13 +35,13 @@ const (
 
 // lobby says how far a client of the last game is in its handshake.
 type lobby struct {
-	arrived bool // the client counts as connected
-	started bool
-	heard   bool      // the client has answered
-	sent    int       // how often the names were sent
-	rounds  int       // how often they were sent since the client has answered
-	next    time.Time // when the count is due again; zero: never
-	ignored [256 / 64]uint64
+	arrived bool             `cbor:"1,keyasint,omitempty"` // the client counts as connected
+	started bool             `cbor:"2,keyasint,omitempty"`
+	heard   bool             `cbor:"3,keyasint,omitempty"` // the client has answered
+	sent    int              `cbor:"4,keyasint,omitempty"` // how often the names were sent
+	rounds  int              `cbor:"5,keyasint,omitempty"` // how often they were sent since the client has answered
+	next    time.Time        `cbor:"6,keyasint,omitempty"` // when the count is due again; zero: never
+	ignored [256 / 64]uint64 `cbor:"7,keyasint,omitempty"`
 }
 
 func (l *lobby) ignores(component uint16) bool {
@@ -199,11 +199,11 @@ const restartQuiet = 10 * time.Second
 //
 // docs/protocols/rtype.md#proof
 type secret struct {
-	mask    uint32
-	indexes [len(secretNames)]uint16 // of the two components; 0: none
-	heard   [len(secretNames)]bool
-	proved  bool
-	at      time.Time // time of the last proof
+	mask    uint32                   `cbor:"1,keyasint,omitempty"`
+	indexes [len(secretNames)]uint16 `cbor:"2,keyasint,omitempty"` // of the two components; 0: none
+	heard   [len(secretNames)]bool   `cbor:"3,keyasint,omitempty"`
+	proved  bool                     `cbor:"4,keyasint,omitempty"`
+	at      time.Time                `cbor:"5,keyasint,omitempty"` // time of the last proof
 }
 
 // newSecret returns the secret of a new client at an address. Without a seed there is none.

@@ -69,9 +69,9 @@ func isGoodbye(d []byte) bool { return bytes.Equal(bytes.TrimSuffix(d, []byte{0}
 
 // format says how one connection writes its messages. The zero value is the game's, of unknown age.
 type format struct {
-	document bool // instructions follow each other without boundaries
-	era      Era
-	width    uint8 // bytes of an entity: 2, 4, or 0 if unknown
+	document bool  `cbor:"4,keyasint,omitempty"` // instructions follow each other without boundaries
+	era      Era   `cbor:"5,keyasint,omitempty"`
+	width    uint8 `cbor:"6,keyasint,omitempty"` // bytes of an entity: 2, 4, or 0 if unknown
 }
 
 // isFinal reports whether the format is that of the last networked game, which has little-endian IDs.

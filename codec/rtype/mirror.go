@@ -11,7 +11,7 @@ import (
 // is neither repaired nor sent to a client that asks again.
 type mirror struct {
 	max, bytes int  // memory; free slots count until they are used again
-	overflowed bool // an object was once not mirrored
+	overflowed bool `cbor:"11,keyasint,omitempty"` // an object was once not mirrored
 	slots      []slot
 	free       []int // slots without an entity
 	where      map[uint32]int
@@ -19,10 +19,11 @@ type mirror struct {
 
 // slot holds one entity, or none. An entity keeps its slot, so that a walk over the slots meets each entity once.
 type slot struct {
-	entity     uint32
-	alive      bool
-	created    bool        // the client was sent its create since the last replay began
-	repeats    uint8       // repeats left of its create: each unneeded one leaks an entity in the client
+	entity  uint32 `cbor:"1,keyasint,omitempty"`
+	alive   bool   `cbor:"2,keyasint,omitempty"`
+	created bool   `cbor:"3,keyasint,omitempty"` // the client was sent its create since the last replay began
+	// repeats are those left of its create: each unneeded one leaks an entity in the client.
+	repeats    uint8       `cbor:"4,keyasint,omitempty"`
 	components []component // their data is reused
 }
 
@@ -217,10 +218,10 @@ const (
 // replay walks over a mirror and its log of deletions. A whole replay sends the world to a client that knows nothing,
 // as the game's server does. Any other replay is a refresh: it repairs losses and repeats no more than that needs.
 type replay struct {
-	whole bool
-	stage stage
-	at    int       // next slot or deletion
-	next  time.Time // when the next portion is due; zero: never
+	whole bool      `cbor:"14,keyasint,omitempty"`
+	stage stage     `cbor:"15,keyasint,omitempty"`
+	at    int       `cbor:"16,keyasint,omitempty"` // next slot or deletion
+	next  time.Time `cbor:"17,keyasint,omitempty"` // when the next portion is due; zero: never
 }
 
 // portion queues one portion on the server's link, as far as there is room. It reports whether the replay is over.

@@ -12,18 +12,18 @@ const decideTimeout = 10 * time.Second
 
 // server is the side of a connection that faces a client.
 type server struct {
-	link
-	opener   []byte // the document's instruction that opened the session, until it is reported
-	lobby    lobby  // for the last game
-	secret   secret
-	rate     rate
-	pinger   pinger
-	mirror   mirror
-	deleted  deletionLog
-	replay   replay
-	restored time.Time // when the client was last sent the whole world
-	pingDue  bool
-	byeDue   bool
+	link     `cbor:"-"`
+	opener   []byte      `cbor:"1,keyasint,omitempty"` // the document's first instruction, until it is reported
+	lobby    lobby       `cbor:"2,keyasint,omitempty"` // for the last game
+	secret   secret      `cbor:"3,keyasint,omitempty" secret:"true"`
+	rate     rate        `record:"inline"`
+	pinger   pinger      `record:"inline"`
+	mirror   mirror      `record:"inline"`
+	deleted  deletionLog `record:"inline"`
+	replay   replay      `record:"inline"`
+	restored time.Time   `cbor:"18,keyasint,omitempty"` // when the client was last sent the whole world
+	pingDue  bool        `cbor:"19,keyasint,omitempty"`
+	byeDue   bool        `cbor:"20,keyasint,omitempty"`
 }
 
 func accept(o *Options, now time.Time, f format, opener []byte, secret secret) *server {
@@ -31,14 +31,19 @@ func accept(o *Options, now time.Time, f format, opener []byte, secret secret) *
 		link:   newLink(o, now),
 		opener: opener,
 		secret: secret,
-		rate:   rate{perSecond: o.MaxRate},
-		pinger: pinger{interval: o.PingInterval, timeout: o.PongTimeout},
-		mirror: mirror{max: o.MaxWorld},
 	}
+	s.bound()
 	s.format, s.mask = f, secret.mask
 	s.stats.Received = 1
 	s.events.Push(codec.Event{Kind: codec.Asked})
 	return s
+}
+
+// bound takes the bounds of the options.
+func (s *server) bound() {
+	o := s.options
+	s.rate.perSecond, s.mirror.max = o.MaxRate, o.MaxWorld
+	s.pinger.interval, s.pinger.timeout = o.PingInterval, o.PongTimeout
 }
 
 // Admit starts the session. The queued messages are sent.
@@ -260,7 +265,7 @@ func (s *server) markHeard(now time.Time) {
 // rate lets perSecond messages pass per second, or at once after a second of silence.
 type rate struct {
 	perSecond int
-	next      time.Time // when the messages so far would have been due at an even rate
+	next      time.Time `cbor:"4,keyasint,omitempty"` // when the messages so far would have been due at an even rate
 }
 
 // allow reports whether one more message may pass now.

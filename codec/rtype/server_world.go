@@ -173,8 +173,8 @@ const (
 // deletionLog remembers the latest removes and detaches, so that a refresh can repeat them. Its ring is allocated with
 // the first.
 type deletionLog struct {
-	ring []deletion
-	next int
+	ring []deletion `cbor:"12,keyasint,omitempty"`
+	next int        `cbor:"13,keyasint,omitempty"`
 }
 
 type deletion struct {

@@ -196,9 +196,9 @@ const (
 
 // goodbye is one that the peer has said, and that is not believed yet.
 type goodbye struct {
-	seq  seq
-	acks acks
-	at   time.Time // when the session ends; zero: there is none
+	seq  seq       `cbor:"22,keyasint,omitempty"`
+	acks acks      `record:"inline+17"`
+	at   time.Time `cbor:"23,keyasint,omitempty"` // when the session ends; zero: there is none
 }
 
 // hearGoodbye takes a goodbye in session. The peer's next packet may still have its number.
@@ -235,8 +235,8 @@ func (g *goodbye) outlives(s seq) {
 
 // jump is a packet that was too far ahead to count.
 type jump struct {
-	seq   seq
-	known bool
+	seq   seq  `cbor:"20,keyasint,omitempty"`
+	known bool `cbor:"21,keyasint,omitempty"`
 }
 
 // allows reports whether a packet that is gap ahead counts. If not, it waits for one that follows it.

@@ -26,27 +26,27 @@ const (
 // Conn is one side of one connection. Each concern of the protocol is a type of its own; Conn conducts them.
 type Conn struct {
 	options  *Options
-	server   bool
-	state    state
-	attempts int  // requests or Accepts that have been due
-	refused  bool // client: a repeated request was refused; the server may still hold an earlier one
+	server   bool  `cbor:"3,keyasint,omitempty"`
+	state    state `cbor:"4,keyasint"`
+	attempts int   `cbor:"5,keyasint,omitempty"` // requests or Accepts that have been due
+	refused  bool  `cbor:"6,keyasint,omitempty"` // client: a repeated request was refused, and the server may have another
 
-	received acks
-	jump     jump
-	goodbye  goodbye
+	received acks    `record:"inline"`
+	jump     jump    `record:"inline"`
+	goodbye  goodbye `record:"inline"`
 	flight   flight
 	outbox   outbox
 	rtt      rtt
 
-	period   time.Duration // time between two packets
-	tickAt   time.Time     // when the next packet is due; zero: never
-	deadline time.Time     // when a handshake ends; zero once connected
-	heard    time.Time     // when the peer's latest valid packet arrived
+	period   time.Duration `cbor:"10,keyasint,omitempty"` // time between two packets
+	tickAt   time.Time     `cbor:"11,keyasint,omitempty"` // when the next packet is due; zero: never
+	deadline time.Time     `cbor:"12,keyasint,omitempty"` // when a handshake ends; zero once connected
+	heard    time.Time     `cbor:"13,keyasint,omitempty"` // when the peer's latest valid packet arrived
 	due      bool          // the packet of this period waits for Transmit
 	closing  []kind        // last packets of a connection, which wait for Transmit
 
 	events events.Queue
-	stats  codec.Stats
+	stats  codec.Stats `cbor:"14,keyasint"`
 }
 
 // Poll returns the next event.

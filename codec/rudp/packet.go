@@ -111,8 +111,8 @@ const ackReach = 32
 // acks records the packets that a side has received from the other, in memory as on the wire.
 // docs/protocols/rudp.md#acks
 type acks struct {
-	last seq    // newest received
-	bits uint32 // the most significant bit is last-1, the least significant last-32
+	last seq    `cbor:"7,keyasint"`           // newest received
+	bits uint32 `cbor:"8,keyasint,omitempty"` // the most significant bit is last-1, the least significant last-32
 }
 
 // add records s, which is newer than the last.

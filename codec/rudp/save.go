@@ -18,79 +18,40 @@ var _ = record.Register[savedConn](savedVersion, savedKind)
 // savedConn is a Conn as a record. The options are not part of it.
 type savedConn struct {
 	record.Head
-	Server   bool          `cbor:"3,keyasint,omitempty"`
-	State    state         `cbor:"4,keyasint"`
-	Attempts int           `cbor:"5,keyasint,omitempty"`
-	Refused  bool          `cbor:"6,keyasint,omitempty"`
-	Last     seq           `cbor:"7,keyasint"`           // received: newest number
-	Bits     uint32        `cbor:"8,keyasint,omitempty"` // received: the 32 before it
-	RTT      time.Duration `cbor:"9,keyasint,omitempty"`
-	Period   time.Duration `cbor:"10,keyasint,omitempty"`
-	Tick     record.Moment `cbor:"11,keyasint,omitempty"`
-	Deadline record.Moment `cbor:"12,keyasint,omitempty"`
-	Heard    record.Moment `cbor:"13,keyasint,omitempty"`
-	Stats    saved.Stats   `cbor:"14,keyasint"`
+	*Conn
+	RTT time.Duration `cbor:"9,keyasint,omitempty"`
 
-	Next     seq             `cbor:"15,keyasint"`
-	Sent     []record.Moment `cbor:"16,keyasint,omitempty"` // of the packets in flight, oldest first
-	Receipts []carried       `cbor:"17,keyasint,omitempty"`
-	Payloads []byte          `cbor:"18,keyasint,omitempty"` // waiting messages, joined
-	Waiting  []waiting       `cbor:"19,keyasint,omitempty"`
-
-	Jump       seq           `cbor:"20,keyasint,omitempty"`
-	Jumped     bool          `cbor:"21,keyasint,omitempty"`
-	Goodbye    seq           `cbor:"22,keyasint,omitempty"`
-	BelievedAt record.Moment `cbor:"23,keyasint,omitempty"`
-	ByeLast    seq           `cbor:"24,keyasint,omitempty"` // acknowledged by the goodbye
-	ByeBits    uint32        `cbor:"25,keyasint,omitempty"`
+	Next     seq         `cbor:"15,keyasint"`
+	Sent     []time.Time `cbor:"16,keyasint,omitempty"` // of the packets in flight, oldest first
+	Receipts []carried   `cbor:"17,keyasint,omitempty"`
+	Payloads []byte      `cbor:"18,keyasint,omitempty"` // waiting messages, joined
+	Waiting  []waiting   `cbor:"19,keyasint,omitempty"`
 }
 
 // Save implements codec.Conn.
 func (c *Conn) Save(now time.Time, b []byte) []byte {
+	f, o := &c.flight, &c.outbox
 	v := savedConn{
-		Head:   record.Head{Kind: savedKind, Version: savedVersion},
-		Server: c.server, State: c.state, Attempts: c.attempts, Refused: c.refused,
-		Last: c.received.last, Bits: c.received.bits,
-		RTT: time.Duration(c.rtt), Period: c.period,
-		Tick:     record.MomentOf(now, c.tickAt),
-		Deadline: record.MomentOf(now, c.deadline),
-		Heard:    record.MomentOf(now, c.heard),
-		Stats:    saved.StatsOf(&c.stats),
-		Jump:     c.jump.seq, Jumped: c.jump.known,
-		Goodbye: c.goodbye.seq, BelievedAt: record.MomentOf(now, c.goodbye.at),
-		ByeLast: c.goodbye.acks.last, ByeBits: c.goodbye.acks.bits,
+		Head: record.Head{Kind: savedKind, Version: savedVersion}, Conn: c, RTT: time.Duration(c.rtt), Next: f.next,
+		Receipts: f.receipts[f.answered:], Payloads: o.payloads[o.taken:], Waiting: o.waiting[o.gone:],
 	}
-	v.saveFlight(now, &c.flight)
-	v.Payloads, v.Waiting = c.outbox.payloads[c.outbox.taken:], c.outbox.waiting[c.outbox.gone:]
-	return record.Append(b, &v)
-}
-
-func (v *savedConn) saveFlight(now time.Time, f *flight) {
-	v.Next = f.next
 	for s := f.acked + 1; s != f.next; s++ {
-		v.Sent = append(v.Sent, record.MomentOf(now, f.sentAt(s)))
+		v.Sent = append(v.Sent, f.sentAt(s))
 	}
-	v.Receipts = f.receipts[f.answered:]
+	return record.AppendAt(now, b, &v)
 }
 
 // Restore implements codec.Protocol.
 func (p *Protocol) Restore(now time.Time, _ codec.Addresser, b []byte) (codec.Conn, error) {
-	var v savedConn
-	if err := saved.Read(b, savedKind, savedVersion, &v); err != nil {
+	c := &Conn{options: &p.options}
+	v := savedConn{Conn: c}
+	if err := saved.ReadAt(now, b, savedKind, savedVersion, &v); err != nil {
 		return nil, err
 	}
 	if err := v.check(); err != nil {
 		return nil, err
 	}
-	c := &Conn{
-		options: &p.options,
-		server:  v.Server, state: v.State, attempts: v.Attempts, refused: v.Refused,
-		received: acks{last: v.Last, bits: v.Bits},
-		rtt:      rtt(v.RTT), period: v.Period,
-		tickAt: v.Tick.Time(now), deadline: v.Deadline.Time(now), heard: v.Heard.Time(now),
-		stats: v.Stats.Restore(),
-		jump:  jump{v.Jump, v.Jumped}, goodbye: goodbye{v.Goodbye, acks{v.ByeLast, v.ByeBits}, v.BelievedAt.Time(now)},
-	}
+	c.rtt = rtt(v.RTT)
 	c.flight = v.restoreFlight(now)
 	c.outbox.payloads, c.outbox.waiting = v.Payloads, v.Waiting
 	return c, nil
@@ -99,10 +60,10 @@ func (p *Protocol) Restore(now time.Time, _ codec.Addresser, b []byte) (codec.Co
 // check holds a record to the bounds of a Conn. A period of zero is one of a client that has no answer yet.
 func (v *savedConn) check() error {
 	switch {
-	case v.State > closed:
-		return saved.Fault("state", v.State)
-	case v.Period < 0 || v.Period > time.Second || v.Period == 0 && v.State != dialing && v.State != closed:
-		return saved.Fault("period", v.Period)
+	case v.state > closed:
+		return saved.Fault("state", v.state)
+	case v.period < 0 || v.period > time.Second || v.period == 0 && v.state != dialing && v.state != closed:
+		return saved.Fault("period", v.period)
 	case len(v.Sent) > maxInFlight+1:
 		return saved.Fault("number of packets in flight", len(v.Sent))
 	case len(v.Receipts) > (maxInFlight+1)*maxJoined:
@@ -126,7 +87,7 @@ func (v *savedConn) check() error {
 func (v *savedConn) restoreFlight(now time.Time) flight {
 	f := newFlight(now, v.Next-seq(len(v.Sent)))
 	for _, at := range v.Sent {
-		f.number(at.Time(now))
+		f.number(at)
 	}
 	for _, r := range v.Receipts {
 		f.carry(r.Packet, r.Receipt)

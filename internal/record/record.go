@@ -50,9 +50,18 @@ func must[M any](mode M, err error) M {
 	return mode
 }
 
-// Append appends v's record to b. v is a pointer to a struct. Its fields have numbers in tags as those of
-// github.com/fxamacker/cbor, with the options keyasint and omitempty, or toarray for the struct. It panics at a type
-// that a record cannot have: our own mistake.
+// AppendAt appends v's record to b, with points in time as seen from now. v is a pointer to a struct. Its fields have
+// numbers in tags as those of github.com/fxamacker/cbor, with the options keyasint and omitempty, or toarray for the
+// struct. It panics at a type that a record cannot have: our own mistake.
+func AppendAt(now time.Time, b []byte, v any) []byte {
+	p := reflect.ValueOf(v)
+	f := formOf(p.Type().Elem())
+	saved := reflect.New(f.of)
+	f.save(now, p.UnsafePointer(), saved.UnsafePointer())
+	return Append(b, saved.Interface())
+}
+
+// Append is AppendAt for a struct without points in time, whose fields are all exported and numbered.
 func Append(b []byte, v any) []byte {
 	to := bytes.NewBuffer(b)
 	if err := writer.MarshalToBuffer(v, to); err != nil {
@@ -79,13 +88,26 @@ func Open(b []byte, kind string, version int, v interface {
 	return v.Is(kind, version)
 }
 
-// Read reads one whole record into v, a pointer to a struct of zero value. The result shares no memory with b.
+// ReadAt reads one whole record into v, a pointer to a struct as AppendAt takes it. It sets all numbered fields. The
+// result shares no memory with b.
+func ReadAt(now time.Time, b []byte, v any) error {
+	p := reflect.ValueOf(v)
+	f := formOf(p.Type().Elem())
+	saved := reflect.New(f.of)
+	if err := Read(b, saved.Interface()); err != nil {
+		return err
+	}
+	f.load(now, saved.UnsafePointer(), p.UnsafePointer())
+	return nil
+}
+
+// Read is ReadAt for a struct of zero value without points in time, whose fields are all exported and numbered.
 func Read(b []byte, v any) error {
 	if len(b) > MaxLen {
 		return fmt.Errorf("%w: %d bytes, more than %d", ErrUnreadable, len(b), MaxLen)
 	}
 	if err := reader.Unmarshal(b, v); err != nil {
-		return fmt.Errorf("%w: %w", ErrUnreadable, err)
+		return fmt.Errorf("%w: %.200s", ErrUnreadable, err) // it may describe a whole form
 	}
 	return nil
 }
@@ -129,7 +151,7 @@ var formats = make(map[string]format)
 // Register notes that records of some kinds have a version and are of type T. Call it for a package variable.
 func Register[T any](version int, kinds ...string) struct{} {
 	for _, kind := range kinds {
-		formats[kind] = format{version, reflect.TypeFor[T]()}
+		formats[kind] = format{version, formOf(reflect.TypeFor[T]()).of}
 	}
 	return struct{}{}
 }
@@ -143,7 +165,7 @@ func Versions() map[string]int {
 	return all
 }
 
-// Types returns the types of all records by their kinds.
+// Types returns the types of all records by their kinds, as the library writes them.
 func Types() map[string]reflect.Type {
 	all := make(map[string]reflect.Type)
 	for kind, f := range formats {

@@ -1,10 +1,10 @@
 // Package saved has the parts of a saved connection that all codecs share.
 //
-// A codec keeps the record in files that begin with save. Types that a record has as they are give its numbers to their
-// fields, which are exported. For the other types there are plain structs, and two functions for each: one makes the
-// plain struct, the other checks it and makes the type again. Check every number against the bound that the running
-// code holds: indexes, lengths, counts and states. Nothing of a record may lead to a panic, to a loop without end, or
-// to more memory than a peer could take.
+// A codec keeps the record in files that begin with save. The struct of the record embeds a pointer to the Conn, whose
+// fields have the numbers of the record in their tags, as have the fields of types that the Conn consists of:
+// record.AppendAt writes them as they are. The other fields of the record's struct have what the Conn knows in another
+// form. Restore checks every number against the bound that the running code holds: indexes, lengths, counts and states.
+// Nothing of a record may lead to a panic, to a loop without end, or to more memory than a peer could take.
 package saved
 
 import (
@@ -15,7 +15,22 @@ import (
 	"tidegate/internal/record"
 )
 
-// Read opens a record of the given kind and version, and reads it into v. Errors wrap codec.ErrSaved.
+// ReadAt opens a record of the given kind and version, and reads it into v, as record.ReadAt does. Errors wrap
+// codec.ErrSaved.
+func ReadAt(now time.Time, b []byte, kind string, version int, v interface {
+	Is(kind string, version int) error
+}) error {
+	err := record.ReadAt(now, b, v)
+	if err == nil {
+		err = v.Is(kind, version)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", codec.ErrSaved, err)
+	}
+	return nil
+}
+
+// Read is ReadAt for what record.Append has written.
 func Read(b []byte, kind string, version int, v interface {
 	Is(kind string, version int) error
 }) error {
