@@ -19,27 +19,32 @@ type Server struct {
 	weight, maxSessions int
 	sessions            int
 	elsewhere           int  // sessions of the fleet's other nodes
-	credit              int  // of Weighted
 	gone                bool // not listed any more
 
-	drainedAt time.Time // zero: not drained
-	downAt    time.Time // zero: the checks pass, or there are none
-	failedAt  time.Time
+	queue *waitQueue // of the sessions that it has lost; nil: none
+	health
 	doubtedAt time.Time // when a session or a check last found it gone
-	restUntil time.Time // after failedAt; zero while it is healthy
-	failures  int       // in a row
-	excused   int       // failures in a row without a rest, because others heard the server
-	cause     string    // of the last failure of a session or a check
-	askAt     time.Time // when a held session may next ask whether it is back
+}
 
-	queue   *waitQueue // of the sessions that it has lost; nil: none
-	trouble trouble
+// health is what another process learns of a server.
+type health struct {
+	credit int `cbor:"3,keyasint,omitempty"` // of Weighted
 
-	streak    int // checks in a row: positive if passed, negative if failed
-	checkedAt time.Time
-	rtt       time.Duration // of the last passed check
-	upAt      time.Time     // when the checks last found it up again
-	passed    bool          // it has passed a check at least once
+	drainedAt time.Time `cbor:"4,keyasint,omitempty"` // zero: not drained
+	downAt    time.Time `cbor:"5,keyasint,omitempty"` // zero: the checks pass, or there are none
+	failedAt  time.Time `cbor:"6,keyasint,omitempty"`
+	restUntil time.Time `cbor:"7,keyasint,omitempty"`  // after failedAt; zero while it is healthy
+	failures  int       `cbor:"8,keyasint,omitempty"`  // in a row
+	excused   int       `cbor:"9,keyasint,omitempty"`  // in a row without a rest, because others heard the server
+	cause     string    `cbor:"10,keyasint,omitempty"` // of the last failure of a session or a check
+	askAt     time.Time `cbor:"11,keyasint,omitempty"` // when a held session may next ask whether it is back
+	trouble   trouble   `record:"inline"`
+
+	streak    int           `cbor:"12,keyasint,omitempty"` // checks in a row: positive if passed, negative if failed
+	checkedAt time.Time     `cbor:"13,keyasint,omitempty"`
+	rtt       time.Duration `cbor:"14,keyasint,omitempty"` // of the last passed check
+	upAt      time.Time     `cbor:"15,keyasint,omitempty"` // when the checks last found it up again
+	passed    bool          `cbor:"16,keyasint,omitempty"` // it has passed a check at least once
 }
 
 // IsConfigured reports whether the configuration lists the server. It is safe for concurrent use.

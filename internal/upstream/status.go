@@ -175,11 +175,11 @@ func (p *Pool) applyInheritedDrain(s *Server) {
 
 // trouble is what players have met at a server, whether it is checked or not. The server's Pool guards it.
 type trouble struct {
-	at     time.Time // when a session first found the server gone, since it was last heard
-	last   time.Time // when a session last did so
-	turned int       // joins in a row that the server has turned away
-	since  time.Time // of the first of them
-	told   State     // the last state that Pools.Changed was told
+	at     time.Time `cbor:"17,keyasint,omitempty"` // when a session first found the server gone, since it was last heard
+	last   time.Time `cbor:"18,keyasint,omitempty"` // when a session last did so
+	turned int       `cbor:"19,keyasint,omitempty"` // joins in a row that the server has turned away
+	since  time.Time `cbor:"20,keyasint,omitempty"` // of the first of them
+	told   State     `cbor:"21,keyasint,omitempty"` // the last state that Pools.Changed was told
 }
 
 // mostRefusals is the number of joins in a row that a server may turn away in its own words. One player may have a

@@ -74,7 +74,7 @@ func TestServerWithoutPlayersIsNeverPlainlyUp(t *testing.T) {
 			}
 			var later Pools
 			later.Get("arena").Update(At(a), Options{RetryAfter: 5 * time.Second, Rise: 2, Fall: 3})
-			later.Restore(start.Add(time.Second), p.pools.Save(start.Add(time.Second)))
+			later.Restore(p.pools.Save())
 			after := status(t, later.Get("arena"), start.Add(time.Minute), a)
 			if after.State != got.State || after.Cause != got.Cause || after.TurnedAway != got.TurnedAway {
 				t.Errorf("status %+v after an upgrade, want %+v", after, got)

@@ -20,7 +20,7 @@ import (
 func (i *Importer) shared(b []byte, open func(addr netip.AddrPort) (netio.Socket, error)) error {
 	r := i.relay
 	var v saved.Relay
-	if err := record.Read(b, &v); err != nil {
+	if err := record.ReadAt(i.now, b, &v); err != nil {
 		return err
 	}
 	if v.Kind != saved.RelayKind || v.Version != saved.Version {
@@ -39,7 +39,7 @@ func (i *Importer) shared(b []byte, open func(addr netip.AddrPort) (netio.Socket
 	r.backlog.Lossy = v.Lossy.Time(i.now)
 	r.draining, r.drainBy, r.farewell = v.Draining, v.DrainBy.Time(i.now), v.Farewell
 	if r.shard.index == 0 {
-		r.pools.Restore(i.now, v.Pools)
+		r.pools.Restore(v.Pools)
 		if err := r.arrivals.restore(i.now, v.Arrivals); err != nil {
 			r.journal.log.Error().Err(err).Msg("sessions that waited for their clients are lost")
 		}

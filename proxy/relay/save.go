@@ -89,7 +89,7 @@ func (x *Exporter) shared(b []byte) []byte {
 	}
 	v.Draining, v.DrainBy, v.Farewell = r.draining, record.MomentOf(now, r.drainBy), r.farewell
 	if r.shard.index == 0 {
-		v.Pools, v.Arrivals = r.pools.Save(now), r.arrivals.save(now)
+		v.Pools, v.Arrivals = r.pools.Save(), r.arrivals.save(now)
 	}
 	listeners, routes := slices.Concat(r.listeners, r.retired.list), []*Route(nil)
 	for e := range r.table.All {
@@ -118,7 +118,7 @@ func (x *Exporter) shared(b []byte) []byte {
 			})
 		}
 	}
-	return record.Append(b, &v)
+	return record.AppendAt(now, b, &v)
 }
 
 func saveListener(listener *listener) saved.Listener {
