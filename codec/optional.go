@@ -3,6 +3,7 @@ package codec
 import (
 	"net/netip"
 	"time"
+	"unsafe"
 )
 
 // The interfaces in this file are optional. A codec implements one if its wire offers the feature, and states so at
@@ -270,4 +271,25 @@ type Leaver interface {
 	// Doubt asks a peer whether it is still there, as after a goodbye, and ends the connection if it does not answer. It
 	// reports whether the answer is still open.
 	Doubt(now time.Time) bool
+}
+
+// Fetcher is a Conn that fetches its memory into the processor's cache. So a Relay waits for the memory of many Conns
+// at once, and not at each access of each Conn.
+type Fetcher interface {
+	// Fetch reads what a datagram needs. Each step, below FetchSteps, needs the one before.
+	Fetch(step int)
+}
+
+// FetchSteps is the number of a Fetcher's steps.
+const FetchSteps = 3
+
+// Touch reads a byte of each cache line of a value, if there is one. The result only keeps the compiler from leaving
+// the reads out.
+//
+//go:noinline
+func Touch[T any](v *T) (sum byte) {
+	for at := uintptr(0); v != nil && at < unsafe.Sizeof(*v); at += 64 {
+		sum += *(*byte)(unsafe.Add(unsafe.Pointer(v), at))
+	}
+	return sum
 }

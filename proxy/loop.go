@@ -13,17 +13,18 @@ import (
 
 // loop gives one Relay its sockets and its clock. Only post, ask and consult are for other goroutines.
 type loop struct {
-	relay   *relay.Relay
-	poller  netio.Poller
-	gate    *shield.Gate // before the listeners' sockets; nil: none
-	clock   clock
-	turns   stats.Turns
-	sampler *strangerSampler // nil: none
-	lapped  time.Time        // when the last part of this turn ended
-	mailbox chan command
-	done    chan struct{} // closed when run has returned
-	dropped uint64        // the last reported netio.Stats.KernelDrops
-	left    bool          // a successor has the sessions
+	netio.Foreseer // relay
+	relay          *relay.Relay
+	poller         netio.Poller
+	gate           *shield.Gate // before the listeners' sockets; nil: none
+	clock          clock
+	turns          stats.Turns
+	sampler        *strangerSampler // nil: none
+	lapped         time.Time        // when the last part of this turn ended
+	mailbox        chan command
+	done           chan struct{} // closed when run has returned
+	dropped        uint64        // the last reported netio.Stats.KernelDrops
+	left           bool          // a successor has the sessions
 }
 
 // command is work that another goroutine asks of a loop.
@@ -34,7 +35,7 @@ type command struct {
 
 func newLoop(relay *relay.Relay, poller netio.Poller, gate *shield.Gate) *loop {
 	return &loop{
-		relay: relay, poller: poller, gate: gate, clock: newClock(time.Now),
+		Foreseer: relay, relay: relay, poller: poller, gate: gate, clock: newClock(time.Now),
 		mailbox: make(chan command, 16), done: make(chan struct{}),
 	}
 }

@@ -36,6 +36,7 @@ type epollPoller struct {
 	delay        moderation
 	failures     failures
 	readNotifier ReadNotifier // of this Receive
+	foreseer     Foreseer     // of this Receive; nil: none
 	load         turnLoad     // of this Receive
 	loadBefore   turnLoad     // of the one before
 	unread       bool         // this Receive may have left input of a listener

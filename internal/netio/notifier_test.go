@@ -118,3 +118,71 @@ func (a *apart) Datagram(netio.Socket, netip.AddrPort, []byte) {
 }
 
 func (a *apart) Failed(netio.Socket, error) {}
+
+// foreseen counts the datagrams that were announced and have not come, by Socket.
+type foreseen struct {
+	ahead       map[netio.Socket]int
+	came, blind int
+	most        int // announced at once
+}
+
+func (f *foreseen) Foresee(s netio.Socket, _ netip.AddrPort) {
+	f.ahead[s]++
+	all := 0
+	for _, n := range f.ahead {
+		all += n
+	}
+	f.most = max(f.most, all)
+}
+
+func (f *foreseen) Datagram(s netio.Socket, _ netip.AddrPort, _ []byte) {
+	if f.came++; f.ahead[s] == 0 {
+		f.blind++
+		return
+	}
+	f.ahead[s]--
+}
+
+func (f *foreseen) Failed(netio.Socket, error) {}
+
+// TestForesee checks that the datagrams of a listener, and of many servers, are announced a few at a time.
+func TestForesee(t *testing.T) {
+	const clients, most = 40, 16
+	p, err := netio.New(netio.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = p.Close() }()
+	if netio.Auto.Used() != netio.Epoll {
+		t.Skip("the portable backend announces nothing")
+	}
+	listener, err := p.Listen(loopback, netio.SocketOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range clients {
+		s, err := p.Dial(listener.Addr(), netio.SocketOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Send(s, s.Peer(), []byte("hello"))
+	}
+	p.Flush()
+	f := &foreseen{ahead: make(map[netio.Socket]int)}
+	turnUntil(t, p, &echoing{f, p}, "all echoes", func() bool { return f.came == 2*clients })
+	if f.blind > 0 || f.most > most {
+		t.Errorf("%d of %d came without notice, at most %d were announced at once", f.blind, f.came, f.most)
+	}
+}
+
+// echoing answers what a listener gets.
+type echoing struct {
+	*foreseen
+	p netio.Poller
+}
+
+func (e *echoing) Datagram(s netio.Socket, from netip.AddrPort, b []byte) {
+	if e.foreseen.Datagram(s, from, b); !s.Peer().IsValid() {
+		e.p.Send(s, from, b)
+	}
+}

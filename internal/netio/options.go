@@ -150,6 +150,15 @@ func readNotifierOf(h Handler) ReadNotifier {
 	return noNotifier{}
 }
 
+// Foreseer may be implemented by a Handler whose memory for a datagram is best fetched for several at once.
+type Foreseer interface {
+	// Foresee announces that s has a datagram, which is delivered soon.
+	Foresee(s Socket, from netip.AddrPort)
+}
+
+// foresight is the number of messages, or of dialed sockets, that are announced at once.
+const foresight = 16
+
 // DropReporter may be implemented by a Handler that refuses datagrams, so that a flood of them costs less.
 type DropReporter interface {
 	// Refused returns the number of datagrams that the Handler has refused in this Receive.

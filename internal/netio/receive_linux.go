@@ -16,10 +16,14 @@ func (p *epollPoller) Receive(h Handler) {
 	p.unread = len(p.ready) == readyBatch
 	p.load, p.loadBefore = turnLoad{}, p.load
 	p.readNotifier = readNotifierOf(h)
+	p.foreseer, _ = h.(Foreseer)
 	// The handler may close sockets and open others with the same descriptor, so ready holds sockets, not descriptors.
 	for i, r := range p.ready {
 		if i%notifyEvery == notifyEvery-1 {
 			p.readNotifier.AfterRead()
+		}
+		if i%foresight == 0 && p.foreseer != nil {
+			p.foreseeReady(p.ready[i:min(i+foresight, len(p.ready))])
 		}
 		r.handle(r.events, h)
 	}
@@ -30,6 +34,15 @@ func (p *epollPoller) Receive(h Handler) {
 	p.updatePollMode(h)
 	if e, ok := h.(DrainNotifier); ok && !p.unread {
 		e.InputDrained()
+	}
+}
+
+// foreseeReady announces the datagrams of dialed sockets.
+func (p *epollPoller) foreseeReady(ready []readiness) {
+	for _, r := range ready {
+		if s, ok := r.watched.(*epollSocket); ok && !s.closed && s.dialed() && len(ready) > 1 {
+			p.foreseer.Foresee(s, s.peer)
+		}
 	}
 }
 
@@ -128,23 +141,37 @@ func (p *epollPoller) count(n int) (datagrams int) {
 func (p *epollPoller) deliver(s *epollSocket, n int, h Handler) {
 	in := p.in
 	for slot := in.first; slot < in.first+n && !s.closed; slot++ {
+		if i := slot - in.first; i%foresight == 0 && n > 1 && !s.dialed() && p.foreseer != nil {
+			for next := slot; next < min(slot+foresight, in.first+n); next++ {
+				if to, from := p.routeOf(s, next); to != nil {
+					p.foreseer.Foresee(to, from)
+				}
+			}
+		}
 		if in.tooLarge(slot) {
 			continue
 		}
-		from := s.peer
-		if !s.dialed() {
-			from = addrPort(&in.names[slot])
-		}
-		to := Socket(s)
-		if s.demux != nil {
-			if to = s.demux.socketOf(from, in.metadata[slot].at); to == nil {
-				continue
-			}
+		to, from := p.routeOf(s, slot)
+		if to == nil {
+			p.stats.Strangers++
+			continue
 		}
 		in.current = slot
 		p.deliverMessage(s, to, from, in.message(slot), in.size(slot), h)
 	}
 	in.current = -1
+}
+
+// routeOf returns the Socket of a message, nil for a stranger's, and its sender.
+func (p *epollPoller) routeOf(s *epollSocket, slot int) (to Socket, from netip.AddrPort) {
+	if s.dialed() {
+		return s, s.peer
+	}
+	from = addrPort(&p.in.names[slot])
+	if s.demux == nil {
+		return s, from
+	}
+	return s.demux.socketOf(from, p.in.metadata[slot].at), from
 }
 
 // deliverMessage gives h the datagrams of a message to a Socket. All have the same size, except the last, which may

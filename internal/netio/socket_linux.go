@@ -389,7 +389,6 @@ func (h *sharedSocket) socketOf(from netip.AddrPort, at netip.Addr) Socket {
 	if l := h.members[keyOf(at, from)]; l != nil {
 		return l
 	}
-	h.poller.stats.Strangers++
 	return nil
 }
 

@@ -133,6 +133,11 @@ func (g *playingGame) takeTurn() {
 	start := threadTime()
 	for i := range g.turn {
 		d := &g.turn[i]
+		if i%16 == 0 { // as a Poller
+			for _, next := range g.turn[i:min(i+16, len(g.turn))] {
+				g.relay.Foresee(next.socket, next.player)
+			}
+		}
 		g.relay.Receive(g.now, d.socket, d.player, d.bytes)
 	}
 	g.relay.Advance(g.now)

@@ -17,6 +17,7 @@
 //
 //   - relay.go, arrange.go, receive.go, turn.go: settings, pauses of the process, received datagrams, due work, and
 //     sent datagrams
+//   - ahead.go: the memory of the next datagrams' sessions
 //   - fleet.go: datagrams of other nodes of a fleet, and for them, and requests of a fleet
 //   - newcomer.go, relayed.go: new clients, also at the address of an ended session, and sessions in ModeRelay
 //   - edge.go, stacked.go: NetherNet's clients, in ModeRelay and in ModeTerminate

@@ -154,6 +154,7 @@ func (w *fuzzWorld) receive(s *simSocket, from netip.AddrPort, b []byte) {
 	fates := w.fates()
 	conn := w.connOf(s, from)
 	taken := w.taken(conn)
+	w.relay.Foresee(s, from)
 	w.relay.Receive(w.now, s, from, w.scratch)
 	for i := range w.scratch {
 		w.scratch[i] = 0xee

@@ -21,6 +21,7 @@ type outlet struct {
 	counters *stats.Counters
 	dirty    *marked
 	players  *Players
+	ahead    []*Entry // the sessions of the next datagrams, until their memory is fetched
 
 	replies   *ratelimit.Budget    // for answers to strangers that are no larger than their questions
 	allowance *admission.Allowance // for clients without proof of address; shared by all Relays

@@ -13,6 +13,7 @@ import (
 
 // Receive handles a datagram that came in by one of the Relay's sockets.
 func (r *Relay) Receive(now time.Time, s netio.Socket, from netip.AddrPort, datagram []byte) {
+	r.fetch()
 	if r.sockets.tap != nil {
 		r.sockets.tap.received(now, s, from, datagram)
 	}
@@ -92,7 +93,7 @@ func (r *Relay) judge(now time.Time, l *listener, s netio.Socket, from netip.Add
 
 // fromTerminated handles a datagram of a terminated session's client.
 func (r *Relay) fromTerminated(now time.Time, e *Entry, s netio.Socket, datagram []byte) {
-	session, l, from := &e.Value, e.Value.listener, e.Key.Client
+	session, l, from, connected := &e.Value, e.Value.listener, e.Key.Client, e.Value.client.up
 	if l.stream && session.face != s {
 		// The client's last session is still saying goodbye to the upstream. The client may connect again.
 		r.drops.add(now, dropped{stats.DropClosing, l, from, len(datagram), nil})
@@ -111,7 +112,6 @@ func (r *Relay) fromTerminated(now time.Time, e *Entry, s netio.Socket, datagram
 	}
 	session.via = l.via(session.via)
 	session.trust.Owe(from, len(datagram))
-	connected := session.client.up
 	r.backlog.Excuse(now, session.client.Conn)
 	err := session.client.Conn.Receive(now, datagram)
 	if err == nil {
@@ -137,8 +137,7 @@ func (r *Relay) fromUpstream(now time.Time, e *Entry, datagram []byte) {
 		r.drops.add(now, dropped{stats.DropUnexpected, s.listener, s.server.Addr, len(datagram), codec.ErrClosed})
 		return
 	}
-	var err error
-	drop, refusals := stats.DropEmpty, s.path.refusals(s)
+	err, drop, refusals := error(nil), stats.DropEmpty, s.path.refusals(s)
 	if len(datagram) > 0 {
 		err = s.upstream.Conn.Receive(now, datagram)
 		drop = stats.DropOf(err)

@@ -68,6 +68,7 @@ func (n *relayNode) give(now time.Time, s netio.Socket, from netip.AddrPort, dat
 		n.receive(now, s, from, datagram)
 		return
 	}
+	n.relay.Foresee(s, from)
 	n.relay.Receive(now, s, from, datagram)
 }
 
