@@ -120,12 +120,12 @@ type Conn interface {
 // Hello holds the data that a client sends when it joins.
 type Hello struct {
 	// Data is Riptide's connect data or RakNet's password. Pad works as in Message.
-	Data []byte
-	Pad  uint8
+	Data []byte `cbor:"1,keyasint,omitempty"`
+	Pad  uint8  `cbor:"2,keyasint,omitempty"`
 	// Identity is the client's RakNet GUID, or zero if the client has none.
-	Identity uint64
+	Identity uint64 `cbor:"3,keyasint,omitempty" secret:"true"`
 	// Version is the client's RakNet protocol version, or zero. Servers may behave differently to each.
-	Version uint8
+	Version uint8 `cbor:"4,keyasint,omitempty"`
 	// Tentative makes a Confirmer hold back the last step of its handshake until Confirm. Other connections ignore it.
 	Tentative bool
 	// Patient lets a Redialer ask a full server again, because a place may come free within a second.

@@ -5,13 +5,13 @@ type Message struct {
 	// Payload holds the message's bytes. Pad (0 to 7) is the number of bits of the last byte that are not part of the
 	// message: Riptide 2.1+ and RakNet carry bit strings. The protocol's bit order decides which bits are unused (the
 	// high bits in Riptide, the low bits in RakNet). A protocol of whole bytes ignores Pad.
-	Payload []byte
-	Pad     uint8
-	Mode    Mode
-	Channel uint8  // ordering channel; 0 if the protocol has none
-	ID      uint16 // application message ID, if HasID
-	HasID   bool
-	Receipt Receipt // non-zero asks for Delivered or Lost
+	Payload []byte  `cbor:"5,keyasint,omitempty"`
+	Pad     uint8   `cbor:"6,keyasint,omitempty"`
+	Mode    Mode    `cbor:"1,keyasint,omitempty"`
+	Channel uint8   `cbor:"2,keyasint,omitempty"` // ordering channel; 0 if the protocol has none
+	ID      uint16  `cbor:"3,keyasint,omitempty"` // application message ID, if HasID
+	HasID   bool    `cbor:"4,keyasint,omitempty"`
+	Receipt Receipt `cbor:"7,keyasint,omitempty"` // non-zero asks for Delivered or Lost
 }
 
 // Receipt is the sender's own mark on a message whose fate it wants to know. Each accepted non-zero receipt gets

@@ -28,8 +28,14 @@ func Describe(b []byte) (map[string]any, error) {
 	return describeStruct(v.Elem()), nil
 }
 
-// DescribeStruct is Describe for the struct of a record, or for a part of one.
-func DescribeStruct(v any) map[string]any { return describeStruct(reflect.ValueOf(v)) }
+// DescribeStruct is Describe for a part of a record, at the time of ReadAt. part points to its struct.
+func DescribeStruct(now time.Time, part any) map[string]any {
+	p := reflect.ValueOf(part)
+	f := formOf(p.Type().Elem())
+	v := reflect.New(f.of)
+	f.save(now, p.UnsafePointer(), v.UnsafePointer())
+	return describeStruct(v.Elem())
+}
 
 func describeStruct(v reflect.Value) map[string]any {
 	fields := make(map[string]any)

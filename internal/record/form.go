@@ -24,6 +24,7 @@ import (
 type form struct {
 	of         reflect.Type
 	save, load move
+	rooms      sync.Pool // pointers to values of zero
 }
 
 // move copies a value.
@@ -36,9 +37,9 @@ var (
 	timeType  = reflect.TypeFor[time.Time]()
 	binary    = reflect.TypeFor[encoding.BinaryMarshaler]()
 	ofMoments = &form{
-		reflect.TypeFor[Moment](),
-		func(now time.Time, from, to unsafe.Pointer) { *(*Moment)(to) = MomentOf(now, *(*time.Time)(from)) },
-		func(now time.Time, from, to unsafe.Pointer) { *(*time.Time)(to) = (*Moment)(from).Time(now) },
+		of:   reflect.TypeFor[Moment](),
+		save: func(now time.Time, from, to unsafe.Pointer) { *(*Moment)(to) = MomentOf(now, *(*time.Time)(from)) },
+		load: func(now time.Time, from, to unsafe.Pointer) { *(*time.Time)(to) = (*Moment)(from).Time(now) },
 	}
 )
 
@@ -57,32 +58,39 @@ func newForm(t reflect.Type) *form {
 		return ofMoments
 	case t.Kind() == reflect.Pointer:
 		if elem := formOf(t.Elem()); elem.of != t.Elem() {
-			return &form{reflect.PointerTo(elem.of), movePointer(elem.of, elem.save), movePointer(t.Elem(), elem.load)}
+			of := reflect.PointerTo(elem.of)
+			return &form{of: of, save: movePointer(elem.of, elem.save), load: movePointer(t.Elem(), elem.load)}
 		}
 	case t.Kind() == reflect.Slice:
 		if elem := formOf(t.Elem()); elem.of != t.Elem() {
 			of := reflect.SliceOf(elem.of)
-			return &form{of, moveSlice(t, of, elem.save), moveSlice(of, t, elem.load)}
+			return &form{of: of, save: moveSlice(t, of, elem.save), load: moveSlice(of, t, elem.load)}
 		}
 	case t.Kind() == reflect.Array:
 		if elem := formOf(t.Elem()); elem.of != t.Elem() {
-			n, in, out := t.Len(), t.Elem().Size(), elem.of.Size()
-			return &form{reflect.ArrayOf(n, elem.of), moveArray(n, in, out, elem.save), moveArray(n, out, in, elem.load)}
+			n, in, out, of := t.Len(), t.Elem().Size(), elem.of.Size(), reflect.ArrayOf(t.Len(), elem.of)
+			return &form{of: of, save: moveArray(n, in, out, elem.save), load: moveArray(n, out, in, elem.load)}
 		}
 	case t.Kind() == reflect.Struct && !isWhole(t):
 		return newStruct(t)
 	}
-	return &form{t, moveWhole(t), moveWhole(t)}
+	return &form{of: t, save: moveWhole(t), load: moveWhole(t)}
 }
 
 // isWhole reports whether the library writes a struct as it is: it has a method for that, or all fields of its record
-// are exported, numbered, and whole.
+// are exported, whole, and numbered in their order.
 func isWhole(t reflect.Type) bool {
 	if t.Implements(binary) {
 		return true
 	}
+	last := 0
 	for i := range t.NumField() {
-		switch f := t.Field(i); {
+		f := t.Field(i)
+		before, isNumbered := last, number(f) > 0
+		if last = max(last, number(f)); isNumbered && last == before {
+			return false
+		}
+		switch {
 		case f.Name == "_", f.Tag.Get("cbor") == "-" && !f.Anonymous:
 		case f.Tag.Get("record") != "":
 			return false
@@ -144,9 +152,9 @@ func newStruct(t reflect.Type) *form {
 		p.to = of.Field(len(fields) - len(all) + i).Offset
 	}
 	return &form{
-		of,
-		func(now time.Time, from, to unsafe.Pointer) { saveMembers(members, now, from, to) },
-		func(now time.Time, from, to unsafe.Pointer) { loadMembers(members, now, from, to) },
+		of:   of,
+		save: func(now time.Time, from, to unsafe.Pointer) { saveMembers(members, now, from, to) },
+		load: func(now time.Time, from, to unsafe.Pointer) { loadMembers(members, now, from, to) },
 	}
 }
 
@@ -275,13 +283,13 @@ func moveArray(n int, in, out uintptr, elem move) move {
 func newList(t reflect.Type) *form {
 	of := reflect.SliceOf(t.Elem())
 	return &form{
-		of,
-		func(_ time.Time, from, to unsafe.Pointer) {
+		of: of,
+		save: func(_ time.Time, from, to unsafe.Pointer) {
 			if v := reflect.NewAt(t, from).Elem(); !v.IsZero() {
 				reflect.NewAt(of, to).Elem().Set(v.Slice(0, v.Len()))
 			}
 		},
-		func(_ time.Time, from, to unsafe.Pointer) {
+		load: func(_ time.Time, from, to unsafe.Pointer) {
 			v := reflect.NewAt(t, to).Elem()
 			v.SetZero()
 			reflect.Copy(v, reflect.NewAt(of, from).Elem())

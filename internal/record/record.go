@@ -56,9 +56,16 @@ func must[M any](mode M, err error) M {
 func AppendAt(now time.Time, b []byte, v any) []byte {
 	p := reflect.ValueOf(v)
 	f := formOf(p.Type().Elem())
-	saved := reflect.New(f.of)
+	room := f.rooms.Get()
+	if room == nil {
+		room = reflect.New(f.of).Interface()
+	}
+	saved := reflect.ValueOf(room)
 	f.save(now, p.UnsafePointer(), saved.UnsafePointer())
-	return Append(b, saved.Interface())
+	b = Append(b, room)
+	saved.Elem().SetZero()
+	f.rooms.Put(room)
+	return b
 }
 
 // Append is AppendAt for a struct without points in time, whose fields are all exported and numbered.

@@ -17,9 +17,9 @@ type order struct {
 
 // orderChannel keeps the order of one channel.
 type orderChannel struct {
-	busy    bool   // holdOne: a message is under way
-	sent    uint32 // holdWatch: messages sent
-	highest uint32 // holdWatch: the newest message that is known to have arrived
+	busy    bool   `cbor:"1,keyasint,omitempty"` // holdOne: a message is under way
+	sent    uint32 `cbor:"2,keyasint,omitempty"` // holdWatch: messages sent
+	highest uint32 `cbor:"3,keyasint,omitempty"` // holdWatch: the newest message that is known to have arrived
 	queue   []held // holdOne: waiting messages, the oldest at head
 	head    int
 }
@@ -162,13 +162,13 @@ type resends struct {
 
 // keptMessage is a message whose fate is not known yet. The next one reuses its buffer.
 type keptMessage struct {
-	message codec.Message
+	message codec.Message `cbor:"1,keyasint"`
 	buffer  []byte
-	care    care
-	ordered bool          // a newer message of its channel may have arrived before
-	inner   codec.Receipt // the message's receipt in order; 0 if it has none
-	number  uint64        // counts up; 0 in an unused place
-	lost    bool          // the server lost it, but may be lost itself: Resume or Purge decides
+	care    care          `cbor:"2,keyasint,omitempty"`
+	ordered bool          `cbor:"3,keyasint,omitempty"` // a newer message of its channel may have arrived before
+	inner   codec.Receipt `cbor:"4,keyasint,omitempty"` // the message's receipt in order; 0 if it has none
+	number  uint64        `cbor:"5,keyasint,omitempty"` // counts up; 0 in an unused place
+	lost    bool          `cbor:"6,keyasint,omitempty"` // the server lost it, and Resume or Purge decides
 }
 
 // resendBit distinguishes receipts of kept messages from receipts of order.

@@ -1,7 +1,6 @@
 package bridge
 
 import (
-	"bytes"
 	"fmt"
 
 	"tidegate/codec"
@@ -19,41 +18,15 @@ type Saved struct {
 	Keeps    bool           `cbor:"2,keyasint,omitempty"`
 	Away     bool           `cbor:"3,keyasint,omitempty"`
 	Channels []savedChannel `cbor:"4,keyasint,omitempty"` // by channel number
-	Kept     []savedKept    `cbor:"5,keyasint,omitempty"` // by place
+	Kept     []keptMessage  `cbor:"5,keyasint,omitempty"` // by place
 	Free     []int          `cbor:"6,keyasint,omitempty"` // unused places; the last one is used next
 	Last     uint64         `cbor:"7,keyasint,omitempty"` // number of the youngest kept message
 }
 
-// savedChannel is an orderChannel.
+// savedChannel is an orderChannel, with the messages that wait.
 type savedChannel struct {
-	Busy    bool           `cbor:"1,keyasint,omitempty"`
-	Sent    uint32         `cbor:"2,keyasint,omitempty"`
-	Highest uint32         `cbor:"3,keyasint,omitempty"`
-	Queue   []savedMessage `cbor:"4,keyasint,omitempty"`
-}
-
-// savedKept is a keptMessage.
-type savedKept struct {
-	Message savedMessage  `cbor:"1,keyasint"`
-	Care    care          `cbor:"2,keyasint,omitempty"`
-	Ordered bool          `cbor:"3,keyasint,omitempty"`
-	Inner   codec.Receipt `cbor:"4,keyasint,omitempty"`
-	Number  uint64        `cbor:"5,keyasint,omitempty"`
-	Lost    bool          `cbor:"6,keyasint,omitempty"`
-}
-
-type savedMessage struct {
-	Mode    codec.Mode    `cbor:"1,keyasint,omitempty"`
-	Channel uint8         `cbor:"2,keyasint,omitempty"`
-	ID      uint16        `cbor:"3,keyasint,omitempty"`
-	HasID   bool          `cbor:"4,keyasint,omitempty"`
-	Payload []byte        `cbor:"5,keyasint,omitempty"`
-	Pad     uint8         `cbor:"6,keyasint,omitempty"`
-	Receipt codec.Receipt `cbor:"7,keyasint,omitempty"`
-}
-
-func saveMessage(m *codec.Message) savedMessage {
-	return savedMessage{m.Mode, m.Channel, m.ID, m.HasID, m.Payload, m.Pad, m.Receipt}
+	orderChannel
+	Queue []codec.Message `cbor:"4,keyasint,omitempty"`
 }
 
 // Save returns the Sender as plain data, which shares its memory. Its joined messages have been sent before.
@@ -61,19 +34,17 @@ func (s *Sender) Save() Saved {
 	v := Saved{Down: s.Down, Keeps: s.Keeps, Away: s.Away, Free: s.kept.free, Last: s.kept.last}
 	for i := range s.order.channels {
 		c := &s.order.channels[i]
-		one := savedChannel{Busy: c.busy, Sent: c.sent, Highest: c.highest}
+		one := savedChannel{orderChannel: *c}
 		for j := c.head; j < len(c.queue); j++ {
-			one.Queue = append(one.Queue, saveMessage(&c.queue[j].message))
+			one.Queue = append(one.Queue, c.queue[j].message)
 		}
 		v.Channels = append(v.Channels, one)
 	}
-	for i := range s.kept.kept {
-		k := &s.kept.kept[i]
+	for _, k := range s.kept.kept {
 		if k.number == 0 {
-			v.Kept = append(v.Kept, savedKept{})
-			continue
+			k = keptMessage{}
 		}
-		v.Kept = append(v.Kept, savedKept{saveMessage(&k.message), k.care, k.ordered, k.inner, k.number, k.lost})
+		v.Kept = append(v.Kept, k)
 	}
 	return v
 }
@@ -96,14 +67,13 @@ func (v *Saved) restoreOrder(o *order) error {
 		return fault("number of channels", len(v.Channels))
 	}
 	for _, one := range v.Channels {
-		c := orderChannel{busy: one.Busy, sent: one.Sent, highest: one.Highest}
-		if len(one.Queue) > maxSavedQueued || len(one.Queue) > 0 && !one.Busy {
+		c := one.orderChannel
+		if len(one.Queue) > maxSavedQueued || len(one.Queue) > 0 && !c.busy {
 			return fault("number of waiting messages", len(one.Queue))
 		}
-		for i := range one.Queue {
-			m, err := one.Queue[i].restore()
-			if err != nil {
-				return err
+		for _, m := range one.Queue {
+			if int(m.Mode) >= codec.ModeCount {
+				return fault("mode", m.Mode)
 			}
 			c.queue = append(c.queue, held{m, m.Payload})
 			o.bytes += len(m.Payload)
@@ -120,25 +90,24 @@ func (v *Saved) restoreKept(r *resends) error {
 	unused := 0
 	r.last = v.Last
 	for i := range v.Kept {
-		one := &v.Kept[i]
-		if one.Number == 0 {
-			r.kept = append(r.kept, keptMessage{})
+		k := &v.Kept[i]
+		switch m := &k.message; {
+		case k.number == 0:
+			*k = keptMessage{}
 			unused++
-			continue
+		case int(m.Mode) >= codec.ModeCount:
+			return fault("mode", m.Mode)
+		case k.care > careHold || k.number > v.Last || m.Receipt != resendBit|codec.Receipt(i+1):
+			return fault("kept message", k.number)
+		default:
+			k.buffer = m.Payload
+			r.bytes += len(m.Payload)
 		}
-		m, err := one.Message.restore()
-		switch {
-		case err != nil:
-			return err
-		case one.Care > careHold || one.Number > v.Last || m.Receipt != resendBit|codec.Receipt(i+1):
-			return fault("kept message", one.Number)
-		}
-		r.kept = append(r.kept, keptMessage{m, m.Payload, one.Care, one.Ordered, one.Inner, one.Number, one.Lost})
-		r.bytes += len(m.Payload)
-		if one.Lost {
+		if k.lost {
 			r.lost++
 		}
 	}
+	r.kept = v.Kept
 	if len(v.Free) != unused {
 		return fault("number of unused places", len(v.Free))
 	}
@@ -151,16 +120,6 @@ func (v *Saved) restoreKept(r *resends) error {
 	}
 	r.free = v.Free
 	return nil
-}
-
-func (v *savedMessage) restore() (codec.Message, error) {
-	if int(v.Mode) >= codec.ModeCount {
-		return codec.Message{}, fault("mode", v.Mode)
-	}
-	return codec.Message{
-		Mode: v.Mode, Channel: v.Channel, ID: v.ID, HasID: v.HasID, Payload: bytes.Clone(v.Payload), Pad: v.Pad,
-		Receipt: v.Receipt,
-	}, nil
 }
 
 func fault(what string, value any) error {

@@ -9,7 +9,6 @@ import (
 	"tidegate/internal/record"
 	"tidegate/proxy/relay/admission"
 	"tidegate/proxy/relay/saved"
-	"tidegate/proxy/stats"
 )
 
 // BeginExport writes all datagrams that may leave, and parks the others. No input may follow before the last record.
@@ -117,7 +116,7 @@ func (x *Exporter) session(e *Entry, b []byte) []byte {
 		x.facts(e, v)
 		x.body(e, room)
 	}
-	v.FromClient, v.FromServer = saveTraffic(s.fromClient), saveTraffic(s.fromServer)
+	v.FromClient, v.FromServer = s.fromClient, s.fromServer
 	return record.Append(b, v)
 }
 
@@ -130,10 +129,6 @@ type exportRoom struct {
 }
 
 var exportRooms = sync.Pool{New: func() any { return new(exportRoom) }}
-
-func saveTraffic(t stats.Traffic) saved.Traffic {
-	return saved.Traffic{Messages: t.Messages, Bytes: t.Bytes}
-}
 
 func (x *Exporter) path(e *Entry) *saved.Path {
 	p := e.Value.path
@@ -196,12 +191,8 @@ func (x *Exporter) body(e *Entry, room *exportRoom) {
 	*v = saved.Terminated{
 		Client: x.side(&s.client, &room.client), Upstream: x.side(&s.upstream, &room.upstream),
 		DialBy: record.MomentOf(now, s.dialBy), Expires: record.MomentOf(now, s.expires),
-		Hello:        saved.Hello{Data: s.hello.Data, Pad: s.hello.Pad, Identity: s.hello.Identity, Version: s.hello.Version},
-		KnownClients: s.knownClients, Rates: x.rates(s), Kept: s.kept,
-		Trust: saved.Trust{
-			Proof: s.trust.Proof, Answered: s.trust.Answered, Guessed: s.trust.Guessed, Unbound: s.trust.Unbound,
-			Credit: s.trust.Credit, Bucket: momentOfBucket(now, x.relay.sockets.allowance.Born(), s.trust.Bucket),
-		},
+		Hello: s.hello, KnownClients: s.knownClients, Rates: x.rates(s), Kept: s.kept,
+		Trust:     saved.Trust{Trust: s.trust, Bucket: momentOfBucket(now, x.relay.sockets.allowance.Born(), s.trust.Bucket)},
 		SampleDue: record.MomentOf(now, x.relay.samples.born.Add(s.sampleDue)),
 		AskedAt:   record.MomentOf(now, x.relay.born.Add(s.askedAt)),
 		Admitted:  s.origin != noID, Ending: s.life.isEnding(), Choked: s.choked, Ahead: s.life == asking,
@@ -230,7 +221,7 @@ func (x *Exporter) body(e *Entry, room *exportRoom) {
 			Conn: c.conn.Save(now, nil), Preamble: savePreamble(c.preamble), Until: record.MomentOf(now, c.until), Late: c.late,
 		})
 	}
-	room.body = record.Append(room.body[:0], v)
+	room.body = record.AppendAt(now, room.body[:0], v)
 	room.session.Body = room.body
 }
 

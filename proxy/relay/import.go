@@ -10,7 +10,6 @@ import (
 	"tidegate/internal/record"
 	"tidegate/internal/upstream"
 	"tidegate/proxy/relay/saved"
-	"tidegate/proxy/stats"
 	"tidegate/session"
 )
 
@@ -193,7 +192,7 @@ func (c *candidate) restoreFigures(now time.Time) {
 	v := &c.Session
 	c.via, c.preamble, c.serial = restoreProxy(v.Via), restorePreamble(v.Preamble), session.ID(v.Serial)
 	c.opened, c.heard = c.since(v.Opened.Time(now)), c.since(v.Heard.Time(now))
-	c.fromClient, c.fromServer = restoreTraffic(v.FromClient), restoreTraffic(v.FromServer)
+	c.fromClient, c.fromServer = v.FromClient, v.FromServer
 	c.tries, c.refused, c.answered = v.Tries, v.Refused, v.Answered
 	if v.Established {
 		c.life = joined // unless its second part says more
@@ -204,10 +203,6 @@ func (c *candidate) restoreFigures(now time.Time) {
 	case len(v.Body) == 0: // a relayed session of which the server has let the client in, or an earlier release's
 		c.gate = codec.GateOpen
 	}
-}
-
-func restoreTraffic(v saved.Traffic) stats.Traffic {
-	return stats.Traffic{Messages: v.Messages, Bytes: v.Bytes}
 }
 
 // restoreWhole restores the second part at once.

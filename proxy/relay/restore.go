@@ -15,7 +15,7 @@ import (
 // saving.
 func restoreTerminated(r *Relay, at time.Time, s *link, body []byte) (*terminated, *saved.Terminated, error) {
 	v := new(saved.Terminated)
-	if err := record.Read(body, v); err != nil {
+	if err := record.ReadAt(at, body, v); err != nil {
 		return nil, nil, err
 	}
 	if err := check(v, s); err != nil {
@@ -24,16 +24,13 @@ func restoreTerminated(r *Relay, at time.Time, s *link, body []byte) (*terminate
 	t := &terminated{
 		kept:   v.Kept,
 		bridge: bridgeOf(s), dialBy: v.DialBy.Time(at), expires: v.Expires.Time(at),
-		hello:        codec.Hello{Data: v.Hello.Data, Pad: v.Hello.Pad, Identity: v.Hello.Identity, Version: v.Hello.Version},
-		knownClients: v.KnownClients, rates: r.guard.Rules().Remember(at, timesOf(at, v.Rates)),
-		trust: admission.Trust{
-			Proof: v.Trust.Proof, Answered: v.Trust.Answered, Guessed: v.Trust.Guessed, Unbound: v.Trust.Unbound,
-			Credit: v.Trust.Credit, Bucket: bucketOf(at, r.sockets.allowance.Born(), v.Trust.Bucket),
-		},
+		hello: v.Hello, knownClients: v.KnownClients, rates: r.guard.Rules().Remember(at, timesOf(at, v.Rates)),
+		trust:     v.Trust.Trust,
 		sampleDue: v.SampleDue.Time(at).Sub(r.samples.born), askedAt: v.AskedAt.Time(at).Sub(r.born),
 		choked: v.Choked, searches: v.Searches,
 		why: v.Why, blame: v.Blame,
 	}
+	t.trust.Bucket = bucketOf(at, r.sockets.allowance.Born(), v.Trust.Bucket)
 	if v.Earlier != nil {
 		t.earlier = &earlier{preamble: restorePreamble(v.Earlier.Preamble), back: v.Earlier.Back}
 	}

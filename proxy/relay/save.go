@@ -17,18 +17,14 @@ func saveProxy(f *trustedProxy) *saved.Proxy {
 	if f == nil {
 		return nil
 	}
-	return &saved.Proxy{
-		Addr: f.addr, Format: f.header.Format, Local: f.header.Local, Client: f.header.Client, Proxy: f.header.Proxy,
-	}
+	return &saved.Proxy{Addr: f.addr, Header: f.header}
 }
 
 func restoreProxy(v *saved.Proxy) *trustedProxy {
 	if v == nil {
 		return nil
 	}
-	return &trustedProxy{v.Addr, proxyproto.Header{
-		Format: v.Format, Local: v.Local, Client: v.Client, Proxy: v.Proxy,
-	}}
+	return &trustedProxy{v.Addr, v.Header}
 }
 
 func savePreamble(p *preamble) *saved.Preamble {

@@ -53,7 +53,7 @@ var mutants = []mutant{
 	{"a message to send again is lent memory", "proxy/bridge/order.go",
 		"k.buffer = append(k.buffer[:0], m.Payload[:size]...)", "k.buffer = m.Payload[:size]"},
 	{"the bridge forgets messages to send again when it is saved", "proxy/bridge/save.go",
-		"for i := range s.kept.kept {", "for i := range s.kept.kept[:0] {"},
+		"range s.kept.kept {\n\t\tif k.number", "range s.kept.kept[:0] {\n\t\tif k.number"},
 	{"a server is never released", "proxy/relay/end.go", "s.route.pool.Release(s.server)", "_ = s.server"},
 	{"a name stays after its session", "proxy/relay/enter.go", "\tr.presence.remove(s)\n", ""},
 	{"an address is counted for ever", "proxy/relay/end.go", "\tr.guard.Discharge(&s.meter, e.Key.Client.Addr())\n", ""},

@@ -67,14 +67,14 @@ func describeRecord(b []byte) (map[string]any, error) {
 	if err := record.Read(b, &v); err != nil {
 		return nil, err
 	}
-	state := record.DescribeStruct(v)
+	state := record.DescribeStruct(time.Time{}, &v)
 	state["serial"] = session.ID(v.Serial).String()
 	if v.Body != nil {
 		var body saved.Terminated
-		if err := record.Read(v.Body, &body); err != nil {
+		if err := record.ReadAt(time.Time{}, v.Body, &body); err != nil {
 			return nil, err
 		}
-		state["body"] = record.DescribeStruct(body)
+		state["body"] = record.DescribeStruct(time.Time{}, &body)
 	}
 	return state, nil
 }

@@ -100,6 +100,7 @@ func (d Drop) OfStrangers() bool {
 
 // Traffic counts messages and the bytes of their payloads. In ModeRelay it counts datagrams and their bytes.
 type Traffic struct {
+	_        struct{} `cbor:",toarray"`
 	Messages uint64
 	Bytes    uint64
 }
@@ -288,7 +289,7 @@ func (f *KernelFigures) filter(hook string, t *shield.Tally) {
 	}
 }
 
-func trafficOf(c *flow.Count) Traffic { return Traffic{c.Packets, c.Bytes} }
+func trafficOf(c *flow.Count) Traffic { return Traffic{Messages: c.Packets, Bytes: c.Bytes} }
 
 // AddForwarded adds the traffic that the kernel forwarded to the traffic of user space.
 func (c *Counters) AddForwarded(f *KernelFigures) {

@@ -24,11 +24,11 @@ const (
 
 // Trust is the client's proof of its address, and the bound on the bytes to it until then.
 type Trust struct {
-	Proof    codec.Proof
-	Answered bool             // the client has answered, as far as its protocol can show it
-	Guessed  bool             // a forger can guess the answer, so it lifts no bound
-	Unbound  bool             // no bound: the client has given proof, or is in a trusted network
-	Credit   int              // bytes on the wire that may still be sent without a bucket
+	Proof    codec.Proof      `cbor:"1,keyasint,omitempty"`
+	Answered bool             `cbor:"2,keyasint,omitempty"` // the client has answered, as far as its protocol can show it
+	Guessed  bool             `cbor:"3,keyasint,omitempty"` // a forger can guess the answer, so it lifts no bound
+	Unbound  bool             `cbor:"4,keyasint,omitempty"` // the client has given proof, or is in a trusted network
+	Credit   int              `cbor:"5,keyasint,omitempty"` // bytes on the wire that may still be sent without a bucket
 	Bucket   ratelimit.Bucket // bytes beyond credit, for protocols without a proof by all clients
 }
 

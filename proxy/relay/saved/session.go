@@ -16,6 +16,7 @@ import (
 	"tidegate/internal/record"
 	"tidegate/internal/upstream"
 	"tidegate/proxy/bridge"
+	"tidegate/proxy/relay/admission"
 	"tidegate/proxy/stats"
 )
 
@@ -55,8 +56,8 @@ type Session struct {
 	Meter      Meter         `cbor:"16,keyasint,omitempty"`
 	Opened     record.Moment `cbor:"17,keyasint"`
 	Heard      record.Moment `cbor:"18,keyasint"`
-	FromClient Traffic       `cbor:"19,keyasint"`
-	FromServer Traffic       `cbor:"20,keyasint"`
+	FromClient stats.Traffic `cbor:"19,keyasint"`
+	FromServer stats.Traffic `cbor:"20,keyasint"`
 
 	Tries       uint16 `cbor:"21,keyasint,omitempty"`
 	Refused     uint8  `cbor:"22,keyasint,omitempty"`
@@ -82,12 +83,9 @@ type Session struct {
 
 // Proxy is a trustedProxy.
 type Proxy struct {
-	_      struct{} `cbor:",toarray"`
-	Addr   netip.AddrPort
-	Format proxyproto.Format
-	Local  bool
-	Client netip.AddrPort
-	Proxy  netip.AddrPort
+	_    struct{} `cbor:",toarray"`
+	Addr netip.AddrPort
+	proxyproto.Header
 }
 
 // Path is a session's place on its path.
@@ -111,20 +109,13 @@ type Meter struct {
 	Network []record.Moment `cbor:"3,keyasint,omitempty"`
 }
 
-// Traffic counts messages, or datagrams if the session is relayed.
-type Traffic struct {
-	_        struct{} `cbor:",toarray"`
-	Messages uint64
-	Bytes    uint64
-}
-
 // Terminated is the part of a terminated session that is restored later.
 type Terminated struct {
 	Client       Side            `cbor:"1,keyasint"`
 	Upstream     Side            `cbor:"2,keyasint"`
 	Earlier      *Earlier        `cbor:"3,keyasint,omitempty"`
 	DialBy       record.Moment   `cbor:"4,keyasint,omitempty"`
-	Hello        Hello           `cbor:"5,keyasint,omitempty"`
+	Hello        codec.Hello     `cbor:"5,keyasint,omitempty"`
 	Hold         *Hold           `cbor:"6,keyasint,omitempty"`
 	KnownClients []uint16        `cbor:"7,keyasint,omitempty"`
 	Rates        []record.Moment `cbor:"8,keyasint,omitempty"` // by rank of the rule
@@ -167,14 +158,6 @@ type Earlier struct {
 	Back     bool      `cbor:"3,keyasint,omitempty"`
 }
 
-// Hello is what the client has said of itself, for every server that is dialled.
-type Hello struct {
-	Data     []byte `cbor:"1,keyasint,omitempty"`
-	Pad      uint8  `cbor:"2,keyasint,omitempty"`
-	Identity uint64 `cbor:"3,keyasint,omitempty" secret:"true"`
-	Version  uint8  `cbor:"4,keyasint,omitempty"`
-}
-
 // Hold is the state of a session between two servers.
 type Hold struct {
 	Since  record.Moment         `cbor:"1,keyasint"`
@@ -190,12 +173,8 @@ type Hold struct {
 
 // Trust is what the client has proved of its address.
 type Trust struct {
-	Proof    codec.Proof   `cbor:"1,keyasint,omitempty"`
-	Answered bool          `cbor:"2,keyasint,omitempty"`
-	Guessed  bool          `cbor:"3,keyasint,omitempty"`
-	Unbound  bool          `cbor:"4,keyasint,omitempty"`
-	Credit   int           `cbor:"5,keyasint,omitempty"`
-	Bucket   record.Moment `cbor:"6,keyasint,omitempty"`
+	admission.Trust
+	Bucket record.Moment `cbor:"6,keyasint,omitempty"`
 }
 
 // Closing is a closing connection, with a socket of its own.
