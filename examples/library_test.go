@@ -74,12 +74,3 @@ func TestLibrary(t *testing.T) {
 		t.Error("no echo")
 	}
 }
-
-// TestOwnCodec runs the tests of the module: the conformance suite and a lossy network, on a codec of its own.
-func TestOwnCodec(t *testing.T) {
-	test := exec.Command("go", "test", "./beacon")
-	test.Dir = "library"
-	if out, err := test.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-}

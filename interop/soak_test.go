@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"encoding/hex"
 	"fmt"
+	"math/rand/v2"
 	"net/netip"
 	"slices"
 	"testing"
@@ -32,7 +33,10 @@ func TestEveryClient(t *testing.T) {
 			between := startTidegate(t, route{
 				protocol: "bedrock", transport: udp, server: server.port, noCookies: from.noCookies, bedrock: largeParts,
 			})
-			weather := lossylink.Loss{ToClients: loss, ToServer: loss, OnceToServer: from.forgets}
+			weather := lossylink.Loss{ToClients: loss, ToServer: loss}
+			if from.forgets {
+				weather.ToServer, weather.Chosen = 0, losesOnce(true, loss, 0)
+			}
 			_, door := lossy(t, "127.0.0.1:0", between.ports[udp], weather)
 			client := from.client(t, door)
 			client.awaitWithin(t, "connected", 3*patience)
@@ -49,9 +53,12 @@ func TestEveryServer(t *testing.T) {
 	for _, to := range append(slices.Clone(raknetServers), jspServer) {
 		inWeathers(t, to, func(t *testing.T, loss float64) {
 			server := to.server(t)
-			weather := lossylink.Loss{ToClients: loss, ToServer: loss, OnceToClients: to.forgets}
+			weather := lossylink.Loss{ToClients: loss, ToServer: loss}
 			if to.deaf {
 				weather.Spared = 4 // two requests and their replies
+			}
+			if to.forgets {
+				weather.ToClients, weather.Chosen = 0, losesOnce(false, loss, weather.Spared)
 			}
 			// serenityjs requires clients to name its own port as the server's.
 			host, port := lossy(t, "127.0.0.2:"+server.port, server.port, weather)
@@ -77,6 +84,19 @@ func inWeathers(t *testing.T, c contender, test func(t *testing.T, loss float64)
 			t.Parallel()
 			test(t, loss)
 		})
+	}
+}
+
+// losesOnce chooses a share of the datagrams in one direction, but none whose equal it has chosen before, and none of
+// the first ones in both directions.
+func losesOnce(toServer bool, loss float64, spared int) func(toServer bool, datagram []byte) bool {
+	rng, gone := rand.New(rand.NewPCG(1, 0)), make(map[string]bool)
+	return func(up bool, datagram []byte) bool {
+		if spared--; spared >= 0 || up != toServer || rng.Float64() >= loss || gone[string(datagram)] {
+			return false
+		}
+		gone[string(datagram)] = true
+		return true
 	}
 }
 

@@ -4,7 +4,6 @@
 package lossylink
 
 import (
-	"hash/maphash"
 	"math/rand/v2"
 	"net/netip"
 	"slices"
@@ -20,13 +19,13 @@ const seed = 1
 // Link carries datagrams between clients and a server, and drops some. Each client has a socket of its own towards the
 // server, so that the server sees one address per client.
 type Link struct {
-	poller netio.Poller
-	front  netio.Socket // where clients send
-	server netip.AddrPort
-	paths  map[netip.AddrPort]netio.Socket // towards the server, by client; at most limit
-	limit  int
-	loss   Loss
-	weather
+	poller  netio.Poller
+	front   netio.Socket // where clients send
+	server  netip.AddrPort
+	paths   map[netip.AddrPort]netio.Socket // towards the server, by client; at most limit
+	limit   int
+	loss    Loss
+	rng     *rand.Rand
 	late    []delayed // delayed ones in the order of their times; at most maxLate
 	carried atomic.Uint64
 	lost    atomic.Uint64
@@ -43,8 +42,6 @@ type Stats struct {
 // Loss is the share of datagrams that are dropped in each direction, 0 to 1.
 type Loss struct {
 	ToServer, ToClients float64
-	// OnceToServer and OnceToClients pass a datagram if an equal one was dropped before.
-	OnceToServer, OnceToClients bool
 	// Chosen, if not nil, reports whether to drop a datagram, beside the shares. The link's goroutine calls it.
 	Chosen func(toServer bool, datagram []byte) bool
 	// Spared is the number of datagrams, in both directions together, that pass before any is dropped.
@@ -78,14 +75,14 @@ func StartAt(at, server netip.AddrPort, clients int, loss Loss) (*Link, error) {
 		return nil, err
 	}
 	l := &Link{
-		poller:  poller,
-		front:   front,
-		server:  server,
-		paths:   make(map[netip.AddrPort]netio.Socket),
-		limit:   clients,
-		weather: newWeather(seed),
-		loss:    loss,
-		done:    make(chan struct{}),
+		poller: poller,
+		front:  front,
+		server: server,
+		paths:  make(map[netip.AddrPort]netio.Socket),
+		limit:  clients,
+		rng:    rand.New(rand.NewPCG(seed, 0)),
+		loss:   loss,
+		done:   make(chan struct{}),
 	}
 	go l.run()
 	return l, nil
@@ -144,24 +141,20 @@ func (l *Link) Datagram(s netio.Socket, from netip.AddrPort, datagram []byte) {
 		return
 	}
 	if !toServer {
-		l.carry(l.front, s.Owner().(netip.AddrPort), datagram, l.loss.ToClients, l.loss.OnceToClients)
+		l.carry(l.front, s.Owner().(netip.AddrPort), datagram, l.loss.ToClients)
 		return
 	}
 	if path := l.path(from); path != nil {
-		l.carry(path, l.server, datagram, l.loss.ToServer, l.loss.OnceToServer)
+		l.carry(path, l.server, datagram, l.loss.ToServer)
 	}
 }
 
 // Failed implements netio.Handler. It ignores errors: the server may be gone already.
 func (l *Link) Failed(netio.Socket, error) {}
 
-func (l *Link) carry(s netio.Socket, to netip.AddrPort, content []byte, loss float64, once bool) {
+func (l *Link) carry(s netio.Socket, to netip.AddrPort, content []byte, loss float64) {
 	spared := l.carried.Load() < uint64(l.loss.Spared)
-	if !spared && l.loses(loss) && (!once || !l.lostBefore(content)) {
-		l.lost.Add(1)
-		return
-	}
-	if l.loss.Delay > 0 && len(l.late) == maxLate {
+	if !spared && l.rng.Float64() < loss || l.loss.Delay > 0 && len(l.late) == maxLate {
 		l.lost.Add(1)
 		return
 	}
@@ -186,33 +179,3 @@ func (l *Link) path(client netip.AddrPort) netio.Socket {
 	l.paths[client] = path
 	return path
 }
-
-// weather decides which datagrams are dropped.
-type weather struct {
-	rng  *rand.Rand
-	hash maphash.Seed
-	gone map[uint64]bool // hashes of dropped datagrams, at most maxLostHashes
-}
-
-// maxLostHashes bounds the remembered hashes of dropped datagrams.
-const maxLostHashes = 1 << 16
-
-func newWeather(seed uint64) weather {
-	return weather{rng: rand.New(rand.NewPCG(seed, 0)), hash: maphash.MakeSeed(), gone: make(map[uint64]bool)}
-}
-
-// lostBefore reports whether it was called with an equal datagram before, and remembers this one.
-func (w *weather) lostBefore(datagram []byte) bool {
-	sum := maphash.Bytes(w.hash, datagram)
-	if w.gone[sum] {
-		return true
-	}
-	if len(w.gone) == maxLostHashes {
-		clear(w.gone)
-	}
-	w.gone[sum] = true
-	return false
-}
-
-// loses reports whether the next datagram is dropped, for a given share.
-func (w *weather) loses(share float64) bool { return w.rng.Float64() < share }

@@ -1,8 +1,6 @@
 package lossylink
 
 import (
-	"encoding/binary"
-	"math"
 	"net"
 	"net/netip"
 	"testing"
@@ -12,30 +10,6 @@ import (
 )
 
 var loopback = netip.MustParseAddrPort("127.0.0.1:0")
-
-func TestWeatherLosesItsShare(t *testing.T) {
-	const n = 100_000
-	for _, loss := range []float64{0, 0.05, 0.5} {
-		w, again, other := newWeather(7), newWeather(7), newWeather(8)
-		lost, differs := 0, false
-		for i := range n {
-			l := w.loses(loss)
-			if l != again.loses(loss) {
-				t.Fatalf("loss %v: datagram %d fares differently with the same seed", loss, i)
-			}
-			differs = differs || l != other.loses(loss)
-			if l {
-				lost++
-			}
-		}
-		if share := float64(lost) / n; math.Abs(share-loss) > 0.005 {
-			t.Errorf("loss %v: lost %v", loss, share)
-		}
-		if differs != (loss > 0) {
-			t.Errorf("loss %v: another seed makes a difference: %v", loss, differs)
-		}
-	}
-}
 
 // TestLinkLosesByDirection sends datagrams to an echo server, with all dropped in one direction or none.
 func TestLinkLosesByDirection(t *testing.T) {
@@ -72,6 +46,26 @@ func TestLinkLosesByDirection(t *testing.T) {
 		if got := l.Stop(); got != want {
 			t.Errorf("%+v: %+v, want %+v", c.loss, got, want)
 		}
+	}
+}
+
+// TestLinkLosesItsShare sends many datagrams one way.
+func TestLinkLosesItsShare(t *testing.T) {
+	const n, loss = 2000, 0.2
+	server, client := listen(t), listen(t)
+	l, err := StartAt(loopback, server.LocalAddr().(*net.UDPAddr).AddrPort(), 1, Loss{ToServer: loss})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Stop()
+	for sent := range uint64(n) {
+		if _, err := client.WriteToUDPAddrPort([]byte("x"), l.Addr()); err != nil {
+			t.Fatal(err)
+		}
+		await.Until(t, "the datagram is counted", func() bool { s := l.Stats(); return s.Carried+s.Lost == sent+1 })
+	}
+	if share := float64(l.Stats().Lost) / n; share < 0.17 || share > 0.23 {
+		t.Errorf("%v are lost, want %v", share, loss)
 	}
 }
 
@@ -128,23 +122,4 @@ func read(t *testing.T, c *net.UDPConn) (text string, from netip.AddrPort) {
 		t.Fatal(err)
 	}
 	return string(b[:n]), netip.AddrPortFrom(from.Addr().Unmap(), from.Port())
-}
-
-// TestLinkLosesOnce sends each datagram twice and checks that the second copy of a dropped datagram arrives.
-func TestLinkLosesOnce(t *testing.T) {
-	w := newWeather(seed)
-	for _, step := range []struct {
-		datagram string
-		want     bool
-	}{{"one", false}, {"two", false}, {"one", true}, {"one", true}, {"three", false}} {
-		if got := w.lostBefore([]byte(step.datagram)); got != step.want {
-			t.Errorf("%q lost before: %v", step.datagram, got)
-		}
-	}
-	for i := range 2 * maxLostHashes {
-		w.lostBefore(binary.BigEndian.AppendUint32(nil, uint32(i)))
-	}
-	if len(w.gone) > maxLostHashes {
-		t.Errorf("%d datagrams are remembered, want at most %d", len(w.gone), maxLostHashes)
-	}
 }

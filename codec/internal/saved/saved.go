@@ -45,25 +45,6 @@ func Fault(what string, value any) error {
 	return fmt.Errorf("%w: %s is %v", codec.ErrSaved, what, value)
 }
 
-// Stats are the counts of codec.Stats. A Conn computes the other figures from its state.
-type Stats struct {
-	Sent     uint64 `cbor:"1,keyasint,omitempty"`
-	Received uint64 `cbor:"2,keyasint,omitempty"`
-	Resent   uint64 `cbor:"3,keyasint,omitempty"`
-	Lost     uint64 `cbor:"4,keyasint,omitempty"`
-	Dropped  uint64 `cbor:"5,keyasint,omitempty"`
-}
-
-// StatsOf returns the counts of s.
-func StatsOf(s *codec.Stats) Stats {
-	return Stats{Sent: s.Sent, Received: s.Received, Resent: s.Resent, Lost: s.Lost, Dropped: s.Dropped}
-}
-
-// Restore returns the counts as figures of a Conn.
-func (s Stats) Restore() codec.Stats {
-	return codec.Stats{Sent: s.Sent, Received: s.Received, Resent: s.Resent, Lost: s.Lost, Dropped: s.Dropped}
-}
-
 // Duration checks a duration that is saved as it is: from 0 to an hour.
 func Duration(what string, d time.Duration) error {
 	if d < 0 || d > time.Hour {

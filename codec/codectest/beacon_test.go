@@ -1,4 +1,4 @@
-package beacon
+package codectest_test
 
 import (
 	"encoding/binary"
@@ -11,11 +11,12 @@ import (
 	"tidegate/codec/codectest/simnet"
 )
 
-func TestConformance(t *testing.T) {
+// TestOwnCodec runs the conformance suite on the example of a codec of one's own.
+func TestOwnCodec(t *testing.T) {
 	refusal := codec.Goodbye{Reason: codec.RejectedCustom, Data: []byte("not today")}
 	codectest.Run(t, codectest.Config{
 		New: func(seed uint64) (server, client codec.Protocol) {
-			p := new(Protocol)
+			p := new(beacon)
 			binary.BigEndian.PutUint64(p.Seed[:], seed)
 			return p, p
 		},
@@ -34,13 +35,14 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// TestLossyNetwork plays on a network that loses each fifth datagram. A failure prints its seed, which repeats it.
+// TestLossyNetwork plays the example on a network that loses each fifth datagram. A failure prints its seed, which
+// repeats it.
 func TestLossyNetwork(t *testing.T) {
 	for _, seed := range simnet.Seeds(20) {
 		net := simnet.New(t, seed, simnet.Weather{Loss: 0.2, Latency: 40 * time.Millisecond, Jitter: 20 * time.Millisecond})
 		arrived, at, home := 0, netip.MustParseAddrPort("10.0.0.1:7777"), netip.MustParseAddrPort("10.0.0.2:50000")
-		server := &codectest.Node{Protocol: new(Protocol), Self: at}
-		client := &codectest.Node{Protocol: new(Protocol), Self: home}
+		server := &codectest.Node{Protocol: new(beacon), Self: at}
+		client := &codectest.Node{Protocol: new(beacon), Self: home}
 		server.Event = func(now time.Time, c codec.Conn, e codec.Event) {
 			switch e.Kind {
 			case codec.Asked:

@@ -1,18 +1,56 @@
-// Package beacon is an example of a codec of one's own: a small protocol of unreliable messages, for positions that a
-// game sends again and again. Its test runs the conformance suite of Tidegate's codecs on it.
-//
-// Each datagram is a kind, a token of 8 bytes, and a body. A client chooses the token of its session, so that a
-// forger who sees no datagram cannot send one that counts.
-package beacon
+package codectest_test
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"log"
 	"net/netip"
 	"time"
 
 	"tidegate/codec"
+	"tidegate/codec/endpoint"
 )
+
+// A codec of one's own, beacon: unreliable messages for positions that a game sends again and again. Run tries it on an
+// endpoint; beacon_test.go has its test by codectest.Run.
+//
+// Each datagram is a kind, a token of 8 bytes, and a body. A client chooses the token of its session, so that a
+// forger who sees no datagram cannot send one that counts.
+func Example_ownCodec() {
+	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
+	defer stop()
+	game, err := endpoint.New(endpoint.Options[string]{Event: func(_ *endpoint.Conn[string], e *codec.Event) {
+		if e.Kind == codec.Received {
+			fmt.Printf("%s\n", e.Payload)
+			stop()
+		}
+	}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer game.Close()
+	listener, err := game.Listen(new(beacon), netip.MustParseAddrPort("127.0.0.1:0"), endpoint.SocketOptions{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	player, err := game.Dial(new(beacon), listener.Addr(), codec.Hello{}, endpoint.SocketOptions{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := game.Connect(ctx, player); err != nil {
+		log.Fatal(err)
+	}
+	if err := game.Send(player, codec.Message{Payload: []byte("x=1 y=2")}); err != nil {
+		log.Fatal(err)
+	}
+	if err := game.Run(ctx); err != nil {
+		log.Fatal(err)
+	}
+	// Output: x=1 y=2
+}
 
 // The kinds of datagrams.
 const (
@@ -32,8 +70,8 @@ const (
 	maxWaiting = 64                     // messages to be sent
 )
 
-// Protocol is a codec.Protocol.
-type Protocol struct {
+// beacon is a codec.Protocol.
+type beacon struct {
 	Seed [32]byte // of the tokens: random, and a secret
 }
 
@@ -45,13 +83,13 @@ var spec = codec.Spec{
 }
 
 // Spec implements codec.Protocol.
-func (p *Protocol) Spec() *codec.Spec { return &spec }
+func (p *beacon) Spec() *codec.Spec { return &spec }
 
 // Sniff implements codec.Protocol.
-func (p *Protocol) Sniff(b []byte) bool { return len(b) >= headerLen && b[0] == hello }
+func (p *beacon) Sniff(b []byte) bool { return len(b) >= headerLen && b[0] == hello }
 
 // Accept implements codec.Protocol.
-func (p *Protocol) Accept(now time.Time, _ netip.AddrPort, b, reply []byte) (codec.Conn, []byte, error) {
+func (p *beacon) Accept(now time.Time, _ netip.AddrPort, b, reply []byte) (codec.Conn, []byte, error) {
 	if !p.Sniff(b) || len(b) > headerLen+maxPayload {
 		return nil, reply, codec.ErrMalformed
 	}
@@ -62,12 +100,12 @@ func (p *Protocol) Accept(now time.Time, _ netip.AddrPort, b, reply []byte) (cod
 }
 
 // Refuse implements codec.Protocol.
-func (p *Protocol) Refuse(b, reply []byte, reason codec.Reason) []byte {
+func (p *beacon) Refuse(b, reply []byte, reason codec.Reason) []byte {
 	return append(append(append(reply, goodbye), b[1:headerLen]...), byte(reason))
 }
 
 // Dial implements codec.Protocol.
-func (p *Protocol) Dial(now time.Time, to netip.AddrPort, h codec.Hello) codec.Conn {
+func (p *beacon) Dial(now time.Time, to netip.AddrPort, h codec.Hello) codec.Conn {
 	secret := binary.BigEndian.AppendUint64(p.Seed[:], uint64(now.UnixNano()))
 	sum := sha256.Sum256(append(secret, to.String()...))
 	return &conn{token: [8]byte(sum[:]), hello: append([]byte(nil), h.Data...), heard: now, due: now}
@@ -253,4 +291,46 @@ func (c *conn) Transmit(now time.Time, b []byte) ([]byte, bool) {
 	}
 	c.stats.Sent++
 	return append(append(append(b, kind), c.token[:]...), body...), true
+}
+
+// record is a saved conn. Times are from the moment at which it was saved.
+type record struct {
+	Server, Up, Over, Greets bool
+	Token                    [8]byte
+	Hello, Bye               []byte
+	Number                   [2]byte
+	Heard, Due               time.Duration
+	Waiting                  [][]byte
+	Stats                    codec.Stats
+}
+
+// Save implements codec.Conn.
+func (c *conn) Save(now time.Time, b []byte) []byte {
+	saved, err := json.Marshal(record{
+		c.server, c.up, c.over, c.greets, c.token, c.hello, c.bye, c.number, c.heard.Sub(now), c.due.Sub(now), c.waiting,
+		c.stats,
+	})
+	if err != nil {
+		panic(err) // never: a record has no type that JSON lacks
+	}
+	return append(b, saved...)
+}
+
+// Restore implements codec.Protocol.
+func (p *beacon) Restore(now time.Time, _ codec.Addresser, saved []byte) (codec.Conn, error) {
+	var r record
+	if err := json.Unmarshal(saved, &r); err != nil {
+		return nil, fmt.Errorf("%w: %w", codec.ErrSaved, err)
+	}
+	long := len(r.Hello) > maxPayload || len(r.Bye) > maxPayload+1 || len(r.Waiting) > maxWaiting
+	for _, m := range r.Waiting {
+		long = long || len(m) > maxPayload
+	}
+	if long || r.Heard > 0 || r.Heard < -time.Minute || r.Due > quiet || r.Due < -time.Minute {
+		return nil, codec.ErrSaved
+	}
+	return &conn{
+		server: r.Server, up: r.Up, over: r.Over, greets: r.Greets, token: r.Token, hello: r.Hello, bye: r.Bye,
+		number: r.Number, heard: now.Add(r.Heard), due: now.Add(r.Due), waiting: r.Waiting, stats: r.Stats,
+	}, nil
 }
