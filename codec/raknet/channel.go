@@ -24,7 +24,7 @@ func isOrdered(m codec.Mode) bool { return m == codec.ReliableOrdered }
 // the ordered messages before them, and each ordered message restarts the sequencing numbers. The state of a channel
 // is allocated at its first use.
 type channels struct {
-	list []channel
+	list []channel     `cbor:"11,keyasint,omitempty"`
 	now  time.Duration // the present
 	// messages and bytes count the waiting messages of all channels.
 	messages, bytes int

@@ -45,38 +45,38 @@ const (
 type Conn struct {
 	*workspace // noWorkspace while nothing is under way
 	p          *Protocol
-	start      time.Time
-	phase      phase
-	dialed     bool           // we are the client
-	mute       bool           // as Reflect has said
-	pressure   codec.Pressure // on the peer
+	start      time.Time      `cbor:"4,keyasint"`
+	phase      phase          `cbor:"5,keyasint"`
+	dialed     bool           `cbor:"6,keyasint,omitempty"`  // we are the client
+	mute       bool           `cbor:"33,keyasint,omitempty"` // as Reflect has said
+	pressure   codec.Pressure `cbor:"13,keyasint,omitempty"` // on the peer
 	wrote      bool           // data was sent since Transmit last had none
-	sent       uint64         // as in codec.Stats
-	received   uint64
-	reportAt   time.Duration // when messages dropped by Transmit are reported
-	offline    []byte        // offline message or final datagram to be sent next; a later one replaces it
-	attempt    *attempt      // client: until the connection is granted
-	goodbye    goodbye
-	shutdown   shutdown
-	keepalive  keepalive
+	sent       uint64         `cbor:"28,keyasint,omitempty"` // as in codec.Stats
+	received   uint64         `cbor:"29,keyasint,omitempty"`
+	reportAt   time.Duration  `cbor:"23,keyasint,omitempty"` // when messages dropped by Transmit are reported
+	offline    []byte         // offline message or final datagram to be sent next; a later one replaces it
+	attempt    *attempt       // client: until the connection is granted
+	goodbye    goodbye        `cbor:"20,keyasint,omitempty"`
+	shutdown   shutdown       `cbor:"19,keyasint,omitempty"`
+	keepalive  keepalive      `cbor:"24,keyasint"`
 	sender     sender
 	receiver   receiver
 
-	peer netip.AddrPort
+	peer netip.AddrPort `cbor:"3,keyasint"`
 	// tentative says that the client's NEW_INCOMING_CONNECTION waits for Confirm.
-	tentative bool
-	ahead     bool          // client: Introduce has not been called yet
-	family    family        // of IPv6 addresses, in the peer's form
-	guid      uint64        // the client's GUID
-	server    uint64        // the server's GUID, as sent to the client
-	version   uint8         // server: the client's
-	longList  bool          // the handshake lists 20 addresses, not 10
-	round     uint8         // server: round of the cookie that opened the connection
-	askedAt   uint64        // the peer's time in its CONNECTION_REQUEST, or in its CONNECTION_REQUEST_ACCEPTED
-	upSince   time.Duration // when it became connected; before that, on a server, when it last granted the connection
-	pongDue   time.Duration // server: pings before this time get no answer
+	tentative bool          `cbor:"7,keyasint,omitempty"`
+	ahead     bool          `cbor:"8,keyasint,omitempty"`                // client: Introduce has not been called yet
+	family    family        `cbor:"9,keyasint,omitempty"`                // of IPv6 addresses, in the peer's form
+	guid      uint64        `cbor:"10,keyasint" secret:"true"`           // the client's GUID
+	server    uint64        `cbor:"11,keyasint,omitempty" secret:"true"` // the server's GUID, as sent to the client
+	version   uint8         `cbor:"32,keyasint,omitempty"`               // server: the client's
+	longList  bool          `cbor:"12,keyasint,omitempty"`               // the handshake lists 20 addresses, not 10
+	round     uint8         `cbor:"14,keyasint,omitempty"`               // server: of the cookie of the connection
+	askedAt   uint64        `cbor:"16,keyasint,omitempty"`               // the peer's time in its request or acceptance
+	upSince   time.Duration `cbor:"17,keyasint,omitempty"`               // since it is connected, or a server's last grant
+	pongDue   time.Duration `cbor:"18,keyasint,omitempty"`               // server: pings before this time get no answer
 	clock     peerClock
-	quirks    quirks
+	quirks    quirks `record:"inline"`
 }
 
 var (

@@ -18,7 +18,7 @@ var errEarlyRoom = fmt.Errorf("raknet: too many messages before the end of the h
 
 // earlyMessages wait for Connected. Their payloads are owned.
 type earlyMessages struct {
-	list  []inbound
+	list  []inbound `cbor:"30,keyasint,omitempty"`
 	bytes int
 }
 

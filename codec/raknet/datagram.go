@@ -148,14 +148,14 @@ var reliabilities = [5]byte{
 //	..      count of parts, 4 bytes; split ID, 2 bytes; index of this part, 4 bytes: split ones
 //	..      payload in whole bytes; the low bits of the last are unused if the length is no multiple of 8
 type capsule struct {
-	mode       codec.Mode
-	channel    uint8
-	pad        uint8 // unused low bits of the payload's last byte
+	mode       codec.Mode `cbor:"2,keyasint"`
+	channel    uint8      `cbor:"3,keyasint,omitempty"`
+	pad        uint8      // unused low bits of the payload's last byte
 	reliable   Seq24
-	sequence   Seq24
-	order      Seq24
+	sequence   Seq24 `cbor:"5,keyasint,omitempty"`
+	order      Seq24 `cbor:"4,keyasint,omitempty"`
 	split      bool
-	splitID    uint16
+	splitID    uint16 `cbor:"1,keyasint"`
 	splitCount uint32
 	splitIndex uint32
 	payload    []byte // aliases the datagram; at most 8191 bytes

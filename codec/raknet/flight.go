@@ -11,7 +11,8 @@ const maxFlight = 512
 
 // part is a message, or one piece of a split one, that was sent and may be sent again.
 type part struct {
-	message  *outgoing // nil in a free slot
+	_        struct{}  `cbor:",toarray"`
+	message  *outgoing `cbor:"-"` // nil in a free slot
 	index    uint32    // index of the piece
 	reliable Seq24     // the same in each transmission; none if the message is unreliable
 	id       uint32    // ID of this use of the slot
@@ -36,12 +37,13 @@ const (
 
 // sentDatagram is one transmission: the parts in a numbered datagram.
 type sentDatagram struct {
+	_      struct{} `cbor:",toarray"`
 	at     time.Duration
-	parts  []partRef
 	size   int32
 	state  datagramState
-	unsure bool // expired, and only a request will show that it was lost
+	unsure bool `cbor:"-"` // expired, and only a request will show that it was lost
 	again  bool // sent more than once under its number
+	parts  []partRef
 }
 
 // flight holds everything that was sent and has not settled: the datagrams by number, their parts, and the parts to be
@@ -69,7 +71,7 @@ type flightState struct {
 type flying struct {
 	ring     []sentDatagram // by number; its size is a power of two
 	parts    []part
-	free     []uint32  // free slots of parts
+	free     []uint32  `cbor:"5,keyasint,omitempty"` // free slots of parts
 	resend   []partRef // first in, first out
 	resentTo int       // number of parts at the start of resend that were sent already
 	done     []outcome // collected for the sender

@@ -40,9 +40,9 @@ const (
 
 // attempt is a client's state until its connection is granted.
 type attempt struct {
-	from  codec.Addresser // as in codec.Hello
-	reply openConnectionReply1
-	due   request // the next request to send
+	from  codec.Addresser      // as in codec.Hello
+	reply openConnectionReply1 `record:"inline"`
+	due   request              // the next request to send
 
 	Password []byte        `cbor:"1,keyasint,omitempty" secret:"true"`
 	Pad      uint8         `cbor:"2,keyasint,omitempty"` // of the password

@@ -27,7 +27,7 @@ type hole struct {
 // holes are requested again while a message of theirs is missing. The request or its answer may have been lost, and
 // some peers send again only on request. The list is sorted by number.
 type holes struct {
-	list []hole
+	list []hole        `cbor:"22,keyasint,omitempty"`
 	at   time.Duration // the earliest askAt; valid while there are holes
 }
 

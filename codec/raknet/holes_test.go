@@ -230,8 +230,7 @@ func TestHolesStaySortedAndDisjoint(t *testing.T) {
 				h.open(next.Add(count-1), count, 0, ms)
 				next = next.Add(count)
 			}
-			v := savedReceiver{HolesAt: h.at, Holes: h.list}
-			if err := new(holes).restore(&v); err != nil {
+			if err := h.check(); err != nil {
 				t.Fatalf("seed %d, step %d: %v", seed, step, err)
 			}
 		}

@@ -230,7 +230,7 @@ func (c *Conn) releaseIfIdle(now time.Duration) {
 type quirks struct {
 	// untimed peers send again only on request, or late. They send messages of the handshake unreliably (jsp-raknet,
 	// RakLib after 8 s) or answer pings reliably (serenityjs), so that a gap shows losses.
-	untimed bool
+	untimed bool `cbor:"26,keyasint,omitempty"`
 	// rated peers have sent the bit of a slow start, which jsp-raknet never does. Cloudburst has timers, though its answer
 	// to a connection request is unreliable. It counts until the handshake is over.
 	rated bool
@@ -324,8 +324,8 @@ const clockSamples = 5
 // its sender's clock. The receiver converts it to its own clock (docs/protocols/raknet.md#timestamps).
 type peerClock struct {
 	samples [clockSamples]clockSample // the oldest is overwritten first
-	next    uint8
-	best    uint8
+	next    uint8                     `cbor:"2,keyasint,omitempty"`
+	best    uint8                     `cbor:"3,keyasint,omitempty"`
 }
 
 // clockSample is the result of one round trip. A used one has a RoundTrip above 0.

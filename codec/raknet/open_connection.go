@@ -115,12 +115,12 @@ func (m *openConnectionRequest2) append(b []byte) []byte {
 //	..      public key of 64 bytes, if the server will encrypt; the Bedrock dialect never has one
 //	..      MTU, 2 bytes, big-endian
 type openConnectionReply1 struct {
-	guid      uint64
+	guid      uint64 `cbor:"7,keyasint,omitempty" secret:"true"`
 	hasCookie bool
 	cookie    uint32
-	encrypts  bool // a public key follows
+	encrypts  bool `cbor:"9,keyasint,omitempty"` // a public key follows
 	publicKey [publicKeySize]byte
-	mtu       uint16
+	mtu       uint16 `cbor:"10,keyasint,omitempty"`
 }
 
 const publicKeySize = 64

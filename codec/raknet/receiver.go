@@ -23,16 +23,16 @@ var (
 type receiver struct {
 	*receiving
 	receiverState
-	datagrams  datagramWindow
-	strays     strays
+	datagrams  datagramWindow `record:"inline"`
+	strays     strays         `record:"inline"`
 	anchor     anchor
-	reliable   reliableWindow
-	channels   channels
-	heldBudget int // bytes that may wait in channels
-	splits     reassembly
+	reliable   reliableWindow `record:"inline"`
+	channels   channels       `record:"inline"`
+	heldBudget int            // bytes that may wait in channels
+	splits     reassembly     `record:"inline"`
 	memory     *buffers
-	giant      giant
-	scope      int // how far ahead reliable messages may be, if only those count; else everything
+	giant      giant `record:"inline"`
+	scope      int   // how far ahead reliable messages may be, if only those count; else everything
 	loose      loose
 	fresh      uint64 // messages taken
 	ackDelay   time.Duration
@@ -55,7 +55,7 @@ type receiving struct {
 	repeat ackQueue       // its memory alternates with that of recent
 	nacks  ackQueue       // due at once
 	room   [3][2]ackRange // memory of acks, recent and repeat, as long as they are short
-	holes  holes
+	holes  holes          `record:"inline"`
 
 	ackTimes
 }

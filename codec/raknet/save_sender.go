@@ -2,7 +2,6 @@ package raknet
 
 import (
 	"slices"
-	"time"
 
 	"tidegate/codec"
 	"tidegate/codec/internal/saved"
@@ -10,8 +9,7 @@ import (
 
 // savedSender is a sender with its messages that are not done. They are known by their place in the list.
 type savedSender struct {
-	senderState
-	pacer
+	*sender
 	Messages []outgoing  `cbor:"3,keyasint,omitempty"`
 	Control  []int       `cbor:"4,keyasint,omitempty"`
 	Small    []int       `cbor:"5,keyasint,omitempty"`
@@ -19,41 +17,26 @@ type savedSender struct {
 	Done     []int       `cbor:"7,keyasint,omitempty"` // dropped, and not reported yet
 	Flight   savedFlight `cbor:"8,keyasint"`
 	Queue    pathQueue   `cbor:"10,keyasint,omitempty"`
-	Doubts   []doubt     `cbor:"27,keyasint,omitempty"`
 }
 
 // savedFlight is a flight. The slots of parts keep their places, so that the order of later reports stays.
 type savedFlight struct {
-	flightState
-	Datagrams []savedDatagram `cbor:"3,keyasint,omitempty"` // from base on
-	Slots     []savedPart     `cbor:"4,keyasint,omitempty"`
-	Free      []uint32        `cbor:"5,keyasint,omitempty"`
-	Resend    []partRef       `cbor:"6,keyasint,omitempty"`
-	Repeats   []Seq24         `cbor:"7,keyasint,omitempty"`
-	Unsure    []Seq24         `cbor:"13,keyasint,omitempty"` // datagrams
-}
-
-type savedDatagram struct {
-	_     struct{} `cbor:",toarray"`
-	At    time.Duration
-	Size  int32
-	State datagramState
-	Again bool
-	Parts []partRef
+	*flight
+	Datagrams []sentDatagram `cbor:"3,keyasint,omitempty"` // from base on
+	Slots     []savedPart    `cbor:"4,keyasint,omitempty"`
+	Resend    []partRef      `cbor:"6,keyasint,omitempty"`
+	Repeats   []Seq24        `cbor:"7,keyasint,omitempty"`
+	Unsure    []Seq24        `cbor:"13,keyasint,omitempty"` // datagrams
 }
 
 type savedPart struct {
-	_        struct{} `cbor:",toarray"`
-	Message  int      // one more than its place; 0: the slot is free
-	Index    uint32
-	Reliable Seq24
-	ID       uint32
-	Resent   bool
-	Waiting  bool
+	_       struct{} `cbor:",toarray"`
+	Message int      // one more than its place; 0: the slot is free
+	part
 }
 
 func (s *sender) save() savedSender {
-	v := savedSender{senderState: s.senderState, pacer: s.pacer, Doubts: s.doubts, Queue: s.Congestion.queue}
+	v := savedSender{sender: s, Queue: s.Congestion.queue}
 	places := make(map[*outgoing]int)
 	place := func(m *outgoing) int {
 		at, known := places[m]
@@ -81,29 +64,22 @@ func (q *queue) save(place func(*outgoing) int) (places []int) {
 
 // restore brings a fresh sender, whose MTU is set, to a saved state.
 func (s *sender) restore(v *savedSender, o *Options) error {
-	g := &v.Congestion
+	g := &s.Congestion
 	switch {
-	case len(v.Channels) > maxChannels:
-		return saved.Fault("number of channels", len(v.Channels))
-	case v.MTU > 0 && (g.Window < 1 || g.Window > maxSegment || g.Threshold < 1 || g.Threshold > maxSegment),
+	case len(s.Channels) > maxChannels:
+		return saved.Fault("number of channels", len(s.Channels))
+	case s.MTU > 0 && (g.Window < 1 || g.Window > maxSegment || g.Threshold < 1 || g.Threshold > maxSegment),
 		g.InFlight < -maxSegment || g.InFlight > maxSegment, !(g.LossShare >= 0 && g.LossShare <= 1),
 		g.Losses < 0 || g.Losses > maxSegment, g.Trips > mostTrips, g.ProbeRoom < -maxSegment || g.ProbeRoom > maxSegment:
 		return saved.Fault("window", g.Window)
-	case v.Narrowed != 0 && (!slices.Contains(probes[1:], v.Narrowed) || v.Narrowed >= s.MTU):
-		return saved.Fault("MTU of the path", v.Narrowed)
-	case v.Debt < 0 || v.Debt > maxSegment:
-		return saved.Fault("debt of the pacer", v.Debt)
-	case len(v.Doubts) > maxOpenSplits || slices.ContainsFunc(v.Doubts, func(d doubt) bool { return !s.fits(&d) }):
-		return saved.Fault("doubts", len(v.Doubts))
+	case s.Narrowed != 0 && (!slices.Contains(probes[1:], s.Narrowed) || s.Narrowed >= s.MTU):
+		return saved.Fault("MTU of the path", s.Narrowed)
+	case s.pacer.Debt < 0 || s.pacer.Debt > maxSegment:
+		return saved.Fault("debt of the pacer", s.pacer.Debt)
+	case len(s.doubts) > maxOpenSplits || slices.ContainsFunc(s.doubts, func(d doubt) bool { return !s.fits(&d) }):
+		return saved.Fault("doubts", len(s.doubts))
 	}
-	s.doubts = v.Doubts
-	segment := s.Congestion.segment
-	s.senderState, s.pacer = v.senderState, v.pacer
-	if s.Narrowed > 0 {
-		segment = s.datagramSize()
-	}
-	g = &s.Congestion
-	g.segment, g.queue = segment, v.Queue
+	g.queue = v.Queue
 	g.BeforeWindow, g.BeforeThreshold = max(0, min(g.BeforeWindow, maxSegment)), max(0, min(g.BeforeThreshold, maxSegment))
 	s.Narrowing.Turns, s.Narrowing.Fails = min(s.Narrowing.Turns, narrowAfter), min(s.Narrowing.Fails, narrowFails)
 	s.Unasked = min(s.Unasked, mostUnrequested)
@@ -194,12 +170,11 @@ func (s *sender) restoreMessage(v *outgoing, o *Options) (*outgoing, error) {
 
 // save leaves out stale references: they name nothing any more.
 func (f *flight) save(place func(*outgoing) int) savedFlight {
-	v := savedFlight{flightState: f.flightState, Free: f.free}
+	v := savedFlight{flight: f}
 	for n := f.Base; n != f.next; n = n.Add(1) {
-		d := f.at(n)
-		v.Datagrams = append(v.Datagrams, savedDatagram{
-			At: d.at, Size: d.size, State: d.state, Again: d.again, Parts: f.saveRefs(d.parts),
-		})
+		d := *f.at(n)
+		d.parts = f.saveRefs(d.parts)
+		v.Datagrams = append(v.Datagrams, d)
 		if d.unsure {
 			v.Unsure = append(v.Unsure, n)
 		}
@@ -207,10 +182,7 @@ func (f *flight) save(place func(*outgoing) int) savedFlight {
 	for i := range f.parts {
 		var one savedPart
 		if p := &f.parts[i]; p.message != nil {
-			one = savedPart{
-				Message: place(p.message) + 1, Index: p.index, Reliable: p.reliable, ID: p.id,
-				Resent: p.resent, Waiting: p.waiting,
-			}
+			one = savedPart{Message: place(p.message) + 1, part: *p}
 		}
 		v.Slots = append(v.Slots, one)
 	}
@@ -237,25 +209,24 @@ func (f *flight) restore(v *savedFlight, messages []*outgoing, where []messagePl
 	switch {
 	case len(v.Datagrams) > maxFlight:
 		return saved.Fault("number of datagrams in flight", len(v.Datagrams))
-	case v.Due.Sub(v.Base) < 0 || v.Due.Sub(v.Base) > len(v.Datagrams):
-		return saved.Fault("oldest datagram that is due", v.Due)
+	case f.Due.Sub(f.Base) < 0 || f.Due.Sub(f.Base) > len(v.Datagrams):
+		return saved.Fault("oldest datagram that is due", f.Due)
 	case len(v.Repeats) > maxFlight:
 		return saved.Fault("number of repetitions", len(v.Repeats))
 	}
-	f.flightState, f.next = v.flightState, v.Base
+	f.next = f.Base
 	if err := f.restoreParts(v, messages, where); err != nil {
 		return err
 	}
 	for i := range v.Datagrams {
 		one := &v.Datagrams[i]
-		d := f.open(one.At)
-		refs, err := f.restoreRefs(d.parts, one.Parts)
-		if err != nil || one.Size < 0 || one.State > settled || one.At < -maxSpan || one.At > maxSpan {
+		d := f.open(one.at)
+		refs, err := f.restoreRefs(d.parts, one.parts)
+		if err != nil || one.size < 0 || one.state > settled || one.at < -maxSpan || one.at > maxSpan {
 			return saved.Fault("datagram in flight", i)
 		}
-		d.parts = refs
-		f.commit(int(one.Size))
-		d.state, d.again = one.State, one.Again
+		*d, d.parts = *one, refs
+		f.commit(int(one.size))
 	}
 	for _, n := range v.Unsure {
 		if n.Before(f.Base) || !n.Before(f.next) {
@@ -279,7 +250,7 @@ func (f *flight) restoreParts(v *savedFlight, messages []*outgoing, where []mess
 	f.parts = f.parts[:0]
 	for i := range v.Slots {
 		one := &v.Slots[i]
-		p := part{index: one.Index, reliable: one.Reliable, id: one.ID, resent: one.Resent, waiting: one.Waiting}
+		p := one.part
 		switch {
 		case one.Message < 0 || one.Message > len(messages):
 			return saved.Fault("message of a part", one.Message)
@@ -298,14 +269,12 @@ func (f *flight) restoreParts(v *savedFlight, messages []*outgoing, where []mess
 		}
 		f.parts = append(f.parts, p)
 	}
-	f.free = f.free[:0]
 	taken := make([]bool, len(f.parts))
-	for _, slot := range v.Free {
+	for _, slot := range f.free {
 		if int(slot) >= len(f.parts) || f.parts[slot].message != nil || taken[slot] {
 			return saved.Fault("free place of a part", slot)
 		}
 		taken[slot] = true
-		f.free = append(f.free, slot)
 	}
 	if len(f.free) != free {
 		return saved.Fault("number of free places", len(f.free))

@@ -37,7 +37,7 @@ type sender struct {
 	orderedOnly bool // as in Options
 	bits        bool // the peer counts the bits of a message; otherwise all messages are whole bytes
 	flight      flight
-	pacer       pacer
+	pacer       pacer `record:"inline"`
 	openSplits  int
 	toClient    bool // the peer is a client
 	named       bool // the last ACK or NACK named a remembered datagram
@@ -76,7 +76,7 @@ type sending struct {
 	small   queue // the game's small ones, which share the path with
 	bulk    queue // its large ones, and messages that must not overtake them
 
-	doubts []doubt // with openSplits at most maxOpenSplits
+	doubts []doubt `cbor:"27,keyasint,omitempty"` // with openSplits at most maxOpenSplits
 
 	openIDs [openSplitIDs / 64]uint64 // bit n: a split message is under way whose ID has the low byte n
 }

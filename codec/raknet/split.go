@@ -26,9 +26,9 @@ var (
 // tells which. If its header differs, it begins a message of its own. If only its content differs, the message has two
 // versions: one with the parts that came first, and one with the latest parts. Both are delivered.
 type reassembly struct {
-	open     []*assembly
-	held     int // bytes of memory
-	reserved int // bytes
+	open     []*assembly `cbor:"12,keyasint,omitempty"`
+	held     int         // bytes of memory
+	reserved int         // bytes
 	budget   int
 	partRoom int // bytes reserved for one part
 	memory   *buffers
@@ -36,12 +36,14 @@ type reassembly struct {
 
 // assembly is one incomplete message.
 type assembly struct {
-	first   capsule  // the first part to arrive, without its payload; all others match it
-	parts   [][]byte // by index; nil if missing
-	newer   [][]byte // by index, if one has come: the latest part with another content than that in parts
+	// first is the first part to arrive, without its payload and its pad; all others match it.
+	first capsule  `record:"inline"`
+	parts [][]byte `cbor:"6,keyasint"` // by index; empty if missing
+	// newer has by index, if one has come, the latest part with another content than that in parts.
+	newer   [][]byte `cbor:"9,keyasint,omitempty"`
 	missing int
-	pad     uint8
-	fedAt   time.Duration // when the latest part arrived
+	pad     uint8         `cbor:"7,keyasint,omitempty"`
+	fedAt   time.Duration `cbor:"8,keyasint,omitempty"` // when the latest part arrived
 }
 
 // Memory in bytes of an assembly without its parts, and of the place of one part.

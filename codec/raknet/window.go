@@ -28,8 +28,8 @@ const (
 
 // datagramWindow knows which of the peer's datagrams arrived.
 type datagramWindow struct {
-	next Seq24                        // one more than the newest
-	seen [datagramHistory / 64]uint64 // bit n mod datagramHistory: n arrived
+	next Seq24                        `cbor:"1,keyasint"`                         // one more than the newest
+	seen [datagramHistory / 64]uint64 `cbor:"2,keyasint,omitempty" record:"list"` // bit n mod datagramHistory: n arrived
 }
 
 // judge says whether a datagram is fresh, stale, or refused: a stray, which is too far ahead, or too old to tell.
@@ -83,9 +83,10 @@ const maxReliableAhead = 2048
 // with the distance from the oldest missing number to the newest arrived one. It is nothing while no message is
 // missing.
 type reliableWindow struct {
-	base Seq24    // oldest that has not arrived
-	next Seq24    // one more than the newest that has arrived
-	seen []uint64 // bit n mod size: n, one of the size numbers from base on, arrived; size is a power of two
+	base Seq24 `cbor:"7,keyasint"` // oldest that has not arrived
+	next Seq24 `cbor:"8,keyasint"` // one more than the newest that has arrived
+	// seen has bit n mod size if n, one of the size numbers from base on, has arrived; size is a power of two.
+	seen []uint64 `cbor:"9,keyasint,omitempty"`
 
 	prints prints.Prints
 }

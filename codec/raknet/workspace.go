@@ -14,9 +14,9 @@ type workspace struct {
 	flying    flying
 	receiving receiving
 
-	asking *attempt // Conn.attempt, until the server has answered the connection request; nil: none
-	early  earlyMessages
-	lent   [][]byte // recycled buffers that events refer to, until the next input
+	asking *attempt      // Conn.attempt, until the server has answered the connection request; nil: none
+	early  earlyMessages `record:"inline"`
+	lent   [][]byte      // recycled buffers that events refer to, until the next input
 	events events.Queue
 	memory *buffers
 }
