@@ -120,6 +120,7 @@ func checkSave(t tb, c *Config) {
 	}
 	checkSaveHandshakes(t, &twin)
 	simulateSeeds(t, numberOfSaveSeeds(), func(r *report, seed uint64) { checkDamaged(r, &twin, seed) })
+	simulateSeeds(t, 2, func(r *report, seed uint64) { checkEmptied(r, &twin, seed) })
 }
 
 func numberOfSaveSeeds() int {

@@ -137,7 +137,9 @@ func (in *inbox) restoreChannel(now, epoch time.Time, c *inChannel, v *savedInCh
 	if len(v.Rivals) > maxRivals || len(v.Recent) != 0 && len(v.Recent) != mostRecent {
 		return saved.Fault("number of rivals", len(v.Rivals))
 	}
-	c.recent = v.Recent
+	if len(v.Recent) > 0 {
+		c.recent = v.Recent
+	}
 	for i := range v.Rivals {
 		if err := in.restoreRival(now, epoch, c, &v.Rivals[i]); err != nil {
 			return err

@@ -160,8 +160,10 @@ func (v *savedWindow) restore() (err error) {
 	case w.hasHoles() && len(v.Bits) != windowSize/64 || !w.hasHoles() && len(v.Bits) > 0:
 		return saved.Fault("length of the window", len(v.Bits))
 	}
-	if w.bits = v.Bits; w.hasHoles() && (w.isSet(w.base) || !w.isSet(w.last)) {
-		return saved.Fault("oldest missing number", w.base)
+	if w.hasHoles() {
+		if w.bits = v.Bits; w.isSet(w.base) || !w.isSet(w.last) {
+			return saved.Fault("oldest missing number", w.base)
+		}
 	}
 	w.prints, err = v.Prints.Restore(1 << 16)
 	return err

@@ -202,7 +202,7 @@ func (g *deletionLog) note(in *instruction, m *mirror) {
 }
 
 func (g *deletionLog) add(d deletion) {
-	if g.ring == nil {
+	if len(g.ring) == 0 {
 		g.ring = make([]deletion, maxDeletions)
 	}
 	d.Repeats = maxRepeats
