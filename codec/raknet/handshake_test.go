@@ -476,6 +476,9 @@ func TestCookiesOverALongPath(t *testing.T) {
 			if joins := joined > 0; joins != (rtt <= 1850*ms) || joins && joined > 2*rtt+800*ms {
 				t.Errorf("%v: joined after %v", rtt, joined)
 			}
+			if patience := client.sender.RTT.timeout(); joined > 0 && patience < min(rtt, firstTimeout) {
+				t.Errorf("%v: what leaves first is sent again after %v", rtt, patience)
+			}
 		}
 	}
 }
