@@ -32,7 +32,7 @@ type link struct {
 	options  *Options
 	state    state  `cbor:"3,keyasint"`
 	format   format `record:"inline"`
-	mask     uint32 `cbor:"7,keyasint,omitempty"` // converts wide entities between the wire and canonical messages
+	mask     uint32 `cbor:"7,keyasint,omitempty" secret:"true"` // converts wide entities to canonical ones
 	initial  initialisation
 	sizes    sizes
 	heard    time.Time `cbor:"9,keyasint,omitempty"`  // when the peer's latest message arrived

@@ -1,6 +1,7 @@
 package joining
 
 import (
+	"cmp"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"net/netip"
@@ -130,8 +131,8 @@ func (k *Tickets) Restore(now time.Time, all []SavedTicket) (lost int) {
 
 func (k *Tickets) ticket(now time.Time, v *SavedTicket) *Ticket {
 	t := &Ticket{
-		Peer: v.peer(), Way: &Way{Route: v.Route, Server: v.Server}, Client: v.Client, asked: k.since(v.Asked.Time(now)),
-		from: v.From, owner: v.Owner, stage: Answered,
+		Peer: v.peer(), Way: &Way{Route: v.Route, Server: v.Server}, Client: v.Client,
+		asked: k.since(cmp.Or(v.Asked.Time(now), now)), from: v.From, owner: v.Owner, stage: Answered,
 	}
 	t.answered = k.after(t, v.Answered.Time(now))
 	if at := v.Admitted.Time(now); !at.IsZero() {

@@ -88,3 +88,15 @@ func TestDamagedTickets(t *testing.T) {
 		t.Errorf("%d are lost", lost)
 	}
 }
+
+// TestRecordWithoutTime restores a join that names no time, as a hostile record may: the table's time has begun then.
+func TestRecordWithoutTime(t *testing.T) {
+	k := NewTickets(wide, func(Join) {})
+	server := netip.MustParseAddrPort("192.0.2.9:1")
+	v := SavedTicket{Client: server.Addr(), Server: server, Target: server, ServerUfrag: "a", ClientUfrag: "b"}
+	v.ServerPassword, v.ID, v.Route = "p", "1", "r"
+	now := time.Now()
+	if lost := k.Restore(now, []SavedTicket{v}); lost != 0 || !k.start.Equal(now) {
+		t.Errorf("%d joins are lost, the table's time begins at %v, want %v", lost, k.start, now)
+	}
+}

@@ -40,7 +40,7 @@ func (p *epollPoller) Receive(h Handler) {
 // foreseeReady announces the datagrams of dialed sockets.
 func (p *epollPoller) foreseeReady(ready []readiness) {
 	for _, r := range ready {
-		if s, ok := r.watched.(*epollSocket); ok && !s.closed && s.dialed() && len(ready) > 1 {
+		if s, ok := r.watched.(*epollSocket); ok && !s.closed && s.dialed() && len(ready) > 1 && r.events&unix.EPOLLIN != 0 {
 			p.foreseer.Foresee(s, s.peer)
 		}
 	}

@@ -181,7 +181,8 @@ func membersOf(t reflect.Type, isArray bool, before string, all *[]*member) (mem
 			for _, q := range (*all)[n:] {
 				if shift != "" {
 					by, _ := strconv.Atoi(shift)
-					q.field.Tag = reflect.StructTag(fmt.Sprintf(`cbor:"%d,keyasint,omitempty"`, number(q.field)+by))
+					q.field.Tag = reflect.StructTag(fmt.Sprintf(`cbor:"%d,keyasint,omitempty" secret:"%t"`,
+						number(q.field)+by, IsSecret(q.field)))
 				}
 			}
 		case f.Tag.Get("record") == "list":

@@ -216,13 +216,17 @@ func (p *pinger) advance(now time.Time, r *Relay) {
 	}
 	p.due = now.Add(p.route.Pings.Refresh)
 	p.list()
+	known := !now.Before(p.absentAt)
 	for _, s := range p.servers {
 		if now.Sub(s.heard) >= p.route.Pings.Keep {
 			s.heard = time.Time{}
 		}
+		known = known || !s.heard.IsZero()
 		p.ask(now, r, s)
 	}
-	p.publish()
+	if known {
+		p.publish()
+	}
 }
 
 func (p *pinger) ask(now time.Time, r *Relay, s *pinged) {

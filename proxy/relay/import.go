@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -191,7 +192,7 @@ func (c *candidate) take() error {
 func (c *candidate) restoreFigures(now time.Time) {
 	v := &c.Session
 	c.via, c.preamble, c.serial = restoreProxy(v.Via), restorePreamble(v.Preamble), session.ID(v.Serial)
-	c.opened, c.heard = c.since(v.Opened.Time(now)), c.since(v.Heard.Time(now))
+	c.opened, c.heard = c.since(cmp.Or(v.Opened.Time(now), now)), c.since(cmp.Or(v.Heard.Time(now), now))
 	c.fromClient, c.fromServer = v.FromClient, v.FromServer
 	c.tries, c.refused, c.answered = v.Tries, v.Refused, v.Answered
 	if v.Established {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
@@ -310,5 +311,27 @@ func TestForgedPingsAreNotWorthIt(t *testing.T) {
 			relay.sockets.Sockets = w.proxy
 			w.connect(codec.Hello{})
 		})
+	}
+}
+
+// TestReloadWaitsForServerTexts reloads while a server answers, and while it is away for less than its text counts.
+func TestReloadWaitsForServerTexts(t *testing.T) {
+	l := newListed(t, func(r *Route) { r.Pings.Keep = 10 * time.Second })
+	l.Run(time.Second)
+	settings := *l.proxy.relay.settings
+	settings.Listeners = slices.Clone(settings.Listeners)
+	for _, down := range []bool{false, true} {
+		next := new(Pong)
+		settings.Listeners[0].Pong = next
+		l.servers[0].down = down
+		l.proxy.relay.Reload(l.Now(), &settings, nil)
+		for range 40 {
+			if l.Run(5 * time.Millisecond); next.Text() == nil {
+				t.Fatalf("server down %v: the text is gone after a reload", down)
+			}
+		}
+		if l.Run(11 * time.Second); down != (next.Text() == nil) {
+			t.Errorf("server down %v: the text is %q at last", down, next.Text())
+		}
 	}
 }

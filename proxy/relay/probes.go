@@ -91,6 +91,7 @@ type pinger struct {
 	protocol  codec.Pinger
 	token     uint64 // in its questions: an answer without it comes from a stranger
 	due       time.Time
+	absentAt  time.Time // before, servers that have not answered yet leave the text as it is
 	listeners []*listener
 	listed    []*upstream.Server
 	servers   []*pinged // the servers in listed
@@ -115,7 +116,9 @@ type pinged struct {
 }
 
 func newPinger(r *route, protocol codec.Pinger, listeners []*listener, token uint64, now time.Time) *pinger {
-	return &pinger{route: r, protocol: protocol, token: token, due: now, listeners: listeners}
+	return &pinger{
+		route: r, protocol: protocol, token: token, due: now, absentAt: now.Add(r.Pings.Keep), listeners: listeners,
+	}
 }
 
 // newPingers makes a pinger for every route whose listeners show its servers' texts.
