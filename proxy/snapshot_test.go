@@ -28,7 +28,7 @@ func (s *Server) Snapshot() (all Snapshot) {
 	for _, l := range s.loops {
 		l.ask(stats.WorkList, func(r *relay.Relay, _ time.Time) { // last, so that each session not listed counts as closed
 			f := r.Figures()
-			all.Counters.Add(&f.Counters)
+			stats.Add(&all.Counters, &f.Counters)
 			all.Sockets = append(all.Sockets, l.sockets())
 		})
 	}

@@ -157,9 +157,7 @@ func TestFiguresOfServers(t *testing.T) {
 			full = s.Refused[codec.ServerFull]
 		}
 		for i, leg := range []*stats.Leg{&s.ToClients, &s.ToServer} {
-			legs[i].RTT.Add(&leg.RTT)
-			legs[i].Resent += leg.Resent
-			legs[i].Lost += leg.Lost
+			stats.Add(&legs[i], leg)
 			if leg.RTT.Count() == 0 || leg.Resent == 0 {
 				t.Errorf("%s, side %d: %d round trips, %d resent", s.Server, i, leg.RTT.Count(), leg.Resent)
 			}

@@ -53,18 +53,18 @@ func (r *Relay) tables() (n stats.Tables) {
 
 // Add joins the totals of another Relay.
 func (f *Figures) Add(o *Figures) {
-	f.Counters.Add(&o.Counters)
+	stats.Add(&f.Counters, &o.Counters)
 	both := stats.Tallies{Sessions: f.Sessions, Drops: f.Drops, Servers: f.Servers}
 	both.Add(&stats.Tallies{Sessions: o.Sessions, Drops: o.Drops, Servers: o.Servers})
 	f.Sessions, f.Drops, f.Servers = both.Sessions, both.Drops, both.Servers
 	f.Sockets = append(f.Sockets, o.Sockets...)
-	f.ToClients.Add(&o.ToClients)
-	f.ToUpstreams.Add(&o.ToUpstreams)
-	f.Turns.Add(&o.Turns)
+	stats.Add(&f.ToClients, &o.ToClients)
+	stats.Add(&f.ToUpstreams, &o.ToUpstreams)
+	stats.Add(&f.Turns, &o.Turns)
 	f.Longest = append(f.Longest, o.Longest...)
 	f.Rules = addCounts(f.Rules, o.Rules)
 	f.Held.Add(o.Held)
-	f.Tables.Add(&o.Tables)
+	stats.Add(&f.Tables, &o.Tables)
 	f.Draining = f.Draining || o.Draining
 }
 

@@ -4,6 +4,7 @@ package stats
 
 import (
 	"errors"
+	"reflect"
 
 	"tidegate/codec"
 	"tidegate/internal/kernel/flow"
@@ -186,8 +187,25 @@ type Counters struct {
 	Lost   uint64 // reliable messages known to be lost (reliable = "report")
 }
 
-// Add adds the totals of another Relay.
-func (c *Counters) Add(o *Counters) { c.Restore(o.Save()) }
+// Add adds the numbers of another value of a type, also those in fields of fields. Texts stay as they are.
+func Add[T any](to, from *T) { addNumbers(reflect.ValueOf(to).Elem(), reflect.ValueOf(from).Elem()) }
+
+func addNumbers(to, from reflect.Value) {
+	switch to.Kind() {
+	case reflect.Struct:
+		for i := range to.NumField() {
+			addNumbers(to.Field(i), from.Field(i))
+		}
+	case reflect.Array:
+		for i := range to.Len() {
+			addNumbers(to.Index(i), from.Index(i))
+		}
+	case reflect.Int:
+		*(*int)(to.Addr().UnsafePointer()) += *(*int)(from.Addr().UnsafePointer())
+	case reflect.Int64, reflect.Uint64:
+		*(*uint64)(to.Addr().UnsafePointer()) += *(*uint64)(from.Addr().UnsafePointer())
+	}
+}
 
 // dropsOf are the reasons of codecs' errors. The kinds of codec.ErrUnexpected come before it.
 var dropsOf = []struct {
@@ -240,13 +258,6 @@ func (t Table) String() string { return tableNames[t] }
 
 // Tables are the numbers of entries in all tables.
 type Tables [TableCount]int
-
-// Add adds the entries of another Relay.
-func (t *Tables) Add(o *Tables) {
-	for i, n := range o {
-		t[i] += n
-	}
-}
 
 // KernelFigures count the kernel's work for a Server. Counters include the forwarded datagrams, but not the filtered
 // ones.

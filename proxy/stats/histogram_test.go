@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"reflect"
 	"testing"
 	"time"
 )
@@ -11,7 +12,7 @@ func TestHistogram(t *testing.T) {
 		a.observe(d)
 	}
 	b.observe(time.Minute)
-	a.Add(&b)
+	Add(&a, &b)
 	if a.Count() != 5 || a.Sum() != time.Minute+time.Second+21*time.Microsecond {
 		t.Errorf("%d counted, sum %v", a.Count(), a.Sum())
 	}
@@ -28,5 +29,46 @@ func TestHistogram(t *testing.T) {
 		if got[upper] != want {
 			t.Errorf("%d are not longer than %v, want %d", got[upper], upper, want)
 		}
+	}
+}
+
+// TestAddAll finds a number in the totals that Add leaves out: each becomes one more, twice.
+func TestAddAll(t *testing.T) {
+	addAll[Counters](t)
+	addAll[Tally](t)
+	addAll[DropTally](t)
+	addAll[ServerTally](t)
+	addAll[Samples](t)
+	addAll[Tables](t)
+}
+
+func addAll[T any](t *testing.T) {
+	var sum, ones T
+	words := 0
+	var visit func(name string, sum, ones reflect.Value, check bool)
+	visit = func(name string, sum, ones reflect.Value, check bool) {
+		switch k := ones.Kind(); {
+		case k == reflect.Struct:
+			for i := range ones.NumField() {
+				visit(name+"."+ones.Type().Field(i).Name, sum.Field(i), ones.Field(i), check)
+			}
+		case k == reflect.Array:
+			for i := range ones.Len() {
+				visit(name, sum.Index(i), ones.Index(i), check)
+			}
+		case k == reflect.String:
+		case check && (!sum.CanInt() || sum.Int() != 2) && (!sum.CanUint() || sum.Uint() != 2):
+			t.Errorf("%s is %v, want 2", name, sum)
+		case !check:
+			words++
+			*(*byte)(ones.Addr().UnsafePointer()) = 1 // little-endian
+		}
+	}
+	name := reflect.TypeFor[T]().Name()
+	visit(name, reflect.ValueOf(&sum).Elem(), reflect.ValueOf(&ones).Elem(), false)
+	Add(&sum, &ones)
+	Add(&sum, &ones)
+	if visit(name, reflect.ValueOf(&sum).Elem(), reflect.ValueOf(&ones).Elem(), true); words == 0 {
+		t.Errorf("%s has no numbers", name)
 	}
 }

@@ -57,13 +57,6 @@ func (s *Samples) take(last *Sampled, of *Leg, now Sampled) {
 	*last = now
 }
 
-// Add adds the samples of another Relay.
-func (s *Samples) Add(o *Samples) {
-	s.add(&o.Leg)
-	s.Queued += o.Queued
-	s.Queues.Add(&o.Queues)
-}
-
 // turnSample is the number of turns for each turn that the histogram counts.
 const turnSample = 16
 

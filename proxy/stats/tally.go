@@ -65,22 +65,6 @@ func (t *Tally) End(blame Party, why codec.Reason, established bool) {
 	}
 }
 
-func (t *Tally) add(o *Tally) {
-	t.Opened += o.Opened
-	t.Established += o.Established
-	t.Unestablished += o.Unestablished
-	t.Handshakes.Add(&o.Handshakes)
-	for by := range o.Ended {
-		for reason, n := range o.Ended[by] {
-			t.Ended[by][reason] += n
-		}
-	}
-	for mode := range o.FromClients {
-		t.FromClients[mode].Join(o.FromClients[mode])
-		t.FromUpstreams[mode].Join(o.FromUpstreams[mode])
-	}
-}
-
 // DropTally counts one listener's drops by reason, for client and upstream datagrams together. Counts never decrease.
 type DropTally struct {
 	Listener string
@@ -149,13 +133,10 @@ func copies[T any](all []*T) (list []*T) {
 // Add adds the tallies of another Relay.
 func (t *Tallies) Add(o *Tallies) {
 	for _, one := range o.Sessions {
-		t.Of(one.Listener, one.Protocol).add(one)
+		Add(t.Of(one.Listener, one.Protocol), one)
 	}
 	for _, one := range o.Drops {
-		to := t.DropsOf(one.Listener)
-		for why, n := range one.Drops {
-			to.Drops[why] += n
-		}
+		Add(t.DropsOf(one.Listener), one)
 	}
 	t.joinServers(o.Servers)
 }
@@ -183,23 +164,6 @@ type Leg struct {
 	RTT    Histogram
 	Resent uint64 // transmissions of messages to the side after their first
 	Lost   uint64 // messages or datagrams to the side whose first transmission is known to be lost
-}
-
-func (l *Leg) add(o *Leg) {
-	l.RTT.Add(&o.RTT)
-	l.Resent += o.Resent
-	l.Lost += o.Lost
-}
-
-func (t *ServerTally) add(o *ServerTally) {
-	t.Joined += o.Joined
-	for why, n := range o.Refused {
-		t.Refused[why] += n
-	}
-	t.Checks.Add(&o.Checks)
-	t.FailedChecks += o.FailedChecks
-	t.ToClients.add(&o.ToClients)
-	t.ToServer.add(&o.ToServer)
 }
 
 // Legs returns both legs. A nil tally has none.
@@ -270,7 +234,7 @@ next:
 	for _, o := range servers {
 		for _, one := range t.Servers {
 			if one.Upstream == o.Upstream && one.Server == o.Server {
-				one.add(o)
+				Add(one, o)
 				continue next
 			}
 		}
@@ -302,14 +266,6 @@ func (h *Histogram) observe(d time.Duration) {
 	}
 	h.counts[i]++
 	h.sum += d
-}
-
-// Add adds the counts of another histogram.
-func (h *Histogram) Add(o *Histogram) {
-	for i, n := range o.counts {
-		h.counts[i] += n
-	}
-	h.sum += o.sum
 }
 
 // Since returns the durations that were counted after an earlier copy.
@@ -377,14 +333,6 @@ func (h *Sizes) observe(n int) {
 	}
 	h.counts[i]++
 	h.Sum += uint64(max(n, 0))
-}
-
-// Add adds the counts of another histogram.
-func (h *Sizes) Add(o *Sizes) {
-	for i, n := range o.counts {
-		h.counts[i] += n
-	}
-	h.Sum += o.Sum
 }
 
 // Cumulative returns the number of sizes up to each bound in bytes, and of all sizes.
