@@ -107,9 +107,9 @@ const maxRivals = 32
 // tells which, so both are delivered. A rival that is unfinished stays, also when the number counts as delivered: a
 // forged message may have been faster than the peer's.
 type rival struct {
-	number   uint16    // of its first part
-	payload  []byte    // of a message in one command
-	assembly *assembly // of a message in parts
+	number   uint16    `cbor:"1,keyasint"`           // of its first part
+	payload  []byte    `cbor:"2,keyasint,omitempty"` // of a message in one command
+	assembly *assembly `cbor:"3,keyasint,omitempty"` // of a message in parts
 }
 
 func (r *rival) isFinished() bool { return r.assembly == nil || r.assembly.left == 0 }

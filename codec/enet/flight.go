@@ -15,15 +15,17 @@ const (
 
 // sentCommand is a reliable command that was sent and is not acknowledged yet.
 type sentCommand struct {
-	prev, next *sentCommand
-	list       *commandList
+	_          struct{}     `cbor:",toarray"`
+	prev, next *sentCommand `cbor:"-"`
+	list       *commandList `cbor:"-"`
 	kind       kind
 	channel    uint8
 	seq        uint16
-	message    *message // nil for control commands
+	place      uint32   // in a record: one more than the message's place; 0: none
+	message    *message `cbor:"-"` // nil for control commands
 	index      uint32   // index of the fragment
-	size       int      // bytes of payload
 	data       uint32   // of a Disconnect
+	size       int      `cbor:"-"` // bytes of payload
 
 	begun, sentAt  time.Time // first and last transmission
 	clock          uint16    // our clock at the last transmission

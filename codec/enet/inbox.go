@@ -18,17 +18,17 @@ const (
 
 // inChannel puts the messages of a channel in order.
 type inChannel struct {
-	reliable   uint16 // last delivered number
-	unreliable uint16 // last number delivered since then
+	reliable   uint16 `cbor:"1,keyasint"`           // last delivered number
+	unreliable uint16 `cbor:"2,keyasint,omitempty"` // last number delivered since then
 	lane       lane
-	far        uint16         // an unreliable number that was too far ahead; 0: none
+	far        uint16         `cbor:"10,keyasint,omitempty"` // an unreliable number that was too far ahead; 0: none
 	early      []earlyMessage // a ring by number; nil while no message is early
-	rivals     []rival
-	recent     recent
+	rivals     []rival        `cbor:"8,keyasint,omitempty"`
+	recent     recent         `cbor:"9,keyasint,omitempty"`
 	earlyCount int
-	waiting    []unreliableMessage
-	unfinished []*assembly   // unreliable ones, oldest first
-	stillAt    time.Duration // when the first message began to wait, or the channel last moved on
+	waiting    []unreliableMessage `cbor:"5,keyasint,omitempty"`
+	unfinished []*assembly         `cbor:"6,keyasint,omitempty"` // unreliable ones, oldest first
+	stillAt    time.Duration       `cbor:"7,keyasint,omitempty"` // when the first one began to wait, or it last moved on
 }
 
 // earlyMessage is a reliable message that arrived before its turn, or is unfinished.
@@ -51,7 +51,7 @@ type unreliableMessage struct {
 type inbox struct {
 	events   *events.Queue
 	channels []inChannel
-	base     uint16
+	base     uint16        `cbor:"1,keyasint,omitempty"`
 	follows  uint16        // the last unreliable number before the first message of a channel
 	largest  int           // bytes of a message
 	guesses  bool          // a forger can guess what the peer's datagrams must have
@@ -60,7 +60,7 @@ type inbox struct {
 	early    int           // reliable messages that arrived before their turn, or are unfinished
 	waiting  int           // unreliable messages that wait
 	now      time.Duration // of the present input
-	full     bool          // nothing more may wait
+	full     bool          `cbor:"3,keyasint,omitempty"` // nothing more may wait
 	free     [][]byte
 	lent     [][]byte // payloads of events
 }
@@ -351,7 +351,8 @@ const (
 // the peer goes on here. The jump counts at once, so messages of the lane are late. They are delivered when there are
 // too many of them, or when they come too late, for a path that changes their order.
 type lane struct {
-	isOpen           bool
+	_                struct{} `cbor:",toarray"`
+	isOpen           bool     `cbor:"-"`
 	reliable, number uint16
 	since            time.Duration
 	behind           int

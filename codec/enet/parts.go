@@ -228,7 +228,7 @@ type assembly struct {
 	IsNext   bool   `cbor:"6,keyasint,omitempty"` // it began when it was the next message
 	Unit     uint32 `cbor:"7,keyasint,omitempty"` // bytes of each fragment but the last; 0: not known
 	left     uint32
-	fedAt    time.Duration // when the latest fragment arrived
+	fedAt    time.Duration `cbor:"8,keyasint,omitempty"` // when the latest fragment arrived
 }
 
 func newAssembly(f *fragment, reliable uint16) *assembly {

@@ -30,14 +30,14 @@ type savedConn struct {
 func (c *Conn) Save(now time.Time, b []byte) []byte {
 	return record.AppendAt(now, b, &savedConn{
 		Head: record.Head{Kind: savedKind, Version: savedVersion}, Conn: c, Terms: c.terms.append(nil),
-		Out: c.saveOutgoing(now), In: c.in.save(now, c.epoch), Acks: c.acks.list[c.acks.head:], AcksSince: c.acks.since,
+		Out: c.saveOutgoing(), In: c.in.save(epoch{now, c.epoch}), Acks: c.acks.list[c.acks.head:], AcksSince: c.acks.since,
 	})
 }
 
 // Restore implements codec.Protocol.
 func (p *Protocol) Restore(now time.Time, _ codec.Addresser, b []byte) (codec.Conn, error) {
 	c := newConn(&p.options, now, secrets{})
-	v := savedConn{Conn: c}
+	v := savedConn{Conn: c, In: savedInbox{inbox: &c.in}}
 	if err := saved.ReadAt(now, b, savedKind, savedVersion, &v); err != nil {
 		return nil, err
 	}
@@ -47,10 +47,10 @@ func (p *Protocol) Restore(now time.Time, _ codec.Addresser, b []byte) (codec.Co
 	c.in.guesses = !c.summed
 	c.terms.parse(v.Terms)
 	c.acks.list, c.acks.since = v.Acks, v.AcksSince
-	if err := c.restoreOutgoing(now, &v.Out); err != nil {
+	if err := c.restoreOutgoing(&v.Out); err != nil {
 		return nil, err
 	}
-	if err := c.in.restore(now, c.epoch, &v.In); err != nil {
+	if err := c.in.restore(epoch{now, c.epoch}, &v.In); err != nil {
 		return nil, err
 	}
 	return c, nil

@@ -8,105 +8,81 @@ import (
 	"tidegate/internal/record"
 )
 
-// savedInbox has the early and the unfinished messages of all channels. Their memory is counted anew.
+// savedInbox has the early and the unfinished messages of all channels. Their memory is counted anew. Times since the
+// connection's epoch are moments of the record.
 type savedInbox struct {
-	Base     uint16           `cbor:"1,keyasint,omitempty"`
+	*inbox
 	Channels []savedInChannel `cbor:"2,keyasint,omitempty"`
-	Full     bool             `cbor:"3,keyasint,omitempty"`
 }
 
 type savedInChannel struct {
-	Reliable   uint16              `cbor:"1,keyasint"`
-	Unreliable uint16              `cbor:"2,keyasint,omitempty"`
-	Ring       int                 `cbor:"3,keyasint,omitempty"` // places
-	Early      []savedEarly        `cbor:"4,keyasint,omitempty"`
-	Waiting    []unreliableMessage `cbor:"5,keyasint,omitempty"`
-	Unfinished []savedAssembly     `cbor:"6,keyasint,omitempty"`
-	Still      record.Moment       `cbor:"7,keyasint,omitempty"`
-	Rivals     []savedEarly        `cbor:"8,keyasint,omitempty"`
-	Recent     []uint32            `cbor:"9,keyasint,omitempty"`
-	Far        uint16              `cbor:"10,keyasint,omitempty"`
-	Lane       *savedLane          `cbor:"11,keyasint,omitempty"` // nil: none is open
+	inChannel
+	Ring  int     `cbor:"3,keyasint,omitempty"`  // places
+	Early []rival `cbor:"4,keyasint,omitempty"`  // whole messages, or in assembly
+	Lane  *lane   `cbor:"11,keyasint,omitempty"` // nil: none is open
 }
 
-type savedLane struct {
-	_                struct{} `cbor:",toarray"`
-	Reliable, Number uint16
-	Since            record.Moment
-	Behind           int
+// epoch turns times since the beginning of a connection into moments of a record, and back.
+type epoch struct{ now, start time.Time }
+
+func (e epoch) moment(d time.Duration) time.Duration {
+	return time.Duration(record.MomentOf(e.now, e.start.Add(d)))
 }
 
-// savedEarly is a whole message, or one in assembly.
-type savedEarly struct {
-	Number   uint16         `cbor:"1,keyasint"`
-	Payload  []byte         `cbor:"2,keyasint,omitempty"`
-	Assembly *savedAssembly `cbor:"3,keyasint,omitempty"`
+func (e epoch) recall(d *time.Duration) {
+	if m := record.Moment(*d); m != 0 {
+		*d = m.Time(e.now).Sub(e.start)
+	}
 }
 
-type savedAssembly struct {
-	assembly
-	Fed record.Moment `cbor:"8,keyasint,omitempty"`
-}
-
-// save needs the connection's epoch, since the inbox knows times since then.
-func (in *inbox) save(now, epoch time.Time) savedInbox {
-	v := savedInbox{Base: in.base, Full: in.full}
+func (in *inbox) save(e epoch) savedInbox {
+	v := savedInbox{inbox: in}
 	for i := range in.channels {
-		one := in.channels[i].save(now, epoch)
-		one.Still = record.MomentOf(now, epoch.Add(in.channels[i].stillAt))
-		v.Channels = append(v.Channels, one)
+		v.Channels = append(v.Channels, in.channels[i].save(e))
 	}
 	return v
 }
 
-func (c *inChannel) save(now, epoch time.Time) savedInChannel {
-	v := savedInChannel{
-		Reliable: c.reliable, Unreliable: c.unreliable, Ring: len(c.early), Recent: c.recent, Far: c.far,
-		Waiting: c.waiting,
-	}
-	if l := &c.lane; l.isOpen {
-		since := record.MomentOf(now, epoch.Add(l.since))
-		v.Lane = &savedLane{Reliable: l.reliable, Number: l.number, Since: since, Behind: l.behind}
+func (c *inChannel) save(e epoch) savedInChannel {
+	v := savedInChannel{inChannel: *c, Ring: len(c.early)}
+	v.stillAt, v.rivals, v.unfinished = e.moment(c.stillAt), nil, nil
+	if v.lane.isOpen {
+		v.lane.since = e.moment(c.lane.since)
+		v.Lane = &v.lane
 	}
 	for i := range len(c.early) {
 		number := c.reliable + 1 + uint16(i)
-		switch s := &c.early[int(number)&(len(c.early)-1)]; {
-		case s.whole:
-			v.Early = append(v.Early, savedEarly{Number: number, Payload: s.payload})
-		case s.assembly != nil:
-			v.Early = append(v.Early, savedEarly{Number: number, Assembly: s.assembly.save(now, epoch)})
+		if s := &c.early[int(number)&(len(c.early)-1)]; s.whole || s.assembly != nil {
+			v.Early = append(v.Early, rival{number, s.payload, s.assembly.save(e)})
 		}
 	}
 	for _, r := range c.rivals {
-		one := savedEarly{Number: r.number, Payload: r.payload}
-		if r.assembly != nil {
-			one.Assembly = r.assembly.save(now, epoch)
-		}
-		v.Rivals = append(v.Rivals, one)
+		v.rivals = append(v.rivals, rival{r.number, r.payload, r.assembly.save(e)})
 	}
 	for _, a := range c.unfinished {
-		v.Unfinished = append(v.Unfinished, *a.save(now, epoch))
+		v.unfinished = append(v.unfinished, a.save(e))
 	}
 	return v
 }
 
-func (a *assembly) save(now, epoch time.Time) *savedAssembly {
-	return &savedAssembly{*a, record.MomentOf(now, epoch.Add(a.fedAt))}
+func (a *assembly) save(e epoch) *assembly {
+	if a == nil {
+		return nil
+	}
+	v := *a
+	v.fedAt = e.moment(a.fedAt)
+	return &v
 }
 
 // restore brings a fresh inbox to a saved state.
-func (in *inbox) restore(now, epoch time.Time, v *savedInbox) error {
+func (in *inbox) restore(e epoch, v *savedInbox) error {
 	if len(v.Channels) > maxChannels {
 		return saved.Fault("number of channels", len(v.Channels))
 	}
-	in.base, in.full = v.Base, v.Full
 	in.channels = make([]inChannel, len(v.Channels))
 	for i := range v.Channels {
-		if err := in.restoreChannel(now, epoch, &in.channels[i], &v.Channels[i]); err != nil {
+		if err := in.restoreChannel(e, &in.channels[i], &v.Channels[i]); err != nil {
 			return err
-		}
-		if still := v.Channels[i].Still.Time(now); !still.IsZero() {
-			in.channels[i].stillAt = still.Sub(epoch)
 		}
 	}
 	switch {
@@ -118,108 +94,97 @@ func (in *inbox) restore(now, epoch time.Time, v *savedInbox) error {
 	return nil
 }
 
-func (in *inbox) restoreChannel(now, epoch time.Time, c *inChannel, v *savedInChannel) error {
+func (in *inbox) restoreChannel(e epoch, c *inChannel, v *savedInChannel) error {
 	if v.Ring < 0 || v.Ring > maxAhead || v.Ring&(v.Ring-1) != 0 || v.Ring > 0 && v.Ring < leastEarly ||
-		len(v.Unfinished) > maxUnfinished {
+		len(v.unfinished) > maxUnfinished {
 		return saved.Fault("places for early messages", v.Ring)
 	}
-	*c = inChannel{reliable: v.Reliable, unreliable: v.Unreliable, early: make([]earlyMessage, v.Ring), far: v.Far}
+	*c = v.inChannel
+	c.early = make([]earlyMessage, v.Ring)
+	e.recall(&c.stillAt)
 	if l := v.Lane; l != nil {
-		since := l.Since.Time(now).Sub(epoch)
-		c.lane = lane{isOpen: true, reliable: l.Reliable, number: l.Number, since: since, behind: max(0, l.Behind)}
+		c.lane = *l
+		e.recall(&c.lane.since)
+		c.lane.isOpen, c.lane.behind = true, max(0, l.behind)
 	}
 	in.held += ringCost(v.Ring)
 	for i := range v.Early {
-		if err := in.restoreEarly(now, epoch, c, &v.Early[i]); err != nil {
+		if err := in.restoreEarly(e, c, &v.Early[i]); err != nil {
 			return err
 		}
 	}
-	if len(v.Rivals) > maxRivals || len(v.Recent) != 0 && len(v.Recent) != mostRecent {
-		return saved.Fault("number of rivals", len(v.Rivals))
+	if len(c.rivals) > maxRivals || len(c.recent) != 0 && len(c.recent) != mostRecent {
+		return saved.Fault("number of rivals", len(c.rivals))
 	}
-	if len(v.Recent) > 0 {
-		c.recent = v.Recent
+	if len(c.recent) == 0 {
+		c.recent = nil
 	}
-	for i := range v.Rivals {
-		if err := in.restoreRival(now, epoch, c, &v.Rivals[i]); err != nil {
+	for i := range c.rivals {
+		if err := in.restoreHeld(e, &c.rivals[i]); err != nil {
 			return err
 		}
 	}
-	c.waiting = v.Waiting
-	for _, m := range v.Waiting {
+	for _, m := range c.waiting {
 		in.waiting++
 		in.held += len(m.Payload)
 	}
-	for i := range v.Unfinished {
-		a, err := v.Unfinished[i].restore(now, epoch, maxUnreliable)
-		if err != nil {
+	for _, a := range c.unfinished {
+		if err := a.restore(e, maxUnreliable); err != nil {
 			return err
 		}
-		c.unfinished = append(c.unfinished, a)
 		in.held += a.size()
 	}
 	return nil
 }
 
-func (in *inbox) restoreRival(now, epoch time.Time, c *inChannel, v *savedEarly) error {
-	r := rival{number: v.Number, payload: v.Payload}
-	if v.Assembly == nil {
-		in.held += len(v.Payload)
-	} else {
-		a, err := v.Assembly.restore(now, epoch, in.largest)
-		if err != nil {
-			return err
-		}
-		r.assembly = a
-		in.count(a)
+// restoreHeld counts a message, or what has come of it.
+func (in *inbox) restoreHeld(e epoch, v *rival) error {
+	if v.assembly == nil {
+		in.held += len(v.payload)
+		return nil
 	}
-	c.rivals = append(c.rivals, r)
+	if err := v.assembly.restore(e, in.largest); err != nil {
+		return err
+	}
+	v.payload = nil
+	in.count(v.assembly)
 	return nil
 }
 
-func (in *inbox) restoreEarly(now, epoch time.Time, c *inChannel, v *savedEarly) error {
-	ahead := int(v.Number - c.reliable)
+func (in *inbox) restoreEarly(e epoch, c *inChannel, v *rival) error {
+	ahead := int(v.number - c.reliable)
 	if ahead < 1 || ahead > len(c.early) {
-		return saved.Fault("number of an early message", v.Number)
+		return saved.Fault("number of an early message", v.number)
 	}
-	s := &c.early[int(v.Number)&(len(c.early)-1)]
+	s := &c.early[int(v.number)&(len(c.early)-1)]
 	if s.whole || s.assembly != nil {
-		return saved.Fault("number of an early message", v.Number)
+		return saved.Fault("number of an early message", v.number)
 	}
 	c.earlyCount++
 	in.early++
-	if v.Assembly == nil {
-		*s = earlyMessage{payload: v.Payload, whole: true}
-		in.held += len(v.Payload)
-		return nil
-	}
-	a, err := v.Assembly.restore(now, epoch, in.largest)
-	if err != nil {
-		return err
-	}
-	s.assembly = a
-	in.count(a)
-	return nil
+	err := in.restoreHeld(e, v)
+	*s = earlyMessage{payload: v.payload, whole: v.assembly == nil, assembly: v.assembly}
+	return err
 }
 
-func (v *savedAssembly) restore(now, epoch time.Time, largest int) (*assembly, error) {
-	a := v.assembly
-	a.left = v.Count
-	if fed := v.Fed.Time(now); !fed.IsZero() {
-		a.fedAt = fed.Sub(epoch)
+func (a *assembly) restore(e epoch, largest int) error {
+	if a == nil {
+		return saved.Fault("unfinished message", "missing")
 	}
-	unit, size := uint64(v.Unit), uint64(len(v.Payload))
-	if unit > 0 && (uint64(v.Count)*unit < size || (uint64(v.Count)-1)*unit >= size) {
-		return nil, saved.Fault("size of a fragment", v.Unit)
+	a.left = a.Count
+	e.recall(&a.fedAt)
+	unit, size := uint64(a.Unit), uint64(len(a.Payload))
+	if unit > 0 && (uint64(a.Count)*unit < size || (uint64(a.Count)-1)*unit >= size) {
+		return saved.Fault("size of a fragment", a.Unit)
 	}
-	if v.Count > maxParts || len(v.Payload) > largest || len(v.Has) != int(v.Count+63)/64 {
-		return nil, saved.Fault("number of fragments", v.Count)
+	if a.Count > maxParts || len(a.Payload) > largest || len(a.Has) != int(a.Count+63)/64 {
+		return saved.Fault("number of fragments", a.Count)
 	}
-	for _, word := range v.Has {
+	for _, word := range a.Has {
 		a.left -= uint32(bits.OnesCount64(word))
 	}
-	if tail := v.Count % 64; a.left > v.Count || tail > 0 && v.Has[len(v.Has)-1]>>tail != 0 {
-		return nil, saved.Fault("number of missing fragments", a.left)
+	if tail := a.Count % 64; a.left > a.Count || tail > 0 && a.Has[len(a.Has)-1]>>tail != 0 {
+		return saved.Fault("number of missing fragments", a.left)
 	}
-	return &a, nil
+	return nil
 }

@@ -5,41 +5,24 @@ import (
 
 	"tidegate/codec"
 	"tidegate/codec/internal/saved"
-	"tidegate/internal/record"
 )
 
 // savedOutgoing has the messages and commands that are not done. Messages are known by their place in the list.
 type savedOutgoing struct {
-	Messages   []message      `cbor:"1,keyasint,omitempty"`
-	Reliable   []int          `cbor:"2,keyasint,omitempty"` // messages that wait, or the rest of them
-	Unreliable []int          `cbor:"3,keyasint,omitempty"`
-	Order      uint64         `cbor:"4,keyasint,omitempty"`
-	Control    outChannel     `cbor:"5,keyasint"`
-	Channels   []outChannel   `cbor:"6,keyasint,omitempty"`
-	Waiting    []savedCommand `cbor:"7,keyasint,omitempty"` // commands that wait for their acknowledgement
-	Resend     []savedCommand `cbor:"8,keyasint,omitempty"` // commands that wait for their next transmission
-	Next       record.Moment  `cbor:"9,keyasint,omitempty"`
+	Messages   []message     `cbor:"1,keyasint,omitempty"`
+	Reliable   []int         `cbor:"2,keyasint,omitempty"` // messages that wait, or the rest of them
+	Unreliable []int         `cbor:"3,keyasint,omitempty"`
+	Order      uint64        `cbor:"4,keyasint,omitempty"`
+	Control    outChannel    `cbor:"5,keyasint"`
+	Channels   []outChannel  `cbor:"6,keyasint,omitempty"`
+	Waiting    []sentCommand `cbor:"7,keyasint,omitempty"` // commands that wait for their acknowledgement
+	Resend     []sentCommand `cbor:"8,keyasint,omitempty"` // commands that wait for their next transmission
+	Next       time.Time     `cbor:"9,keyasint,omitempty"`
 }
 
-type savedCommand struct {
-	_              struct{} `cbor:",toarray"`
-	Kind           kind
-	Channel        uint8
-	Seq            uint16
-	Message        int // one more than its place; 0: none
-	Index          uint32
-	Data           uint32
-	Begun, SentAt  record.Moment
-	Clock          uint16
-	First, Timeout time.Duration
-	Expired        int
-}
-
-func (c *Conn) saveOutgoing(now time.Time) savedOutgoing {
+func (c *Conn) saveOutgoing() savedOutgoing {
 	places := make(map[*message]int)
-	v := savedOutgoing{
-		Order: c.out.order, Control: c.control, Channels: c.outChannels, Next: record.MomentOf(now, c.flight.nextAt),
-	}
+	v := savedOutgoing{Order: c.out.order, Control: c.control, Channels: c.outChannels, Next: c.flight.nextAt}
 	place := func(m *message) int {
 		at, known := places[m]
 		if !known {
@@ -49,11 +32,11 @@ func (c *Conn) saveOutgoing(now time.Time) savedOutgoing {
 		}
 		return at
 	}
-	commands := func(l *commandList) (list []savedCommand) {
+	commands := func(l *commandList) (list []sentCommand) {
 		for s := l.head; s != nil; s = s.next {
-			one := s.save(now)
-			if s.message != nil {
-				one.Message = place(s.message) + 1
+			one := *s
+			if one.place = 0; s.message != nil {
+				one.place = uint32(place(s.message)) + 1
 			}
 			list = append(list, one)
 		}
@@ -69,16 +52,8 @@ func (c *Conn) saveOutgoing(now time.Time) savedOutgoing {
 	return v
 }
 
-func (s *sentCommand) save(now time.Time) savedCommand {
-	return savedCommand{
-		Kind: s.kind, Channel: s.channel, Seq: s.seq, Index: s.index, Data: s.data,
-		Begun: record.MomentOf(now, s.begun), SentAt: record.MomentOf(now, s.sentAt),
-		Clock: s.clock, First: s.first, Timeout: s.timeout, Expired: s.expired,
-	}
-}
-
 // restoreOutgoing brings a fresh Conn, whose MTU is known, to the state of saved messages and commands.
-func (c *Conn) restoreOutgoing(now time.Time, v *savedOutgoing) error {
+func (c *Conn) restoreOutgoing(v *savedOutgoing) error {
 	if len(v.Messages) > maxMessages || len(v.Channels) > maxChannels {
 		return saved.Fault("number of messages or channels", len(v.Messages))
 	}
@@ -99,15 +74,15 @@ func (c *Conn) restoreOutgoing(now time.Time, v *savedOutgoing) error {
 		}
 	}
 	unacked := make([]uint32, len(messages))
-	for i, commands := range [...][]savedCommand{v.Waiting, v.Resend} {
+	for i, commands := range [...][]sentCommand{v.Waiting, v.Resend} {
 		list := [...]*commandList{&c.flight.waiting, &c.flight.resend}[i]
 		for j := range commands {
 			if err == nil {
-				err = c.restoreCommand(now, list, &commands[j], messages, unacked)
+				err = c.restoreCommand(list, commands[j], messages, unacked)
 			}
 		}
 	}
-	c.flight.nextAt = v.Next.Time(now)
+	c.flight.nextAt = v.Next
 	if err == nil {
 		err = c.out.restoreQueues(v, messages, unacked)
 	}
@@ -167,55 +142,39 @@ func (c *outChannel) check() error {
 }
 
 // restoreCommand adds a command to its list and to its channel.
-func (c *Conn) restoreCommand(
-	now time.Time, list *commandList, v *savedCommand, messages []*message, unacked []uint32,
-) error {
-	s := &sentCommand{
-		kind: v.Kind, channel: v.Channel, seq: v.Seq, index: v.Index, data: v.Data,
-		begun: v.Begun.Time(now), sentAt: v.SentAt.Time(now), clock: v.Clock,
-		first: v.First, timeout: v.Timeout, expired: v.Expired,
-	}
+func (c *Conn) restoreCommand(list *commandList, s sentCommand, messages []*message, unacked []uint32) error {
 	channel := &c.control
-	if v.Channel != controlChannel {
-		if int(v.Channel) >= len(c.outChannels) {
-			return saved.Fault("channel of a command", v.Channel)
+	if s.channel != controlChannel {
+		if int(s.channel) >= len(c.outChannels) {
+			return saved.Fault("channel of a command", s.channel)
 		}
-		channel = &c.outChannels[v.Channel]
+		channel = &c.outChannels[s.channel]
 	}
 	switch {
-	case v.Seq-channel.Oldest > channel.Sent-channel.Oldest || channel.Sent+1 == channel.Oldest:
-		return saved.Fault("number of a command", v.Seq)
-	case v.First <= 0 || v.Timeout <= 0 || v.First > time.Hour || v.Timeout > time.Hour || v.Expired < 0:
-		return saved.Fault("timeout of a command", v.Timeout)
-	case v.Message == 0 && v.Kind != kindPing && v.Kind != kindDisconnect:
-		return saved.Fault("kind of a command", v.Kind)
-	case v.Message < 0 || v.Message > len(messages):
-		return saved.Fault("message of a command", v.Message)
-	case v.Message > 0:
-		if err := c.restorePart(s, messages[v.Message-1]); err != nil {
+	case s.seq-channel.Oldest > channel.Sent-channel.Oldest || channel.Sent+1 == channel.Oldest:
+		return saved.Fault("number of a command", s.seq)
+	case s.first <= 0 || s.timeout <= 0 || s.first > time.Hour || s.timeout > time.Hour || s.expired < 0:
+		return saved.Fault("timeout of a command", s.timeout)
+	case s.place == 0 && s.kind != kindPing && s.kind != kindDisconnect:
+		return saved.Fault("kind of a command", s.kind)
+	case int(s.place) > len(messages):
+		return saved.Fault("message of a command", s.place)
+	case s.place > 0:
+		if err := c.restorePart(&s, messages[s.place-1]); err != nil {
 			return err
 		}
-		unacked[v.Message-1]++
+		unacked[s.place-1]++
 		c.flight.messages++
 	}
-	if channel.holds(v.Seq) {
-		return saved.Fault("number of a command", v.Seq)
+	if channel.find(s.seq) != nil {
+		return saved.Fault("number of a command", s.seq)
 	}
 	newest := channel.Sent
-	channel.enter(s)
+	channel.enter(&s)
 	channel.Sent = newest
 	c.flight.bytes += s.size
-	list.push(s)
+	list.push(&s)
 	return nil
-}
-
-// holds reports whether a command with a number is in flight.
-func (c *outChannel) holds(seq uint16) bool {
-	if len(c.ring) == 0 {
-		return false
-	}
-	s := c.ring[int(seq)&(len(c.ring)-1)]
-	return s != nil && s.seq == seq
 }
 
 // restorePart makes a command carry its part of a message.
