@@ -2,6 +2,7 @@ package raknet
 
 import (
 	"net/netip"
+	"slices"
 	"time"
 
 	"tidegate/codec"
@@ -37,19 +38,15 @@ type savedClock struct {
 
 // Save implements codec.Conn.
 func (c *Conn) Save(now time.Time, b []byte) []byte {
+	samples := slices.Clone(c.clock.samples[:])
 	v := savedConn{
 		Head: record.Head{Kind: c.p.spec.Name, Version: savedVersion}, Conn: c,
-		Sender: c.sender.save(), Receiver: c.receiver.save(c.p.o.MaxAssembly),
-		Clock: savedClock{peerClock: &c.clock}, Idle: c.workspace == &noWorkspace,
+		Sender: c.sender.save(), Receiver: c.receiver.save(c.p.o.MaxAssembly), Idle: c.workspace == &noWorkspace,
+		Clock: savedClock{&c.clock, slices.DeleteFunc(samples, func(s clockSample) bool { return s.RoundTrip <= 0 })},
 	}
 	if a := c.asking; a != nil && c.phase.hasAttempt() {
 		if v.Attempt = (&savedAttempt{attempt: a}); a.reply.hasCookie {
 			v.Attempt.Cookie = &a.reply.cookie
-		}
-	}
-	for _, s := range c.clock.samples {
-		if s.RoundTrip > 0 {
-			v.Clock.Samples = append(v.Clock.Samples, s)
 		}
 	}
 	return record.AppendAt(now, b, &v)

@@ -228,17 +228,15 @@ func (f *flight) restore(v *savedFlight, messages []*outgoing, where []messagePl
 		*d, d.parts = *one, refs
 		f.commit(int(one.size))
 	}
-	for _, n := range v.Unsure {
-		if n.Before(f.Base) || !n.Before(f.next) {
-			return saved.Fault("number of an overdue datagram", n)
+	for i, n := range slices.Concat(v.Repeats, v.Unsure) {
+		switch {
+		case n.Before(f.Base) || !n.Before(f.next):
+			return saved.Fault("number of an overdue or repeated datagram", n)
+		case i < len(v.Repeats):
+			f.queueRepeat(n)
+		default:
+			f.at(n).unsure = true
 		}
-		f.at(n).unsure = true
-	}
-	for _, n := range v.Repeats {
-		if n.Before(f.Base) || !n.Before(f.next) {
-			return saved.Fault("number of a repetition", n)
-		}
-		f.queueRepeat(n)
 	}
 	var err error
 	f.resend, err = f.restoreRefs(f.resend[:0], v.Resend)
