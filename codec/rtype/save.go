@@ -52,7 +52,7 @@ type savedComponent struct {
 
 // Save implements codec.Conn.
 func (s *server) Save(now time.Time, b []byte) []byte {
-	v := s.link.save()
+	v := s.save()
 	v.Server = &savedServer{server: s, Free: s.mirror.free}
 	for i := range s.mirror.slots {
 		v.Server.Slots = append(v.Server.Slots, s.mirror.slots[i].save())
