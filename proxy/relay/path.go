@@ -177,12 +177,17 @@ func (p *path) isHeld() bool { return p.bound.Silent > 0 && p.unheard >= p.bound
 // pause is a silence after which a server may be busy with all that has waited for it.
 const pause = 100 * time.Millisecond
 
-// refusals returns how many datagrams of a server a session's codec has refused so far, if they matter to the path.
+// refusals returns how many datagrams of a server a session's codec has refused so far, if they matter to the path. The
+// codec may know, also after a reload, that the server bears many at once.
 func (p *path) refusals(s *link) uint64 {
 	if p == nil || p.bound.Silent == 0 {
 		return 0
 	}
-	return s.upstream.Conn.Stats().Dropped
+	known := s.upstream.Conn.Stats()
+	if known.Lenient {
+		p.bound.Silent, p.unheard, p.restsTo = 0, 0, time.Time{}
+	}
+	return known.Dropped
 }
 
 // hear notes a server's datagram. A server that spoke without a pause all the time is not late. A doubtful datagram may
@@ -213,12 +218,8 @@ func (p *path) refuse() {
 // lets reports whether a session's datagram may leave now, without a place in line. At a silent server some of a join
 // may: a server that was started again knows no other session, and answers no other.
 func (p *path) lets(now time.Time, s *link) bool {
-	if p.isHeld() {
-		if s.upstream.Conn.Stats().Lenient {
-			p.bound.Silent, p.restsTo = 0, time.Time{}
-		} else if !s.upstream.up && p.unheard < p.bound.Silent*4/3 && p.window.Free(now) {
-			return true
-		}
+	if p.isHeld() && !s.upstream.up && p.unheard < p.bound.Silent*4/3 && p.window.Free(now) {
+		return true
 	}
 	return !s.waits && !p.blocked && p.free(now)
 }
@@ -229,7 +230,10 @@ func (ps *paths) count(now time.Time, p *path) {
 		return
 	}
 	p.window.Count(now)
-	if p.unheard++; p.isHeld() {
+	if p.bound.Silent > 0 {
+		p.unheard++
+	}
+	if p.isHeld() {
 		p.restsTo = now.Add(silenceTime / time.Duration(p.bound.Datagrams))
 	}
 	if !p.moved {

@@ -442,7 +442,13 @@ func TestHeldPaths(t *testing.T) {
 	expect("an acknowledgement", true, true)
 	fill(60)
 	conn.is = true
+	p.refusals(plays)
 	expect("a server that blocks no address", true, true)
+	fill(60)
+	p.pace(now, u.Pace)
+	p.refusals(plays)
+	p.hear(now, data, false)
+	expect("a message after a reload", true, true)
 }
 
 // lenient is a connection to a server that may be known to block no address.
