@@ -30,16 +30,6 @@ func ReadAt(now time.Time, b []byte, kind string, version int, v interface {
 	return nil
 }
 
-// Read is ReadAt for what record.Append has written.
-func Read(b []byte, kind string, version int, v interface {
-	Is(kind string, version int) error
-}) error {
-	if err := record.Open(b, kind, version, v); err != nil {
-		return fmt.Errorf("%w: %w", codec.ErrSaved, err)
-	}
-	return nil
-}
-
 // Fault returns an error about a record that is readable and breaks a bound. what names the field.
 func Fault(what string, value any) error {
 	return fmt.Errorf("%w: %s is %v", codec.ErrSaved, what, value)
