@@ -6,15 +6,16 @@ import (
 	"slices"
 	"sync"
 
+	"tidegate/internal/linked"
 	"tidegate/internal/source"
 )
 
 // waiting is the state that a Table keeps for a half-open session.
 type waiting[T any] struct {
-	entry      *Entry[T]
-	proved     bool
-	network    netip.Prefix
-	prev, next *waiting[T] // in the queue of proved or of unproved sessions
+	entry                    *Entry[T]
+	proved                   bool
+	network                  netip.Prefix
+	linked.Links[waiting[T]] // in the queue of proved or of unproved sessions
 }
 
 // halfOpen holds a Table's half-open sessions, oldest first, in one queue for proved addresses and one for unproved
@@ -59,7 +60,7 @@ func (h *halfOpen[T]) add(e *Entry[T]) {
 	at := source.Of(e.Key.Client.Addr())
 	w := &waiting[T]{entry: e, network: at.Network()}
 	e.waiting = w
-	h.unproved.push(w)
+	h.unproved.Push(w)
 	s := h.addresses[at.Address()]
 	if s == nil {
 		s = new(household[T])
@@ -112,10 +113,10 @@ func (h *halfOpen[T]) spareOf(client netip.Addr) *Entry[T] {
 
 func (h *halfOpen[T]) prove(w *waiting[T]) {
 	if !w.proved {
-		h.unproved.remove(w)
+		h.unproved.Remove(w)
 		h.leave(w) // a proved client is no flood: only the sessions of its address bound it
 		w.proved = true
-		h.proved.push(w)
+		h.proved.Push(w)
 	}
 }
 
@@ -123,9 +124,9 @@ func (h *halfOpen[T]) remove(e *Entry[T]) {
 	w := e.waiting
 	e.waiting = nil
 	if w.proved {
-		h.proved.remove(w)
+		h.proved.Remove(w)
 	} else {
-		h.unproved.remove(w)
+		h.unproved.Remove(w)
 		h.leave(w)
 	}
 	h.count--
@@ -139,37 +140,16 @@ func less[K comparable, N int | int32](counts map[K]N, k K) {
 }
 
 // queue is a list of half-open sessions, oldest first.
-type queue[T any] struct{ first, last *waiting[T] }
-
-func (q *queue[T]) push(w *waiting[T]) {
-	w.prev, w.next = q.last, nil
-	if q.last == nil {
-		q.first = w
-	} else {
-		q.last.next = w
-	}
-	q.last = w
-}
-
-func (q *queue[T]) remove(w *waiting[T]) {
-	if w.prev == nil {
-		q.first = w.next
-	} else {
-		w.prev.next = w.next
-	}
-	if w.next == nil {
-		q.last = w.prev
-	} else {
-		w.next.prev = w.prev
-	}
+type queue[T any] struct {
+	linked.List[waiting[T], *waiting[T]]
 }
 
 // eldest returns the entry at the head, or nil.
 func (q *queue[T]) eldest() *Entry[T] {
-	if q.first == nil {
+	if q.First == nil {
 		return nil
 	}
-	return q.first.entry
+	return q.First.entry
 }
 
 // Places counts the sessions of each address and of each network. The Tables of all loops share it, because the kernel

@@ -107,7 +107,7 @@ func TestHalfOpenForgets(t *testing.T) {
 		table.Remove(e)
 	}
 	h := &table.halfOpen
-	if h.count != 0 || len(h.addresses) != 0 || len(h.networks) != 0 || h.proved.first != nil || h.unproved.last != nil {
+	if h.count != 0 || len(h.addresses) != 0 || len(h.networks) != 0 || h.proved.First != nil || h.unproved.Last != nil {
 		t.Errorf("an empty table remembers %+v", h)
 	}
 }

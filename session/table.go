@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"tidegate/internal/linked"
 )
 
 // Errors of Add.
@@ -45,8 +47,7 @@ type Table[T any] struct {
 	places   *Places
 	byKey    map[Key]*Entry[T]
 	halfOpen halfOpen[T]
-	first    *Entry[T] // all entries, oldest first, so that every run walks them in the same order
-	last     *Entry[T]
+	all      linked.List[Entry[T], *Entry[T]] // oldest first, so that every run walks them in the same order
 	wheel    wheel[T]
 	walks    []*Walk[T] // under way
 	visited  uint64     // by walks
@@ -57,11 +58,11 @@ type Entry[T any] struct {
 	Key   Key
 	Value T
 
-	waiting              *waiting[T]   // nil once established
-	due                  int64         // tick at which the wheel looks at the entry; 0: not on the wheel
-	deadline             time.Duration // from the last Schedule, since the wheel's start; may be later than due
-	wheelPrev, wheelNext *Entry[T]
-	prev, next           *Entry[T]
+	waiting                *waiting[T]   // nil once established
+	due                    int64         // tick at which the wheel looks at the entry; 0: not on the wheel
+	deadline               time.Duration // from the last Schedule, since the wheel's start; may be later than due
+	wheelPrev, wheelNext   *Entry[T]
+	linked.Links[Entry[T]] // in the order of all, which only the Table changes
 }
 
 // NewTable returns an empty table whose time begins at now.
@@ -155,37 +156,14 @@ func (t *Table[T]) Enter(e *Entry[T], k Key, established bool) {
 
 // MoveToEnd puts a session behind all others in their order. No walk may be under way.
 func (t *Table[T]) MoveToEnd(e *Entry[T]) {
-	t.unlink(e)
-	t.link(e)
+	t.all.Remove(e)
+	t.all.Push(e)
 }
 
 func (t *Table[T]) insert(e *Entry[T], k Key) {
 	e.Key = k
-	t.link(e)
+	t.all.Push(e)
 	t.byKey[k] = e
-}
-
-func (t *Table[T]) link(e *Entry[T]) {
-	e.prev, e.next = t.last, nil
-	if t.last == nil {
-		t.first = e
-	} else {
-		t.last.next = e
-	}
-	t.last = e
-}
-
-func (t *Table[T]) unlink(e *Entry[T]) {
-	if e.prev != nil {
-		e.prev.next = e.next
-	} else {
-		t.first = e.next
-	}
-	if e.next != nil {
-		e.next.prev = e.prev
-	} else {
-		t.last = e.prev
-	}
 }
 
 // IsEstablished reports whether a session is no longer half-open.
@@ -212,9 +190,9 @@ func (t *Table[T]) Remove(e *Entry[T]) {
 	t.wheel.disarm(e)
 	delete(t.byKey, e.Key)
 	t.places.leave(e.Key.Client.Addr())
-	t.unlink(e)
+	t.all.Remove(e)
 	// next stays set: a walk may remove the entry on which it stands. Nothing else refers to the entry.
-	e.prev = nil
+	e.Prev = nil
 }
 
 // Schedule sets the time at which a session wakes; the zero time means never. Moving a deadline later is free: the
@@ -260,7 +238,7 @@ func (t *Table[T]) HalfOpen() int { return t.halfOpen.count }
 
 // All yields every session, oldest first. The loop may remove the current session. A Walk does the same in steps.
 func (t *Table[T]) All(yield func(*Entry[T]) bool) {
-	for e := t.first; e != nil; e = e.next {
+	for e := t.all.First; e != nil; e = e.Next {
 		t.visited++
 		if !yield(e) {
 			return
@@ -270,7 +248,7 @@ func (t *Table[T]) All(yield func(*Entry[T]) bool) {
 
 // Backward yields every session, youngest first. The loop must not remove any.
 func (t *Table[T]) Backward(yield func(*Entry[T]) bool) {
-	for e := t.last; e != nil; e = e.prev {
+	for e := t.all.Last; e != nil; e = e.Prev {
 		t.visited++
 		if !yield(e) {
 			return
@@ -287,8 +265,8 @@ type Walk[T any] struct {
 
 // Walk begins a walk. It must be walked to its end, or stopped.
 func (t *Table[T]) Walk() *Walk[T] {
-	w := &Walk[T]{table: t, next: t.first, last: t.last}
-	if t.first != nil {
+	w := &Walk[T]{table: t, next: t.all.First, last: t.all.Last}
+	if t.all.First != nil {
 		t.walks = append(t.walks, w)
 	}
 	return w
@@ -320,7 +298,7 @@ func (w *Walk[T]) pass(e *Entry[T]) {
 		w.Stop()
 		return
 	}
-	w.next = e.next
+	w.next = e.Next
 }
 
 // leave takes an entry that is about to be removed out of the way of all walks.
@@ -330,7 +308,7 @@ func (t *Table[T]) leave(e *Entry[T]) {
 		case w.next == e:
 			w.pass(e)
 		case w.last == e:
-			w.last = e.prev
+			w.last = e.Prev
 		}
 	}
 }

@@ -3,56 +3,42 @@ package netio
 import (
 	"slices"
 	"time"
+
+	"tidegate/internal/linked"
 )
 
 // timer calls due at a time, unless it is stopped first. It is part of its owner, so setting one does not allocate.
 type timer struct {
-	due        func()
-	at         time.Time
-	queue      *timerQueue // while set
-	prev, next *timer
+	linked.Links[timer]
+	due   func()
+	at    time.Time
+	queue *timerQueue // while set
 }
 
 // timerQueue holds timers with the same delay, so that they fire in the order in which they were set.
 type timerQueue struct {
-	delay       time.Duration
-	first, last *timer
+	linked.List[timer, *timer]
+	delay time.Duration
 }
 
 // set starts or restarts a timer.
 func (q *timerQueue) set(a *timer) {
 	a.stop()
-	a.queue, a.at, a.prev = q, time.Now().Add(q.delay), q.last
-	if q.last != nil {
-		q.last.next = a
-	} else {
-		q.first = a
-	}
-	q.last = a
+	a.queue, a.at = q, time.Now().Add(q.delay)
+	q.Push(a)
 }
 
 // stop cancels the timer.
 func (a *timer) stop() {
-	q := a.queue
-	if q == nil {
-		return
+	if a.queue != nil {
+		a.queue.Remove(a)
+		a.queue, a.Links = nil, linked.Links[timer]{}
 	}
-	if a.prev != nil {
-		a.prev.next = a.next
-	} else {
-		q.first = a.next
-	}
-	if a.next != nil {
-		a.next.prev = a.prev
-	} else {
-		q.last = a.prev
-	}
-	a.queue, a.prev, a.next = nil, nil, nil
 }
 
 // fireAll fires all timers now.
 func (q *timerQueue) fireAll() {
-	for a := q.first; a != nil; a = q.first {
+	for a := q.First; a != nil; a = q.First {
 		a.stop()
 		a.due()
 	}
@@ -85,14 +71,14 @@ func (c *timers) beforePoll() {
 }
 
 func (c *timers) isSet() bool {
-	return slices.ContainsFunc(c.queues, func(q *timerQueue) bool { return q.first != nil })
+	return slices.ContainsFunc(c.queues, func(q *timerQueue) bool { return q.First != nil })
 }
 
 // earlier returns the earlier one of the deadline and the first timer. Zero means never.
 func (c *timers) earlier(deadline time.Time) time.Time {
 	for _, q := range c.queues {
-		if q.first != nil && (deadline.IsZero() || q.first.at.Before(deadline)) {
-			deadline = q.first.at
+		if q.First != nil && (deadline.IsZero() || q.First.at.Before(deadline)) {
+			deadline = q.First.at
 		}
 	}
 	return deadline
@@ -101,7 +87,7 @@ func (c *timers) earlier(deadline time.Time) time.Time {
 // fire fires the timers that were due at the last poll for input.
 func (c *timers) fire() {
 	for _, q := range c.queues {
-		for a := q.first; a != nil && !c.polled.Before(a.at); a = q.first {
+		for a := q.First; a != nil && !c.polled.Before(a.at); a = q.First {
 			a.stop()
 			a.due()
 		}

@@ -23,7 +23,7 @@ func TestAlarms(t *testing.T) {
 	kept := set(late, "late")
 	stopped.stop()
 	stopped.stop()
-	if got := clock.earlier(time.Time{}); got != soon.first.at {
+	if got := clock.earlier(time.Time{}); got != soon.First.at {
 		t.Errorf("deadline %v, want the first timer's", got)
 	}
 	early := time.Unix(1, 0)
