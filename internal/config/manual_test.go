@@ -252,8 +252,8 @@ var notInAnchor = regexp.MustCompile(`[^a-z0-9 -]`)
 // TestReferenceExamplesLoad loads the example files of the reference.
 func TestReferenceExamplesLoad(t *testing.T) {
 	examples := regexp.MustCompile("(?s)```toml\n(.*?)```").FindAllStringSubmatch(readPages(t, reference), -1)
-	if len(examples) != 3 {
-		t.Fatalf("%d examples, want 3", len(examples))
+	if len(examples) != 2 {
+		t.Fatalf("%d examples, want 2", len(examples))
 	}
 	for _, example := range examples {
 		loaded(t, reference, example[1])
