@@ -106,6 +106,7 @@ forward --sessions 1000 --rate 20000 --vs nginx
 forward --sessions 1000 --rate 20000 --delay 1ms --vs nginx
 forward --sessions 100 --rate 2000 --window 2s --vs nginx
 forward --sessions 100 --rate 200 --window 4s --vs nginx
+edge --sessions 1000 --rate 20000 --vs nginx
 bridge --sessions 1
 bridge --sessions 10
 bridge --sessions 100

@@ -171,6 +171,24 @@ func TestJoinsOfOneSource(t *testing.T) {
 	}
 }
 
+// TestRefusalIsRead asserts that no reset follows a refusal. Some systems then forget what they have not read yet, so
+// that the client would not know why it was refused.
+func TestRefusalIsRead(t *testing.T) {
+	w := serve(t, func(o *Options) { o.Rates = ratelimit.Rates{Overall: 100, Network: 1} })
+	w.from("127.0.1.1").send(get("/v1/join"))
+	text := post("/v1/join/1", offerOf(1)+strings.Repeat(" ", 8<<10))
+	for _, text := range []string{
+		strings.Replace(text, "Keep-Alive", "close", 1),
+		strings.Replace(strings.Replace(text, "Connection: Keep-Alive\r\n", "", 1), "HTTP/1.1", "HTTP/1.0", 1),
+	} {
+		c := w.from("127.0.1.2")
+		got := c.send(text)
+		if _, err := io.ReadAll(c.reader); got.status != http.StatusTooManyRequests || err != nil {
+			t.Errorf("%.40q: %+v, then %v", text, got, err)
+		}
+	}
+}
+
 // TestRequestsOfOneSource spends the requests of a network. Another network has its own.
 func TestRequestsOfOneSource(t *testing.T) {
 	w := serve(t, func(o *Options) { o.Rates = ratelimit.Rates{Overall: 100, Network: 5} })

@@ -42,7 +42,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 			&cli.StringFlag{Name: "tidegate", Value: "./tidegate", Usage: "measure the program `PATH`"},
 		},
 		Commands: []*cli.Command{
-			forwardCommand(), bridgeCommand(), ticksCommand(), handshakesCommand(), joinCommand(), bulkCommand(),
+			forwardCommand(), edgeCommand(), bridgeCommand(), ticksCommand(), handshakesCommand(), joinCommand(), bulkCommand(),
 			sessionsCommand(), upgradeCommand(), floodCommand(), goRakNetCommand(),
 		},
 	}
@@ -106,6 +106,14 @@ func forwardCommand() *cli.Command {
 		Name: "forward", Usage: `measure datagrams that pass unchanged (mode = "relay")`,
 		Flags:  []cli.Flag{sessions, grow, size, rate, versus, delay, loops, profile, window, rounds, jsonFlag},
 		Action: func(c *cli.Context) error { return measure(c, scenario.Forward) },
+	}
+}
+
+func edgeCommand() *cli.Command {
+	return &cli.Command{
+		Name: "edge", Usage: "measure records that pass an edge of NetherNet, beside a relay",
+		Flags:  []cli.Flag{sessions, size, rate, versus, delay, loops, profile, window, rounds, jsonFlag},
+		Action: func(c *cli.Context) error { return measure(c, scenario.Edge) },
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/codec/nethernet"
+	"tidegate/tools/bench/edge"
 	"tidegate/tools/bench/process"
 )
 
@@ -136,7 +137,7 @@ func wrongPasswords(r *recording) (packets []packet) {
 
 func forgedCheck(client uint64) packet {
 	check := nethernet.Check{Role: nethernet.Controlling, Nominates: true}
-	check.To, check.From = edgeUfrags(client)
+	check.To, check.From = edge.Ufrags(client)
 	binary.BigEndian.PutUint64(check.ID[:], rand.Uint64())
 	return packet{edgeListener, nethernet.NewIntegrity().AppendCheck(nil, check, "another password")}
 }
@@ -145,13 +146,13 @@ func forgedCheck(client uint64) packet {
 func dtlsRecords(*recording) (packets []packet) {
 	noise := rand.NewChaCha8([32]byte{2})
 	for i := range 1024 {
-		b := make([]byte, recordHeader+1+rand.IntN(200))
+		b := make([]byte, edge.RecordHeader+1+rand.IntN(200))
 		_, _ = noise.Read(b) // it never fails
 		copy(b, []byte{byte(20 + i%4), 0xfe, 0xfd, 0, 1})
 		if i%4 == 2 {
-			b[4], b[recordHeader] = 0, 1 // a client's hello
+			b[4], b[edge.RecordHeader] = 0, 1 // a client's hello
 		}
-		binary.BigEndian.PutUint16(b[11:], uint16(len(b)-recordHeader))
+		binary.BigEndian.PutUint16(b[11:], uint16(len(b)-edge.RecordHeader))
 		packets = append(packets, packet{edgeListener, b})
 	}
 	return packets

@@ -15,6 +15,7 @@ import (
 	"tidegate/codec/endpoint"
 	"tidegate/codec/raknet"
 	"tidegate/codec/riptide"
+	"tidegate/tools/bench/edge"
 	"tidegate/tools/bench/process"
 	"tidegate/tools/bench/scenario"
 )
@@ -89,7 +90,7 @@ func newClients(ctx context.Context, rate int) (*clients, error) {
 		c.close()
 		return nil, err
 	}
-	go serveEdge(c.joins, c.servers[edgeListener].Addr())
+	go edge.Serve(c.joins, c.servers[edgeListener].Addr())
 	return c, nil
 }
 

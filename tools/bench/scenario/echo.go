@@ -5,7 +5,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"tidegate/codec/nethernet"
 	"tidegate/internal/netio"
+	"tidegate/tools/bench/edge"
 	"tidegate/tools/bench/process"
 )
 
@@ -15,6 +17,8 @@ type echo struct {
 	socket  netio.Socket
 	stopped atomic.Bool
 	done    chan struct{}
+	// integrity answers checks of NetherNet, if it is set.
+	integrity atomic.Pointer[nethernet.Integrity]
 }
 
 func startEcho() (*echo, error) { return startEchoAt(process.Loopback) }
@@ -46,6 +50,13 @@ func (e *echo) run() {
 
 // Datagram implements netio.Handler.
 func (e *echo) Datagram(s netio.Socket, from netip.AddrPort, datagram []byte) {
+	if g := e.integrity.Load(); g != nil && nethernet.IsSTUN(datagram) {
+		var check nethernet.Binding
+		if check.Parse(datagram) == nil && check.Class == nethernet.Request {
+			e.poller.Send(s, from, edge.AppendAnswer(e.poller.Buffer(), g, &check))
+		}
+		return
+	}
 	e.poller.Send(s, from, datagram)
 }
 

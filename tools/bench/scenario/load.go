@@ -30,8 +30,9 @@ type datagramLoad struct {
 	poller  netio.Poller
 	clients []netio.Socket
 	size    int
-	next    int        // client that sends next
-	greeted []greeting // of each client, during open
+	next    int         // client that sends next
+	greeted []greeting  // of each client, during open
+	records *recordLoad // nil: plain datagrams
 }
 
 // newDatagramLoad opens clients of a subject at an address.
@@ -63,6 +64,11 @@ func (l *datagramLoad) close() { _ = l.poller.Close() }
 
 // Datagram implements netio.Handler: a datagram has returned.
 func (l *datagramLoad) Datagram(s netio.Socket, _ netip.AddrPort, datagram []byte) {
+	if l.records != nil {
+		if datagram = l.records.unseal(s.Owner().(int), datagram); datagram == nil {
+			return
+		}
+	}
 	if l.greeted != nil && len(datagram) >= minStamp {
 		l.greeted[s.Owner().(int)].answer(number(datagram))
 	}
@@ -74,7 +80,11 @@ func (l *datagramLoad) Failed(netio.Socket, error) {}
 
 func (l *datagramLoad) send(at time.Time) {
 	b := l.poller.Buffer()[:l.size]
-	l.stamp(b, at)
+	if l.records == nil {
+		l.stamp(b, at)
+	} else {
+		l.stamp(l.records.seal(b), at)
+	}
 	s := l.clients[l.next]
 	l.next = (l.next + 1) % len(l.clients)
 	l.poller.Send(s, s.Peer(), b)
@@ -125,7 +135,13 @@ func (l *datagramLoad) open() error {
 	defer func() { l.greeted = nil }()
 	unanswered := 0
 	for first := 0; first < len(l.clients); first += greetBatch {
-		n, err := l.openSome(first, min(first+greetBatch, len(l.clients)))
+		end := min(first+greetBatch, len(l.clients))
+		if l.records != nil {
+			if err := l.records.enter(first, end); err != nil {
+				return err
+			}
+		}
+		n, err := l.openSome(first, end)
 		if err != nil {
 			return err
 		}
