@@ -59,7 +59,7 @@
 //     and a side that is too fast
 //   - sample.go, journal.go: figures, drops, and log lines
 //   - save.go: the fields of a session's record, and of a Relay's
-//   - session.go, path.go: a session, and its way to a server at the pace that the server accepts
+//   - session.go, path.go, queue.go: a session, and its way to a server at the pace that the server accepts
 //   - shared.go: what the Relays of one Server share
 //   - joins.go: the joins, addresses and stacks of NetherNet
 //   - trusted_proxy.go, identity.go: what sessions refer to
