@@ -11,6 +11,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"tidegate/codec"
+	"tidegate/codec/codectest/simnet"
 	"tidegate/codec/raknet"
 	"tidegate/proxy/stats"
 )
@@ -87,5 +88,25 @@ func TestPlayersAddressesAreHidden(t *testing.T) {
 	}
 	if got := j.player(netip.AddrPort{}); got != "hidden" {
 		t.Errorf("no address is told as %s", got)
+	}
+}
+
+// TestUnwrittenLinesCostNothing ends a session many times. Without an access log, and where the log's lines are
+// suppressed, no line is put together.
+func TestUnwrittenLinesCostNothing(t *testing.T) {
+	w := newWorld(t, 1, simnet.Weather{}, raknet6(), defaultRoute(raknet6()))
+	p := w.join(codec.Hello{Identity: 7})
+	if !w.RunUntil(5*time.Second, func() bool { return p.find(codec.Connected) != nil }) {
+		t.Fatal("the player is not in")
+	}
+	r := w.proxy.relay
+	for e := range r.table.All {
+		end := func() { r.journal.ended(w.Now(), e, stats.ByClient, codec.Closed) }
+		for range 1000 {
+			end() // until the limit of lines is reached
+		}
+		if n := testing.AllocsPerRun(100, end); n > 0 {
+			t.Errorf("%v allocations for a line that is not written", n)
+		}
 	}
 }
