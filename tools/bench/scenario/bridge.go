@@ -22,7 +22,7 @@ func Bridge(o *Options) (*Result, error) {
 	}
 	from, _ := protocolNamed(o.From) // terminating has checked the name
 	server, _ := protocolNamed(o.To)
-	sc.addFloor(o)
+	sc.addFloor(o, startC)
 	sc.Size, sc.Sessions, sc.each = o.Size, o.Sessions, 2
 	sc.Flight, sc.Burst = o.Flight, o.Burst
 	sc.load = func(to netip.AddrPort, clients int) (load, error) {
@@ -47,6 +47,7 @@ func Handshakes(o *Options) (*Result, error) {
 		return nil, err
 	}
 	from, _ := protocolNamed(o.From) // terminating has checked the name
+	sc.addFloor(o, startClosingC)
 	sc.each = 1
 	sc.load = func(to netip.AddrPort, _ int) (load, error) { return newJoinLoad(from, to) }
 	return sc.run(o)
@@ -112,9 +113,9 @@ func terminatingKinds(o *Options) (all []kind) {
 
 // addFloor adds the least that a program in between can cost: the C program that moves the datagrams of clients and
 // server, which then speak to each other. Between different protocols there is none.
-func (sc *scenario) addFloor(o *Options) {
+func (sc *scenario) addFloor(o *Options, start func(*Options, netip.AddrPort, string) (*subject, error)) {
 	if o.From == o.To {
-		sc.kinds = append(sc.kinds, kind{"floor", startC, program("cc")})
+		sc.kinds = append(sc.kinds, kind{"floor", start, program("cc")})
 	}
 }
 

@@ -125,7 +125,14 @@ func startSocat(_ *Options, echo netip.AddrPort, _ string) (*subject, error) {
 var relayC []byte
 
 // startC builds and runs the C program of the same design.
-func startC(_ *Options, echo netip.AddrPort, dir string) (*subject, error) {
+func startC(_ *Options, echo netip.AddrPort, dir string) (*subject, error) { return runC(echo, dir) }
+
+// startClosingC is startC for clients that come and go. It keeps as many sockets as a proxy has sessions that end.
+func startClosingC(_ *Options, echo netip.AddrPort, dir string) (*subject, error) {
+	return runC(echo, dir, "4096")
+}
+
+func runC(echo netip.AddrPort, dir string, more ...string) (*subject, error) {
 	addr, err := freeport.Find(process.Loopback)
 	if err != nil {
 		return nil, err
@@ -136,7 +143,8 @@ func startC(_ *Options, echo netip.AddrPort, dir string) (*subject, error) {
 	if out, err := cc.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("build relay.c: %w: %s", err, out)
 	}
-	return subjectOf(process.Start("relay.c", addr, binary, fmt.Sprint(addr.Port()), fmt.Sprint(echo.Port())))
+	command := append([]string{binary, fmt.Sprint(addr.Port()), fmt.Sprint(echo.Port())}, more...)
+	return subjectOf(process.Start("relay.c", addr, command...))
 }
 
 //go:embed peers/traefik.go.txt

@@ -41,7 +41,7 @@ func Ticks(o *Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	sc.addFloor(o)
+	sc.addFloor(o, startC)
 	sc.Size, sc.Sessions, sc.Ticks, sc.State, sc.each = o.Size, o.Sessions, o.Ticks, o.State, 2
 	head := formOf(p, p).head
 	sc.server = func() (server, error) { return startTickGame(p, o.Ticks, o.State, head) }

@@ -1,5 +1,6 @@
 // The plainest relay of Tidegate's design in C: one thread, epoll, recvmmsg and sendmmsg, and a connected socket for
-// each client. It has no admission, limits, timeouts or counters. Usage: relay LISTEN_PORT SERVER_PORT, on 127.0.0.1.
+// each client. It has no admission, limits, timeouts or counters. Usage: relay LISTEN_PORT SERVER_PORT [KEPT], on
+// 127.0.0.1. With KEPT, a new client's socket closes the oldest one of so many.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -21,7 +22,8 @@ struct session {
 
 static struct session table[TABLE];
 static struct session *by_fd[1 << 17];
-static int door, ep;
+static struct session *kept[TABLE]; // a ring of the newest sessions
+static int door, ep, most, newest;
 static struct sockaddr_in server;
 static char in[BATCH][SIZE];
 static struct sockaddr_in from[BATCH];
@@ -33,11 +35,22 @@ static void fail(const char *what) {
 	exit(1);
 }
 
+static void keep(struct session *s) {
+	if (!most) return;
+	struct session **oldest = &kept[newest++ % most];
+	if (*oldest) {
+		close((*oldest)->fd);
+		(*oldest)->fd = -1; // its place in the table stays taken
+	}
+	*oldest = s;
+}
+
 static struct session *find(const struct sockaddr_in *a) {
 	uint32_t h = (a->sin_addr.s_addr ^ (uint32_t)a->sin_port << 16) * 2654435761u >> 16;
 	for (;; h = (h + 1) % TABLE) {
 		struct session *s = &table[h];
 		if (!s->fd) {
+			keep(s);
 			s->client = *a;
 			s->fd = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK, 0);
 			if (s->fd < 0 || connect(s->fd, (struct sockaddr *)&server, sizeof server)) fail("connect");
@@ -106,7 +119,8 @@ static void from_server(struct session *s) {
 }
 
 int main(int argc, char **argv) {
-	if (argc != 3) return 2;
+	if (argc < 3 || argc > 4) return 2;
+	if (argc == 4) most = atoi(argv[3]) % TABLE;
 	struct rlimit r;
 	getrlimit(RLIMIT_NOFILE, &r);
 	r.rlim_cur = r.rlim_max;
