@@ -365,7 +365,7 @@ type end struct {
 }
 
 // kept bounds the memory in bytes of an empty batch.
-const kept = 4 << 10
+const kept = 1 << 10
 
 func (b *batch) add(reliable, asGame bool, data []byte) {
 	if asGame {
@@ -392,6 +392,7 @@ func (b *batch) next() (data []byte, reliable, ok bool) {
 func (b *batch) moveTo(to *batch) {
 	if to.taken == len(to.ends) {
 		to.empty()
+		*b, *to = *to, *b
 	}
 	for data, reliable, ok := b.next(); ok; data, reliable, ok = b.next() {
 		to.add(reliable, false, data)

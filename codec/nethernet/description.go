@@ -1,6 +1,7 @@
 package nethernet
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"iter"
@@ -99,11 +100,11 @@ func lines(text []byte) iter.Seq2[string, error] {
 			yield("", fault("too long"))
 			return
 		}
-		rest := strings.TrimRight(string(text), "\r\n")
+		rest := bytes.TrimRight(text, "\r\n")
 		for more := true; more; {
-			var line string
-			line, rest, more = strings.Cut(rest, "\n")
-			line = strings.TrimSuffix(line, "\r")
+			var own []byte
+			own, rest, more = bytes.Cut(rest, []byte("\n"))
+			line := strings.TrimSuffix(string(own), "\r") // a part of a line keeps no other line in memory
 			if len(line) < 2 || line[1] != '=' || strings.ContainsFunc(line, isControl) {
 				yield("", fault("a line that is none"))
 				return

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"net/netip"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -60,6 +61,28 @@ func TestRecordedDescriptions(t *testing.T) {
 // edges are the public addresses of an edge.
 var edges = []netip.AddrPort{
 	netip.MustParseAddrPort("203.0.113.9:19132"), netip.MustParseAddrPort("[2001:db8::9]:19132"),
+}
+
+// TestKeptParts asserts that what a session keeps of a description does not hold the rest of it in memory.
+func TestKeptParts(t *testing.T) {
+	text := recording(t, stacks[0]).Offer + "a=" + strings.Repeat("x", 8<<10) + "\r\n"
+	var kept []string
+	heap := func() int {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int(m.HeapAlloc)
+	}
+	before := heap()
+	const n = 200
+	for range n {
+		d := described(t, text)
+		kept = append(kept, d.Ufrag, d.Password, d.Fingerprints[0].Digest)
+	}
+	if each := (heap() - before) / n; each > 2<<10 {
+		t.Errorf("%d bytes for each description", each)
+	}
+	runtime.KeepAlive(kept)
 }
 
 // TestRewrite rewrites the recorded descriptions. No address of either side stays, all other lines stay byte for byte,
