@@ -138,7 +138,8 @@ func layerFaults(table map[string][]string, pkg string, file *ast.File) []string
 		isPackage := func(name string) bool { return covers(name, pkg) }
 		switch {
 		case isOwn && !slices.ContainsFunc(allowed, isAllowed):
-			faults = append(faults, fmt.Sprintf("%s imports %s; it may import only %q", pkg, own, allowed))
+			faults = append(faults,
+				fmt.Sprintf("%s imports %s; it may import only %q (layers_table_test.go)", pkg, own, allowed))
 		case imported == unix && !slices.ContainsFunc(mayCallKernel, isPackage):
 			faults = append(faults, fmt.Sprintf("%s imports %s; only %q may", pkg, unix, mayCallKernel))
 		case isCodec(pkg) && isWorldly(imported):
