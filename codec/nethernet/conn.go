@@ -365,7 +365,7 @@ type end struct {
 }
 
 // kept bounds the memory in bytes of an empty batch.
-const kept = 1 << 10
+const kept = 2 << 10
 
 func (b *batch) add(reliable, asGame bool, data []byte) {
 	if asGame {

@@ -177,8 +177,8 @@ func (r *receiver) note(now time.Duration, n Seq24) {
 }
 
 // takeCapsules takes a datagram's capsules, up to an invalid one. A refusal says that the datagram must not be
-// acknowledged. Behind a refused message only the due one counts: the others may wait for it, but a forger may not
-// guess many numbers in one datagram.
+// acknowledged. Behind a refused message the due one counts, since the others may wait for it. But a part of a message
+// that is too large ends sessions, and a forger could guess many numbers for it.
 func (r *receiver) takeCapsules(now time.Duration, b []byte) (refusal, err error) {
 	for !isPadding(b) && err == nil {
 		var c capsule
@@ -187,7 +187,7 @@ func (r *receiver) takeCapsules(now time.Duration, b []byte) (refusal, err error
 		}
 		if refusal == nil {
 			refusal, err = r.takeCapsule(now, &c)
-		} else if r.scope == everything && r.isDue(&c) {
+		} else if r.scope == everything && r.isDue(&c) && (!c.split || !r.splits.neverFits(&c)) {
 			_, err = r.takeCapsule(now, &c)
 		}
 	}

@@ -77,7 +77,7 @@ func (w *datagramWindow) move(n Seq24) {
 // its queue lets any number of later ones overtake it. It sends nothing new while those are not acknowledged.
 const (
 	maxReliableAhead = 2048    // of the newest that has arrived
-	maxReliableSpan  = 1 << 16 // ahead of the oldest that has not; a power of two
+	maxReliableSpan  = 1 << 14 // ahead of the oldest that has not; a power of two. Each takes 4 bytes of prints
 )
 
 // reliableWindow knows which of the peer's reliable messages arrived, so that each is accepted once. Its memory grows
@@ -135,7 +135,7 @@ func (w *reliableWindow) arrived(n Seq24) bool {
 func (w *reliableWindow) add(now time.Duration, n Seq24, print uint32) {
 	known := w.arrived(n)
 	w.far.print = 0
-	if w.prints.Add(now, int(n), print, min(n.Sub(w.base), maxReliableAhead)); known {
+	if w.prints.Add(now, int(n), print, min(n.Sub(w.base), maxReliableSpan-prints.Most)); known {
 		return
 	}
 	if !n.Before(w.next) {

@@ -182,6 +182,11 @@ func TestRefusalIsRead(t *testing.T) {
 		strings.Replace(strings.Replace(text, "Connection: Keep-Alive\r\n", "", 1), "HTTP/1.1", "HTTP/1.0", 1),
 	} {
 		c := w.from("127.0.1.2")
+		head, _, _ := strings.Cut(text, "\r\n\r\n")
+		head += "\r\nExpect: 100-continue\r\n\r\n"
+		if got := w.from("127.0.1.2").send(head); got.status != http.StatusTooManyRequests {
+			t.Errorf("a client that waits with its body: %+v", got)
+		}
 		got := c.send(text)
 		if _, err := io.ReadAll(c.reader); got.status != http.StatusTooManyRequests || err != nil {
 			t.Errorf("%.40q: %+v, then %v", text, got, err)

@@ -114,10 +114,12 @@ func (j *journal) ended(now time.Time, e *Entry, blame stats.Party, why codec.Re
 		kind = lineEnded
 	}
 	cause := j.causes[s.serial]
-	// Without an access log the line is nil, and its facts would be put together for nothing. A client that is not known
-	// may have a forged address.
-	if line := j.access.Log(); line != nil && (s.life.hasJoined() || s.isKnown()) {
-		j.last(now, j.line(line, e), s, blame, why, cause).Time("opened", s.at(s.opened)).Send()
+	// A client that is not known may have a forged address. Without an access log the line is nil, and its facts would be
+	// put together for nothing.
+	if s.life.hasJoined() || s.isKnown() {
+		if line := j.access.Log(); line != nil {
+			j.last(now, j.line(line, e), s, blame, why, cause).Time("opened", s.at(s.opened)).Send()
+		}
 	}
 	if suppressed, ok := j.lines.allow(now, kind, e.Key.Client.Addr()); ok {
 		counting(j.last(now, j.line(j.log.Info(), e), s, blame, why, cause), suppressed).Msg("session ended")

@@ -229,10 +229,9 @@ func (ps *paths) count(now time.Time, p *path) {
 		return
 	}
 	p.window.Count(now)
-	if p.bound.Silent > 0 {
-		p.unheard++
-	}
-	if p.isHeld() {
+	if p.unheard++; p.bound.Silent == 0 {
+		p.unheard, p.restsTo = 0, time.Time{}
+	} else if p.isHeld() {
 		p.restsTo = now.Add(silenceTime / time.Duration(p.bound.Datagrams))
 	}
 	if !p.moved {

@@ -449,6 +449,14 @@ func TestHeldPaths(t *testing.T) {
 	p.refusals(plays)
 	p.hear(now, data, false)
 	expect("a message after a reload", true, true)
+	conn.is, p.bound.Silent = false, 60
+	fill(60)
+	bound := u.Pace
+	bound.Silent = 0
+	p.pace(now, bound)
+	fill(1)
+	p.pace(now, u.Pace)
+	expect("a bound that was away for a while", true, true)
 }
 
 // lenient is a connection to a server that may be known to block no address.
