@@ -191,7 +191,7 @@ func (t *Table[T]) Remove(e *Entry[T]) {
 	delete(t.byKey, e.Key)
 	t.places.leave(e.Key.Client.Addr())
 	t.all.Remove(e)
-	// next stays set: a walk may remove the entry on which it stands. Nothing else refers to the entry.
+	// Next stays set: a walk may remove the entry on which it stands. Nothing else refers to the entry.
 	e.Prev = nil
 }
 

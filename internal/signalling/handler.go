@@ -30,7 +30,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.ContentLength != 0 { // also if it is not read: the HTTP server reads on then
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(s.o.Times.Body))
 	}
-	if r.Close && r.ContentLength <= maxBody && r.Header.Get("Expect") == "" { // not here, and its close would be a reset
+	// For some of these requests the HTTP server does not read on, and its close would reset the connection.
+	if r.Close && r.ContentLength <= maxBody && r.Header.Get("Expect") == "" {
 		defer func() { _, _ = io.CopyN(io.Discard, r.Body, maxBody) }()
 	}
 	id, ok := joinID(r)
