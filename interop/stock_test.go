@@ -134,10 +134,10 @@ func TestStockTimes(t *testing.T) {
 func TestStockPriorities(t *testing.T) {
 	client, _, server := meet(t, stockClient, stockServer)
 	client.order(t, order{Do: "burst", ID: burst})
-	wantBurst(t, server)
-	wantBurst(t, client)
+	wantBurst(t, server, burst)
+	wantBurst(t, client, burst)
 	server.order(t, order{Do: "burst", ID: burst})
-	wantBurst(t, client)
+	wantBurst(t, client, burst)
 }
 
 // wantTimes sends times to a server, which answers with its own. Each clock begins when its process starts.

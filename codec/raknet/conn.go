@@ -275,8 +275,8 @@ func (c *Conn) NextTimeout() time.Time {
 	if c.receiver.acks.count > 0 && c.pressure == codec.NoPressure && !c.isMute() {
 		next = min(next, c.receiver.AcksAt)
 	}
-	if at, ok := c.receiver.holes.askAt(); ok {
-		next = min(next, at)
+	if h := &c.receiver.holes; len(h.list) > 0 {
+		next = min(next, h.at)
 	}
 	if at, ok := c.sender.nextTimeout(c.awaitsSign()); ok {
 		next = min(next, at)

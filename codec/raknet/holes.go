@@ -140,14 +140,6 @@ func (h *holes) split(i int, n Seq24) {
 	h.insert(i+1, behind)
 }
 
-// askAt returns when askAgain has work.
-func (h *holes) askAt() (at time.Duration, ok bool) {
-	if len(h.list) == 0 {
-		return 0, false
-	}
-	return h.at, true
-}
-
 // askAgain requests the due holes again, and forgets holes without missing messages. stubborn requests even without a
 // known missing message.
 func (r *receiver) askAgain(now, patience time.Duration, stubborn bool) {

@@ -90,7 +90,7 @@ func (r *receiver) takeNumbered(now time.Duration, d *datagram) error {
 	}
 	if judged == stale {
 		r.acknowledge(now, d) // our acknowledgement was lost, or the path made two of one
-		return r.takeAgain(now, d, errDatagramSeen, maxReliableAhead)
+		return r.takeAgain(now, d, errDatagramSeen, maxReliableSpan)
 	}
 	if judged == fresh {
 		r.note(now, d.number)
@@ -103,7 +103,7 @@ func (r *receiver) takeNumbered(now time.Duration, d *datagram) error {
 	if refusal != nil {
 		r.Dropped++
 		if judged == fresh {
-			r.datagrams.forget(d.number)
+			r.datagrams.clear(d.number)
 		}
 		r.acks.remove(d.number)
 		r.openHole(now, d.number, 1)
@@ -177,15 +177,18 @@ func (r *receiver) note(now time.Duration, n Seq24) {
 }
 
 // takeCapsules takes a datagram's capsules, up to an invalid one. A refusal says that the datagram must not be
-// acknowledged.
+// acknowledged. Behind a refused message the due one counts, since the others may wait for it. But a part of a message
+// that is too large ends sessions, and a forger could guess many numbers for it.
 func (r *receiver) takeCapsules(now time.Duration, b []byte) (refusal, err error) {
-	for !isPadding(b) {
+	for !isPadding(b) && err == nil {
 		var c capsule
 		if b, err = c.parse(b); err != nil {
 			break
 		}
-		if refusal, err = r.takeCapsule(now, &c); refusal != nil || err != nil {
-			break
+		if refusal == nil {
+			refusal, err = r.takeCapsule(now, &c)
+		} else if r.scope == everything && r.isDue(&c) && (!c.split || !r.splits.neverFits(&c)) {
+			_, err = r.takeCapsule(now, &c)
 		}
 	}
 	if err != nil {
@@ -198,7 +201,7 @@ func (r *receiver) takeCapsule(now time.Duration, c *capsule) (refusal, err erro
 	switch {
 	case c.mode.IsReliable():
 		c.print = r.reliable.prints.Of(c.payload, uint64(c.order)<<40|uint64(c.splitIndex)<<16|uint64(c.splitID))
-		switch r.reliable.judge(c.reliable, c.print) {
+		switch r.reliable.judge(now, c.reliable, c.print) {
 		case stale:
 			r.Dropped++
 			return nil, nil
@@ -269,7 +272,7 @@ func (r *receiver) takePart(now time.Duration, c *capsule, m inbound) (refusal, 
 	case v == refused:
 		return errSplitRoom, nil
 	}
-	if r.splits.opens(c) && r.judgeOrder(&m) == early && !r.mayHold(0) &&
+	if r.splits.find(c) == nil && r.judgeOrder(&m) == early && !r.mayHold(0) &&
 		r.judgeJammed(now, c, &m) == early && !r.mayHold(0) {
 		return errHeldRoom, nil
 	}

@@ -223,3 +223,20 @@ func TestReceiverGoesOnWhenJammed(t *testing.T) {
 		t.Errorf("a message that nothing led up to moved its channel to %d", order)
 	}
 }
+
+// TestDueMessageBehindARefusedOne: the due message counts wherever it is in its datagram. Otherwise the refused one
+// before it would wait for it for good.
+func TestDueMessageBehindARefusedOne(t *testing.T) {
+	f := newFeeder(t)
+	f.r.heldBudget = 0
+	early, due := orderedCapsule(1, 1, 8), orderedCapsule(0, 0, 8)
+	for i, want := range []struct {
+		messages int
+		err      error
+	}{{1, errHeldRoom}, {1, nil}} {
+		if n, err := f.feed(early, due); n != want.messages || err != want.err || f.acknowledged() != (err == nil) {
+			t.Errorf("time %d: %d messages, %v, acknowledged %v; want %d, %v", i, n, err, f.acknowledged(), want.messages,
+				want.err)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package raknet
 import (
 	"math/rand/v2"
 	"testing"
+	"time"
 )
 
 // TestReliableWindow compares the window with a plain set, over the wrap-around.
@@ -17,7 +18,7 @@ func TestReliableWindow(t *testing.T) {
 		if seen[n] {
 			want = stale
 		}
-		if got := w.judge(n, 1); got != want {
+		if got := w.judge(0, n, 1); got != want {
 			t.Fatalf("judge(%d) = %v, want %v", n, got, want)
 		}
 		if want == fresh {
@@ -31,17 +32,48 @@ func TestReliableWindow(t *testing.T) {
 }
 
 func TestReliableWindowIsBounded(t *testing.T) {
-	w := reliableWindow{base: seq24Mask}
+	w := reliableWindow{base: seq24Mask, next: seq24Mask}
 	furthest := w.base.Add(maxReliableAhead - 1)
-	if got := w.judge(furthest.Add(1), 1); got != refused {
-		t.Errorf("judge beyond the window = %v, want refused", got)
+	for ; furthest.Sub(w.base) < maxReliableSpan; furthest = furthest.Add(maxReliableAhead) {
+		if got := w.judge(0, furthest.Add(1), 1); got != refused {
+			t.Errorf("judge of %d, with %d as the newest: %v, want refused", furthest.Add(1), w.next.Add(-1), got)
+		}
+		if got := w.judge(0, furthest, 1); got != fresh {
+			t.Fatalf("judge of %d, with %d as the newest: %v, want fresh", furthest, w.next.Add(-1), got)
+		}
+		w.add(0, furthest, 1)
 	}
-	if got := w.judge(furthest, 1); got != fresh {
-		t.Fatalf("judge at the window's end = %v, want fresh", got)
+	if got := w.judge(0, furthest, 1); got != refused || w.size() != maxReliableSpan {
+		t.Errorf("judge beyond the window = %v, want refused; it keeps %d numbers", got, w.size())
 	}
-	w.add(0, furthest, 1)
-	if w.size() != maxReliableAhead {
-		t.Errorf("the window keeps %d numbers, want %d", w.size(), maxReliableAhead)
+}
+
+// TestFarMessageIsRepeated: a message far ahead counts if the peer repeats it for a while, and nothing else comes.
+func TestFarMessageIsRepeated(t *testing.T) {
+	const far = maxReliableAhead
+	for _, test := range []struct {
+		name  string
+		comes func(w *reliableWindow)
+		n     Seq24
+		print uint32
+		at    time.Duration
+		want  verdict
+	}{
+		{"repeated", func(*reliableWindow) {}, far, 1, jamPatience + 1, fresh},
+		{"too soon", func(*reliableWindow) {}, far, 1, jamPatience, refused},
+		{"too late", func(*reliableWindow) {}, far, 1, 3 * jamPatience, refused},
+		{"another number", func(*reliableWindow) {}, far + 1, 1, jamPatience + 1, refused},
+		{"another content", func(*reliableWindow) {}, far, 3, jamPatience + 1, refused},
+		{"another between", func(w *reliableWindow) { w.add(ms, 1, 1) }, far + 2, 1, jamPatience + 1, refused},
+	} {
+		var w reliableWindow
+		if got := w.judge(1, far, 1); got != refused {
+			t.Errorf("%s: first %v", test.name, got)
+		}
+		test.comes(&w)
+		if got := w.judge(test.at, test.n, test.print); got != test.want {
+			t.Errorf("%s: %v, want %v", test.name, got, test.want)
+		}
 	}
 }
 

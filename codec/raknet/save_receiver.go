@@ -72,7 +72,7 @@ func (r *receiver) restore(v *savedReceiver, o *Options) error {
 func (w *reliableWindow) restore(v *savedReceiver) error {
 	ahead, places := w.next.Sub(w.base), len(w.seen)
 	switch {
-	case places > maxReliableAhead/64 || places&(places-1) != 0:
+	case places > maxReliableSpan/64 || places&(places-1) != 0:
 		return saved.Fault("length of the reliable window", places)
 	case ahead < 0 || ahead > w.size() || places > 0 && w.has(w.base):
 		return saved.Fault("oldest missing reliable number", w.base)

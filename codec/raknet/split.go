@@ -139,9 +139,6 @@ func (r *reassembly) neverFits(c *capsule) bool {
 	return int64(c.splitCount) > int64(r.budget/r.partRoom)
 }
 
-// opens reports whether a part is the first of its message to arrive.
-func (r *reassembly) opens(c *capsule) bool { return r.find(c) == nil }
-
 // join returns the older or the newer version of a complete message, in recycled memory.
 func (r *reassembly) join(a *assembly, isNewer bool) []byte {
 	size := 0

@@ -60,9 +60,7 @@ func (w *datagramWindow) add(n Seq24) (last Seq24, count int) {
 	return n.Add(-1), min(ahead, maxMissing)
 }
 
-// forget removes a datagram that had no effect, so that its repetition is fresh again.
-func (w *datagramWindow) forget(n Seq24) { w.clear(n) }
-
+// clear forgets a datagram, so that it is fresh.
 func (w *datagramWindow) clear(n Seq24) {
 	w.seen[n/64%(datagramHistory/64)] &^= 1 << (n % 64)
 }
@@ -74,10 +72,13 @@ func (w *datagramWindow) move(n Seq24) {
 	w.seen[n/64%(datagramHistory/64)] |= 1 << (n % 64)
 }
 
-// maxReliableAhead is how many reliable messages may arrive ahead of a missing one. Stock RakNet keeps at most 512 in
-// flight, the most generous other implementation 2048. A message beyond is refused: it is not acknowledged, so the
-// peer sends it again. A power of two.
-const maxReliableAhead = 2048
+// Bounds of a reliable message's number. One beyond them is refused: it is not acknowledged, so the peer sends it
+// again. Stock RakNet keeps at most 512 messages in flight. Cloudburst numbers a message when the game sends it, and
+// its queue lets any number of later ones overtake it. It sends nothing new while those are not acknowledged.
+const (
+	maxReliableAhead = 2048    // of the newest that has arrived
+	maxReliableSpan  = 1 << 14 // ahead of the oldest that has not; a power of two. Each takes 4 bytes of prints
+)
 
 // reliableWindow knows which of the peer's reliable messages arrived, so that each is accepted once. Its memory grows
 // with the distance from the oldest missing number to the newest arrived one. It is nothing while no message is
@@ -89,14 +90,23 @@ type reliableWindow struct {
 	seen []uint64 `cbor:"9,keyasint,omitempty"`
 
 	prints prints.Prints
+	far    far
+}
+
+// far is a message that was refused as too far ahead of the newest. If the peer repeats it for jamPatience, and nothing
+// else comes, it waits for its acknowledgement, and the message counts.
+type far struct {
+	number Seq24
+	print  uint32 // 0: none
+	at     time.Duration
 }
 
 // judge says whether a message is fresh, stale, or refused as too far ahead. One with another content than the message
 // that came under its number is fresh.
-func (w *reliableWindow) judge(n Seq24, print uint32) verdict {
+func (w *reliableWindow) judge(now time.Duration, n Seq24, print uint32) verdict {
 	ahead := n.Sub(w.base)
 	switch {
-	case ahead >= maxReliableAhead:
+	case ahead >= maxReliableSpan, n.Sub(w.next) >= maxReliableAhead && !w.jams(now, n, print):
 		return refused
 	case ahead >= 0 && (ahead >= w.size() || !w.has(n)):
 		return fresh
@@ -104,6 +114,15 @@ func (w *reliableWindow) judge(n Seq24, print uint32) verdict {
 		return fresh
 	}
 	return stale
+}
+
+// jams reports whether the peer goes on only when a message counts that is far ahead.
+func (w *reliableWindow) jams(now time.Duration, n Seq24, print uint32) bool {
+	f := &w.far
+	if f.print == 0 || now-f.at > 2*jamPatience {
+		*f = far{n, print, now}
+	}
+	return n == f.number && print == f.print && now-f.at >= jamPatience
 }
 
 // arrived reports whether a message came under the number before.
@@ -115,7 +134,8 @@ func (w *reliableWindow) arrived(n Seq24) bool {
 // add records a fresh message.
 func (w *reliableWindow) add(now time.Duration, n Seq24, print uint32) {
 	known := w.arrived(n)
-	if w.prints.Add(now, int(n), print, n.Sub(w.base)); known {
+	w.far.print = 0
+	if w.prints.Add(now, int(n), print, min(n.Sub(w.base), maxReliableSpan-prints.Most)); known {
 		return
 	}
 	if !n.Before(w.next) {

@@ -39,7 +39,7 @@ func TestDatagramWindow(t *testing.T) {
 func TestDatagramWindowForgets(t *testing.T) {
 	w := datagramWindow{next: 5}
 	w.add(5)
-	w.forget(5)
+	w.clear(5)
 	if got := w.judge(5); got != fresh {
 		t.Errorf("judge = %v after forget, want fresh", got)
 	}

@@ -159,10 +159,19 @@ final class Cloudburst {
             JsonObject command = JsonParser.parseString(line).getAsJsonObject();
             switch (command.get("do").getAsString()) {
                 case "send" -> connection.writeAndFlush(message(command));
+                case "burst" -> connection.eventLoop().execute(() -> burst(connection, command.get("count").getAsInt()));
                 case "leave" -> connection.disconnect();
                 default -> throw new IllegalArgumentException(line);
             }
         }
+    }
+
+    /** Sends numbered messages at once, so that they wait in one queue. */
+    private static void burst(Channel connection, int count) {
+        for (int i = 0; i < count; i++) {
+            connection.write(new RakMessage(Unpooled.wrappedBuffer(new byte[] {(byte) 0xfe, (byte) (i >> 8), (byte) i})));
+        }
+        connection.flush();
     }
 
     private static RakMessage message(JsonObject command) {
