@@ -34,13 +34,13 @@ type cloudburstSender struct {
 	sequence Seq24
 	splitID  uint16
 
-	sent             map[Seq24]*cloudburstDatagram
-	named            [2][]Seq24 // by acknowledgements and requests since the last tick
-	rtt, deviation   float64    // milliseconds; negative: unset
-	window, slow     float64
-	unacked          int
-	block            Seq24
-	backedOff, atEnd bool
+	sent           map[Seq24]*cloudburstDatagram
+	named          [2][]Seq24 // by acknowledgements and requests since the last tick
+	rtt, deviation float64    // milliseconds; negative: unset
+	window, slow   float64
+	unacked        int
+	block          Seq24
+	backedOff      bool
 }
 
 type cloudburstDatagram struct {
