@@ -275,7 +275,7 @@ func (c *Conn) NextTimeout() time.Time {
 	if c.receiver.acks.count > 0 && c.pressure == codec.NoPressure && !c.isMute() {
 		next = min(next, c.receiver.AcksAt)
 	}
-	if h := &c.receiver.holes; len(h.list) > 0 {
+	if h := &c.receiver.holes; len(h.list) > 0 && c.pressure != codec.Refuse {
 		next = min(next, h.at)
 	}
 	if at, ok := c.sender.nextTimeout(c.awaitsSign()); ok {

@@ -7,8 +7,9 @@ import (
 
 // Bounds of requests for missing datagrams (docs/protocols/raknet/recovery.md#recovery-and-congestion).
 const (
-	maxHoles   = 512
+	maxHoles   = 1024
 	mostAsks   = 8 // requests for one hole, after the first
+	fewAsks    = 3 // of them, if no message seems to be missing
 	longestAsk = time.Second
 )
 
@@ -140,8 +141,8 @@ func (h *holes) split(i int, n Seq24) {
 	h.insert(i+1, behind)
 }
 
-// askAgain requests the due holes again, and forgets holes without missing messages. stubborn requests even without a
-// known missing message.
+// askAgain requests the due holes again, and forgets holes without missing messages. stubborn requests also those a few
+// times, since an answer under another number may look like the newest message.
 func (r *receiver) askAgain(now, patience time.Duration, stubborn bool) {
 	h := &r.holes
 	if len(h.list) == 0 || now < h.at {
@@ -150,10 +151,12 @@ func (r *receiver) askAgain(now, patience time.Duration, stubborn bool) {
 	kept := h.list[:0]
 	h.at = now + longestAsk
 	for _, o := range h.list {
-		if now >= o.AskAt {
+		if now >= o.AskAt && len(r.nacks.ranges) == maxAckRanges {
+			o.AskAt = now + patience // its turn comes when these have left
+		} else if now >= o.AskAt {
 			o.close(r.reliable.next)
-			missing := stubborn || !o.Closed || r.lacks(&o)
-			if !missing || o.Asked == mostAsks {
+			missing := !o.Closed || r.lacks(&o)
+			if o.Asked == mostAsks || !missing && (!stubborn || o.Asked == fewAsks) {
 				continue
 			}
 			if stubborn || o.Closed {

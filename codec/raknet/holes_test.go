@@ -130,6 +130,26 @@ func TestAskingIsBounded(t *testing.T) {
 	}
 }
 
+// TestManyHolesAreAskedFor: each hole is requested again, although all are due at once, and a NACK has fewer places.
+func TestManyHolesAreAskedFor(t *testing.T) {
+	f := newPatientFeeder(t)
+	asked := make(map[Seq24]bool)
+	for i := range maxHoles {
+		f.n++
+		f.feed(orderedCapsule(Seq24(2*i+2), Seq24(2*i+2), 8))
+		f.asked()
+	}
+	for at := patience; at <= 20*patience; at += patience {
+		f.r.askAgain(at, patience, true)
+		for _, n := range f.asked() {
+			asked[n] = true
+		}
+	}
+	if len(asked) != maxHoles {
+		t.Errorf("%d holes were requested again, want %d", len(asked), maxHoles)
+	}
+}
+
 // TestMissingDatagramMayBeOld: a requested datagram is accepted, however many arrived since. Other datagrams of that
 // age are not.
 func TestMissingDatagramMayBeOld(t *testing.T) {

@@ -282,7 +282,9 @@ func (c *Conn) expectAnswer(now time.Duration) {
 
 // askAgain requests missing datagrams once more if that is due. Until the handshake is over, one is always missing.
 func (c *Conn) askAgain(now time.Duration) {
-	c.receiver.askAgain(now, c.patience(), c.phase < accepted || c.quirks.untimed)
+	if c.pressure != codec.Refuse {
+		c.receiver.askAgain(now, c.patience(), c.phase < accepted || c.quirks.untimed)
+	}
 }
 
 // C++ games tell a lost connection from a goodbye: many come back by themselves after the one, and show their menu

@@ -64,8 +64,11 @@ func (c *Conn) receiveOnline(now time.Duration, b []byte) error {
 	}
 	if c.pressure == codec.Refuse {
 		c.receiver.Dropped++
-		if c.receiver.datagrams.judge(d.number) != refused {
+		if judged := c.receiver.datagrams.judge(d.number); judged != refused {
 			c.keepalive.HeardAt = now
+			if judged == fresh && c.quirks.untimed {
+				c.receiver.postpone(now, d.number)
+			}
 		}
 		return errPressure
 	}
@@ -193,8 +196,8 @@ var errPressure = fmt.Errorf("raknet: other side of the proxy is full: %w", code
 var _ codec.Throttler = (*Conn)(nil)
 
 // Throttle implements codec.Throttler. A stock peer has at most 512 unacknowledged datagrams, and then waits. Its
-// timeout sends them again, which costs little. Refused datagrams are neither acknowledged nor requested. A peer
-// without a window, such as go-raknet, sends them again by its own timer.
+// timeout sends them again, which costs little. Refused datagrams are not acknowledged, and requested only from a peer
+// without timers, when there is room. A peer without a window, such as go-raknet, sends them again by its own timer.
 func (c *Conn) Throttle(now time.Time, p codec.Pressure) {
 	if c.phase != connected {
 		p = codec.NoPressure

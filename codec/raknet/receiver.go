@@ -176,6 +176,18 @@ func (r *receiver) note(now time.Duration, n Seq24) {
 	}
 }
 
+// postpone records that a fresh datagram has come for which there is no room. More may follow than the window has.
+func (r *receiver) postpone(now time.Duration, n Seq24) {
+	r.note(now, n)
+	r.datagrams.clear(n)
+	list := r.holes.list
+	if i := len(list) - 1; i >= 0 && list[i].Last.Add(1) == n && list[i].Asked == 0 {
+		list[i].Last, list[i].ReliableEnd, list[i].Closed = n, r.reliable.next, false
+		return
+	}
+	r.openHole(now, n, 1)
+}
+
 // takeCapsules takes a datagram's capsules, up to an invalid one. A refusal says that the datagram must not be
 // acknowledged. Behind a refused message the due one counts, since the others may wait for it. But a part of a message
 // that is too large ends sessions, and a forger could guess many numbers for it.
