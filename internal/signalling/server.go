@@ -169,7 +169,7 @@ func (s *Server) Serve(ctx context.Context, raw net.Listener) error {
 const (
 	acceptPause = 100 * time.Millisecond
 	lastAnswers = 5 * time.Second
-	offerTime   = 300 * time.Millisecond // in which an offer follows the question for the state
+	offerTime   = time.Second // in which an offer follows the question for the state
 )
 
 // shutDown waits for the last offers and answers: a client asks once.
