@@ -135,7 +135,7 @@ func TestRestartUnderLoad(t *testing.T) {
 						route.Failover.Hold = 20 * time.Second
 					}
 					if policy == "transfer" {
-						route.Upstream.Servers = upstream.At(at, second.addr())
+						route.Upstream.Servers = []upstream.Target{{Addr: at}, {Addr: second.addr()}}
 					}
 				})
 				c := startCrowd(t, r, game.protocol, game.mode, players)

@@ -67,7 +67,8 @@ func besiegeBy(t *testing.T, server *Server) *besieged {
 
 func besiegedSettings(to netip.AddrPort) *relay.Settings {
 	route := &relay.Route{Name: "arena", Mode: policy.ModeRelay, Upstream: &relay.Upstream{
-		Name: "arena", Protocol: relay.Any, Servers: upstream.At(to), Options: upstream.Options{RetryAfter: 5 * time.Second},
+		Name: "arena", Protocol: relay.Any, Servers: []upstream.Target{{Addr: to}},
+		Options: upstream.Options{RetryAfter: 5 * time.Second},
 	}}
 	return &relay.Settings{
 		Listeners: []relay.Listener{{

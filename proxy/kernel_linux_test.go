@@ -56,7 +56,7 @@ func startWithKernel(t *testing.T, loops int, kernel proxy.Kernel, protocols ...
 			Bridge: bridge.Options{
 				Ordered: policy.OrderedFast, Reliable: policy.ReliableResend, PacketID: 0x86, Queue: 1 << 20,
 			},
-			Upstream: &relay.Upstream{Name: "arena", Protocol: bedrock(), Servers: upstream.At(closedPort(t))},
+			Upstream: &relay.Upstream{Name: "arena", Protocol: bedrock(), Servers: []upstream.Target{{Addr: closedPort(t)}}},
 		}}},
 		Limits:           session.Limits{Sessions: 100, HalfOpen: 100},
 		HandshakeTimeout: 10 * time.Second, IdleTimeout: 30 * time.Second, DrainTimeout: time.Second,

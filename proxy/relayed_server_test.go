@@ -21,7 +21,7 @@ func TestRelayOverRealSockets(t *testing.T) {
 			r := startWith(t, b.backend, b.loops, bedrock(), relay.Any, server, func(s *relay.Settings) {
 				route := s.Listeners[0].Route
 				route.Mode = policy.ModeRelay
-				route.Upstream.Servers = upstream.At(closedPort(t), server)
+				route.Upstream.Servers = []upstream.Target{{Addr: closedPort(t)}, {Addr: server}}
 			})
 			conn, err := gork.DialTimeout(r.addr.String(), patience)
 			if err != nil {

@@ -84,7 +84,7 @@ func TestRTypeServerIsLost(t *testing.T) {
 			r := startWith(t, netio.Auto, 1, players, game, first, func(s *relay.Settings) {
 				route := s.Listeners[0].Route
 				route.Bridge.AllowLossy, route.Failover.Hold = true, test.hold
-				route.Upstream.Servers = upstream.At(first, second)
+				route.Upstream.Servers = []upstream.Target{{Addr: first}, {Addr: second}}
 				route.Upstream.Options.RetryAfter = time.Minute
 			})
 			player := dialUDP(t, players, r.addr)

@@ -55,7 +55,7 @@ func startWith(t *testing.T, backend netio.Backend, loops int, clients, upstream
 	route := &relay.Route{
 		Name: "arena", Bridge: bridge.Options{Ordered: policy.OrderedFast, PacketID: 0x86, Queue: 8 << 20},
 		Upstream: &relay.Upstream{
-			Name: "arena", Protocol: upstreams, Servers: upstream.At(to),
+			Name: "arena", Protocol: upstreams, Servers: []upstream.Target{{Addr: to}},
 			Options: upstream.Options{RetryAfter: time.Second},
 		},
 	}
@@ -262,7 +262,7 @@ func closedPort(t *testing.T) netip.AddrPort {
 func TestListenSaysWhatItCouldNotBind(t *testing.T) {
 	for _, loops := range []int{1, 2} {
 		r := start(t, netio.Auto, loops, bedrock(), bedrock(), anyPort)
-		route := &relay.Route{Upstream: &relay.Upstream{Protocol: bedrock(), Servers: upstream.At(anyPort)}}
+		route := &relay.Route{Upstream: &relay.Upstream{Protocol: bedrock(), Servers: []upstream.Target{{Addr: anyPort}}}}
 		_, err := proxy.Listen(&relay.Settings{
 			Listeners: []relay.Listener{
 				{Name: "second", Addr: r.addr, Protocols: []codec.Protocol{bedrock()}, Route: route},

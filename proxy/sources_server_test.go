@@ -89,7 +89,7 @@ func TestPlayersKeepTheirSource(t *testing.T) {
 		route := s.Listeners[0].Route
 		route.Mode = policy.ModeRelay
 		route.Upstream.Transport.Sources = netip.MustParsePrefix("127.64.0.0/10")
-		route.Upstream.Servers = upstream.At(to)
+		route.Upstream.Servers = []upstream.Target{{Addr: to}}
 		s.HandshakeTimeout = 500 * time.Millisecond
 	})
 	come := func(from string) netip.Addr {

@@ -81,7 +81,7 @@ func TestDiscoveredServers(t *testing.T) {
 	if _, err := gork.DialTimeout(r.addr.String(), 2*time.Second); err == nil {
 		t.Error("somebody was let in without a server")
 	}
-	r.server.Discovered("arena", upstream.At(first))
+	r.server.Discovered("arena", []upstream.Target{{Addr: first}})
 	r.joins(t)
 	r.server.Discovered("arena", nil)
 	if got := r.server.Upstreams()[0].Servers; len(got) != 1 || got[0].State != upstream.Gone || got[0].Sessions != 1 {

@@ -118,7 +118,7 @@ func newVirtual(t testing.TB, protocol codec.Protocol, mode policy.Mode, change 
 	route := &relay.Route{
 		Name: "arena", Mode: mode, Bridge: bridge.Options{Ordered: policy.OrderedFast, PacketID: 0x86, Queue: 1 << 20},
 		Upstream: &relay.Upstream{
-			Name: "arena", Protocol: protocol, Servers: upstream.At(virtualServers...),
+			Name: "arena", Protocol: protocol, Servers: []upstream.Target{{Addr: virtualServers[0]}, {Addr: virtualServers[1]}},
 			Options: upstream.Options{RetryAfter: 5 * time.Second},
 		},
 	}

@@ -63,7 +63,7 @@ func newManySessions(sessions int) *manySessions {
 		Listeners: []relay.Listener{{
 			Name: "play", Addr: c.listener.addr, Protocols: []codec.Protocol{relay.Any},
 			Route: &relay.Route{Name: "arena", Mode: policy.ModeRelay, Upstream: &relay.Upstream{
-				Name: "arena", Protocol: relay.Any, Servers: upstream.At(server),
+				Name: "arena", Protocol: relay.Any, Servers: []upstream.Target{{Addr: server}},
 			}},
 		}},
 		Limits:           session.Limits{Sessions: sessions, HalfOpen: sessions},

@@ -61,7 +61,8 @@ func newGate(t testing.TB, name, nats string, p codec.Protocol, game netip.AddrP
 		Listeners: []relay.Listener{{Name: "play", Addr: loopback, Protocols: []codec.Protocol{p}, Route: &relay.Route{
 			Name: "arena", Bridge: crossing.Options{Ordered: policy.OrderedFast, PacketID: 0x86, Queue: 8 << 20},
 			Upstream: &relay.Upstream{
-				Name: "arena", Protocol: p, Servers: upstream.At(game), Options: upstream.Options{RetryAfter: time.Second},
+				Name: "arena", Protocol: p, Servers: []upstream.Target{{Addr: game}},
+				Options: upstream.Options{RetryAfter: time.Second},
 			},
 		}}},
 		Limits:           session.Limits{Sessions: 20_000, HalfOpen: 20_000},

@@ -27,7 +27,7 @@ func newLimitedGate(t *testing.T, name, nats string, a *arcade, burst int, share
 		Listeners: []relay.Listener{{
 			Name: "play", Addr: loopback, Protocols: []codec.Protocol{a.protocol}, Route: &relay.Route{
 				Name: "arena", Bridge: crossing.Options{Ordered: policy.OrderedFast, PacketID: 0x86, Queue: 8 << 20},
-				Upstream: &relay.Upstream{Name: "arena", Protocol: a.protocol, Servers: upstream.At(a.game)},
+				Upstream: &relay.Upstream{Name: "arena", Protocol: a.protocol, Servers: []upstream.Target{{Addr: a.game}}},
 			},
 		}},
 		Limits: session.Limits{Sessions: 1000, HalfOpen: 1000},

@@ -287,11 +287,7 @@ func (w *whereabouts) inherit(now time.Time, all []NodePlayers) {
 		}
 		n := w.meet(from.Node)
 		n.heard, n.silent = now, from.Silent
-		keys := make([]stray.Key, 0, len(from.Keys)/8)
-		for key := range from.all {
-			keys = append(keys, key)
-		}
-		w.add(n, keys) // those without room are strangers
+		w.add(n, slices.Collect(from.all)) // those without room are strangers
 	}
 }
 

@@ -3,6 +3,7 @@ package record
 import (
 	"encoding"
 	"fmt"
+	"maps"
 	"reflect"
 	"strings"
 	"time"
@@ -44,9 +45,7 @@ func describeStruct(v reflect.Value) map[string]any {
 		switch {
 		case field.Name == "_" || v.Field(i).IsZero():
 		case field.Anonymous && field.Type.Kind() == reflect.Struct:
-			for name, value := range describeStruct(v.Field(i)) {
-				fields[name] = value
-			}
+			maps.Copy(fields, describeStruct(v.Field(i)))
 		case IsSecret(field):
 			fields[snake(field.Name)] = "hidden"
 		default:

@@ -9,7 +9,7 @@ import (
 )
 
 func TestLeastSessions(t *testing.T) {
-	p := New(At(a, b), Options{})
+	p := New(targetsAt(a, b), Options{})
 	first := pick(t, p, now, a)
 	pick(t, p, now, b)
 	pick(t, p, now, a)
@@ -32,7 +32,7 @@ func TestLeastSessionsForTheirWeight(t *testing.T) {
 }
 
 func TestRoundRobin(t *testing.T) {
-	p := New(At(a, b), Options{Balance: policy.RoundRobin})
+	p := New(targetsAt(a, b), Options{Balance: policy.RoundRobin})
 	p.Release(pick(t, p, now, a))
 	p.Release(pick(t, p, now, b))
 	p.Release(pick(t, p, now, a))
@@ -96,7 +96,7 @@ func TestHash(t *testing.T) {
 // TestHashIsTheSameEverywhere fixes the results of the hash: several Tidegates in front of the same servers must
 // agree.
 func TestHashIsTheSameEverywhere(t *testing.T) {
-	p := New(At(a, b, c), Options{Balance: policy.Hash})
+	p := New(targetsAt(a, b, c), Options{Balance: policy.Hash})
 	var got string
 	for i := range 16 {
 		got += string(rune('a' + p.Pick(now, netip.AddrFrom4([4]byte{203, 0, 113, byte(i)}), nil).Addr.Addr().As4()[3] - 1))

@@ -45,15 +45,6 @@ type Target struct {
 	MaxSessions int // at one time, over all loops and all nodes of the fleet; 0: no bound
 }
 
-// At returns targets of equal weight and without bounds.
-func At(addrs ...netip.AddrPort) []Target {
-	targets := make([]Target, len(addrs))
-	for i, addr := range addrs {
-		targets[i].Addr = addr
-	}
-	return targets
-}
-
 // Pool holds the servers of one upstream. It is safe for concurrent use.
 type Pool struct {
 	pools      *Pools // that this Pool belongs to; nil: none

@@ -45,10 +45,19 @@ func status(t *testing.T, p *Pool, now time.Time, addr netip.AddrPort) Status {
 	return all[i]
 }
 
+// targetsAt returns targets of equal weight and without bounds.
+func targetsAt(addrs ...netip.AddrPort) []Target {
+	targets := make([]Target, len(addrs))
+	for i, addr := range addrs {
+		targets[i].Addr = addr
+	}
+	return targets
+}
+
 // TestFailedServerRestsLongerEachTime checks that rests grow, and that a resting server gets sessions only if there
 // is no other.
 func TestFailedServerRestsLongerEachTime(t *testing.T) {
-	p := New(At(a, b), Options{RetryAfter: 5 * time.Second})
+	p := New(targetsAt(a, b), Options{RetryAfter: 5 * time.Second})
 	sick, well := pick(t, p, now, a), pick(t, p, now, b)
 	p.Release(sick)
 	p.Release(well)
@@ -79,7 +88,7 @@ func TestFailedServerRestsLongerEachTime(t *testing.T) {
 // goes elsewhere.
 func TestAllRest(t *testing.T) {
 	for balance := range policy.Hash + 1 {
-		p := New(At(a, b, c), Options{Balance: balance, RetryAfter: 5 * time.Second})
+		p := New(targetsAt(a, b, c), Options{Balance: balance, RetryAfter: 5 * time.Second})
 		servers := p.Servers()
 		for i, s := range servers {
 			at := now.Add(time.Duration((i+1)%3) * time.Second) // the last listed server rests first
@@ -104,7 +113,7 @@ func TestAllRest(t *testing.T) {
 // TestFailuresOfHeardServers checks that a failed session is not the server's fault while others hear it. Three
 // failures in a row are.
 func TestFailuresOfHeardServers(t *testing.T) {
-	p := New(At(a), Options{RetryAfter: 5 * time.Second})
+	p := New(targetsAt(a), Options{RetryAfter: 5 * time.Second})
 	s := p.Servers()[0]
 	rests := func(at time.Time) bool { return status(t, p, at, a).State == Resting }
 	at := now
@@ -153,12 +162,12 @@ func TestHeard(t *testing.T) {
 
 // TestUpdate checks that a server that stays keeps its sessions and its rest, and that a removed one gets no more.
 func TestUpdate(t *testing.T) {
-	p := New(At(a, b), Options{RetryAfter: time.Minute})
+	p := New(targetsAt(a, b), Options{RetryAfter: time.Minute})
 	gone, stays := pick(t, p, now, a), pick(t, p, now, b)
-	p.Update(At(b, c), Options{RetryAfter: time.Minute})
+	p.Update(targetsAt(b, c), Options{RetryAfter: time.Minute})
 	pick(t, p, now, c)
 	p.Failed(stays, now, now, "refused")
-	p.Update(At(b, c), Options{RetryAfter: time.Hour})
+	p.Update(targetsAt(b, c), Options{RetryAfter: time.Hour})
 	pick(t, p, now, c)
 	if s := status(t, p, now, a); s.State != Gone || s.Sessions != 1 {
 		t.Errorf("status of the server that went: %+v", s)
@@ -171,22 +180,22 @@ func TestUpdate(t *testing.T) {
 
 // TestServersComeBack checks that a server that is listed again before its sessions end is the same one.
 func TestServersComeBack(t *testing.T) {
-	p := New(At(a, b), Options{})
+	p := New(targetsAt(a, b), Options{})
 	first := pick(t, p, now, a)
-	p.Update(At(b), Options{})
-	p.Update(At(b, a), Options{})
+	p.Update(targetsAt(b), Options{})
+	p.Update(targetsAt(b, a), Options{})
 	pick(t, p, now, b)
 	p.Release(first)
 	pick(t, p, now, a)
 }
 
 func TestDiscover(t *testing.T) {
-	p := New(At(a), Options{})
+	p := New(targetsAt(a), Options{})
 	p.Discover([]Target{{Addr: a, MaxSessions: 1}, {Addr: b}})
 	pick(t, p, now, a)
 	pick(t, p, now, b)
 	pick(t, p, now, a) // as configured: without a bound
-	p.Update(At(a), Options{Balance: policy.RoundRobin})
+	p.Update(targetsAt(a), Options{Balance: policy.RoundRobin})
 	pick(t, p, now, a)
 	pick(t, p, now, b)
 	p.Discover(nil)
@@ -208,14 +217,14 @@ func TestMostSessions(t *testing.T) {
 }
 
 func TestDrain(t *testing.T) {
-	p := New(At(a, b), Options{})
+	p := New(targetsAt(a, b), Options{})
 	if err := p.Drain(now, a, true); err != nil {
 		t.Fatal(err)
 	}
 	_ = p.Drain(now.Add(time.Second), a, true) // a second drain changes nothing
 	pick(t, p, now, b)
 	pick(t, p, now, b)
-	p.Update(At(a, b), Options{Balance: policy.RoundRobin})
+	p.Update(targetsAt(a, b), Options{Balance: policy.RoundRobin})
 	if s := status(t, p, now, a); s.State != Draining || s.Since != now {
 		t.Errorf("status after an Update: %+v", s)
 	}
@@ -229,7 +238,7 @@ func TestDrain(t *testing.T) {
 }
 
 func TestChecks(t *testing.T) {
-	p := New(At(a), Options{Rise: 2, Fall: 3, RetryAfter: time.Hour})
+	p := New(targetsAt(a), Options{Rise: 2, Fall: 3, RetryAfter: time.Hour})
 	s := p.Servers()[0]
 	for range 5 {
 		p.Checked(s, now, false, 0, "silent")
@@ -255,12 +264,12 @@ func TestChecks(t *testing.T) {
 	if got.State != Up || got.Since != now.Add(11*time.Second) || got.RTT != time.Millisecond {
 		t.Errorf("status in the end: %+v", got)
 	}
-	p = New(At(a), Options{Rise: 2, Fall: 3})
+	p = New(targetsAt(a), Options{Rise: 2, Fall: 3})
 	for range 3 {
 		p.Checked(p.Servers()[0], now, false, 0, Refused)
 	}
 	pickNone(t, p, now)
-	p.Update(At(a), Options{})
+	p.Update(targetsAt(a), Options{})
 	pick(t, p, now, a) // there are no checks any more
 }
 
@@ -292,19 +301,19 @@ func TestConcurrentSessions(t *testing.T) {
 
 // TestInheritDrains checks that a successor keeps an operator's drains, also of servers that it discovers later.
 func TestInheritDrains(t *testing.T) {
-	old := New(At(a, b), Options{})
-	old.Discover(At(c))
+	old := New(targetsAt(a, b), Options{})
+	old.Discover(targetsAt(c))
 	for _, addr := range []netip.AddrPort{a, c} {
 		if err := old.Drain(now, addr, true); err != nil {
 			t.Fatal(err)
 		}
 	}
-	p := New(At(a, b), Options{})
+	p := New(targetsAt(a, b), Options{})
 	p.InheritDrains(now, old.Drained())
 	if got := p.Drained(); !slices.Equal(got, []netip.AddrPort{a, c}) {
 		t.Errorf("drained are %v, want a and c", got)
 	}
-	p.Discover(At(c))
+	p.Discover(targetsAt(c))
 	pick(t, p, now, b)
 	pick(t, p, now, b)
 	for _, addr := range p.Drained() {
@@ -313,7 +322,7 @@ func TestInheritDrains(t *testing.T) {
 		}
 	}
 	p.Discover(nil)
-	p.Discover(At(c)) // listed again, it is not drained again
+	p.Discover(targetsAt(c)) // listed again, it is not drained again
 	if got := p.Drained(); len(got) != 0 {
 		t.Errorf("drained are %v after all", got)
 	}
@@ -325,11 +334,11 @@ func TestFleetDrains(t *testing.T) {
 	var pools Pools
 	pools.SetFleetDrain("arena", c, now) // before the upstream is known
 	p := pools.Get("arena")
-	p.Update(At(a, b), Options{})
+	p.Update(targetsAt(a, b), Options{})
 	pools.SetFleetDrain("arena", a, now)
 	pick(t, p, now, b)
 	for range 2 { // a server that leaves and comes back stays drained
-		p.Discover(At(c))
+		p.Discover(targetsAt(c))
 		if got := p.Drained(); !slices.Equal(got, []netip.AddrPort{a, c}) {
 			t.Errorf("drained are %v, want a and c", got)
 		}
@@ -338,7 +347,7 @@ func TestFleetDrains(t *testing.T) {
 			t.Errorf("drained are %v, want a and c", got)
 		}
 	}
-	p.Discover(At(c))
+	p.Discover(targetsAt(c))
 	p.InheritDrains(now, []netip.AddrPort{a})
 	for _, addr := range []netip.AddrPort{a, c} {
 		pools.SetFleetDrain("arena", addr, time.Time{})
@@ -411,9 +420,9 @@ func TestTroubled(t *testing.T) {
 	for _, discovered := range []bool{false, true} {
 		p := New(nil, Options{RetryAfter: time.Second, Rise: 1, Fall: 3})
 		if discovered {
-			p.Discover(At(at))
+			p.Discover(targetsAt(at))
 		} else {
-			p.Update(At(at), Options{RetryAfter: time.Second, Rise: 1, Fall: 3})
+			p.Update(targetsAt(at), Options{RetryAfter: time.Second, Rise: 1, Fall: 3})
 		}
 		s := p.Servers()[0]
 		for name, fail := range map[string]func(){

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"maps"
 	"net/netip"
 	"slices"
 	"time"
@@ -104,9 +105,7 @@ func (p *Pool) Drained() (addrs []netip.AddrPort) {
 			addrs = append(addrs, s.Addr)
 		}
 	}
-	for addr := range p.inherited {
-		addrs = append(addrs, addr)
-	}
+	addrs = slices.AppendSeq(addrs, maps.Keys(p.inherited))
 	for addr := range p.fleet {
 		if !slices.Contains(addrs, addr) {
 			addrs = append(addrs, addr)

@@ -11,7 +11,7 @@ func watched(o Options) (p *Pool, s *Server, told *[]State) {
 	told = new([]State)
 	pools := &Pools{Changed: func(c Change) { *told = append(*told, c.To) }}
 	p = pools.Get("arena")
-	p.Update(At(a), o)
+	p.Update(targetsAt(a), o)
 	return p, p.Servers()[0], told
 }
 
@@ -73,7 +73,7 @@ func TestServerWithoutPlayersIsNeverPlainlyUp(t *testing.T) {
 				t.Errorf("since %v, want %v", got.Since, start)
 			}
 			var later Pools
-			later.Get("arena").Update(At(a), Options{RetryAfter: 5 * time.Second, Rise: 2, Fall: 3})
+			later.Get("arena").Update(targetsAt(a), Options{RetryAfter: 5 * time.Second, Rise: 2, Fall: 3})
 			later.Restore(p.pools.Save())
 			after := status(t, later.Get("arena"), start.Add(time.Minute), a)
 			if after.State != got.State || after.Cause != got.Cause || after.TurnedAway != got.TurnedAway {

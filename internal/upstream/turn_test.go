@@ -68,7 +68,7 @@ func (q *queue) lose() {
 }
 
 func TestTurnsGoByClientID(t *testing.T) {
-	q := newQueue(t, At(a), 30, 10, 20)
+	q := newQueue(t, targetsAt(a), 30, 10, 20)
 	for _, c := range []uint16{10, 20, 30} {
 		q.Dequeue(q.turn(c, 0))
 	}
@@ -82,7 +82,7 @@ func TestTurnsGoByClientID(t *testing.T) {
 // TestTurnsWait checks that turns wait for sessions that have not left their server, and for servers that have just
 // refused.
 func TestTurnsWait(t *testing.T) {
-	q := newQueue(t, At(a), 20)
+	q := newQueue(t, targetsAt(a), 20)
 	q.Enqueue(&Ticket{Client: 10}, q.Servers()[0])
 	q.none()
 	q.Dequeue(q.Servers()[0].queue.tickets[0])
@@ -98,7 +98,7 @@ func TestTurnsWait(t *testing.T) {
 // TestTurnsAreYielded checks that a session yields its turn if its server does not answer it although others hear the
 // server.
 func TestTurnsAreYielded(t *testing.T) {
-	q := newQueue(t, At(a), 1, 2, 3)
+	q := newQueue(t, targetsAt(a), 1, 2, 3)
 	stuck := q.turn(1, 0)
 	q.woken = nil
 	q.Yield(stuck)
@@ -118,7 +118,7 @@ func TestTurnsAreYielded(t *testing.T) {
 // TestTurnsFollowOffers checks that the session with the next client ID asks next. So few sessions lose their IDs
 // after a wrong start, and freed IDs are used.
 func TestTurnsFollowOffers(t *testing.T) {
-	q := newQueue(t, At(a), 1, 2, 3, 5, 6)
+	q := newQueue(t, targetsAt(a), 1, 2, 3, 5, 6)
 	q.lose()
 	free := []uint16{3, 4, 5, 6, 7, 8, 2} // another client has 1; 2 was freed
 	var regained []uint16
@@ -159,7 +159,7 @@ func TestTurnsFollowOffers(t *testing.T) {
 // TestOffersOfOthers checks that a server that has not lost the session is asked as long as its offers rise towards
 // the session's ID.
 func TestOffersOfOthers(t *testing.T) {
-	q := newQueue(t, At(a, b), 3, 100)
+	q := newQueue(t, targetsAt(a, b), 3, 100)
 	q.lose()
 	for _, offer := range []struct {
 		id   uint16
@@ -189,7 +189,7 @@ func (q *queue) offer(client uint16, at int, id uint16) bool {
 // TestSuspectedServers checks that a queue waits until all sessions of a server are in it, or no session hears the
 // server.
 func TestSuspectedServers(t *testing.T) {
-	q := newQueue(t, At(a, b), 2)
+	q := newQueue(t, targetsAt(a, b), 2)
 	home := q.Take(a) // a session that has noticed nothing
 	_ = q.Drain(q.now, b, true)
 	q.woken = nil
@@ -231,7 +231,7 @@ func TestSuspectedServers(t *testing.T) {
 
 // TestAcquittedServers checks that a server that others hear is lost to one session only.
 func TestAcquittedServers(t *testing.T) {
-	q := newQueue(t, At(a), 1)
+	q := newQueue(t, targetsAt(a), 1)
 	home := q.Take(a)
 	q.lose()
 	if q.Pick(q.now, client, nil) != nil || !q.AnyReserved() || !q.IsReserved(home) {
@@ -252,13 +252,13 @@ func TestAcquittedServers(t *testing.T) {
 // TestQueuesOfRemovedServers checks that their sessions ask the other servers, and the same server if it is listed
 // again.
 func TestQueuesOfRemovedServers(t *testing.T) {
-	q := newQueue(t, At(a), 1)
+	q := newQueue(t, targetsAt(a), 1)
 	home := q.Servers()[0]
-	q.Update(At(b), Options{})
+	q.Update(targetsAt(b), Options{})
 	ticket := q.turn(1, 0)
 	q.over(ticket, 0)
 	q.Retry(ticket, q.now, false)
-	q.Update(At(a, b), Options{})
+	q.Update(targetsAt(a, b), Options{})
 	if q.Servers()[0] != home {
 		t.Fatal("the server has lost its identity")
 	}
@@ -269,7 +269,7 @@ func TestQueuesOfRemovedServers(t *testing.T) {
 // TestReservationsEnd checks that a reservation ends when the queued sessions fail although others hear the server.
 // New sessions cannot wait for sessions that may never reach it.
 func TestReservationsEnd(t *testing.T) {
-	q := newQueue(t, At(a), 1, 2)
+	q := newQueue(t, targetsAt(a), 1, 2)
 	q.lose()
 	for _, c := range []uint16{1, 2} {
 		if !q.AnyReserved() {
@@ -290,7 +290,7 @@ func TestReservationsEnd(t *testing.T) {
 }
 
 func TestTurnAtTheOperatorsChoice(t *testing.T) {
-	q := newQueue(t, At(a, b))
+	q := newQueue(t, targetsAt(a, b))
 	q.Enqueue(&Ticket{Client: 1, To: b}, q.Servers()[0])
 	q.Ready(q.Servers()[0].queue.tickets[0])
 	ticket := q.turn(1, 1)
@@ -303,7 +303,7 @@ func TestTurnAtTheOperatorsChoice(t *testing.T) {
 // TestPickForHeld checks that held sessions use open servers. Otherwise they ask one server after the other, at
 // intervals.
 func TestPickForHeld(t *testing.T) {
-	p := New(At(a, b), Options{RetryAfter: time.Second, Fall: 1})
+	p := New(targetsAt(a, b), Options{RetryAfter: time.Second, Fall: 1})
 	seek := func(at time.Time) string {
 		s := p.PickForHeld(at, client)
 		if s == nil {

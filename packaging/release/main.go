@@ -169,8 +169,7 @@ func (r *release) writeTexts() error {
 // output returns what a program prints, without the last line's end.
 func output(name string, args ...string) (string, error) {
 	out, err := exec.Command(name, args...).Output()
-	var failed *exec.ExitError
-	if errors.As(err, &failed) {
+	if failed, ok := errors.AsType[*exec.ExitError](err); ok {
 		err = fmt.Errorf("%s: %w: %s", name, err, failed.Stderr)
 	}
 	return strings.TrimSpace(string(out)), err

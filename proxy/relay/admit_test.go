@@ -74,13 +74,13 @@ func (w *world) towardsServer(p *player) netio.Socket {
 // present players.
 func TestServersThatLetNobodyInAreAvoided(t *testing.T) {
 	route := defaultRoute(riptide22())
-	route.Upstream.Servers = upstream.At(serverAddr)
+	route.Upstream.Servers = []upstream.Target{{Addr: serverAddr}}
 	w := newWorld(t, 1, simnet.Weather{Latency: 5 * time.Millisecond}, riptide22(), route)
 	w.settings.HandshakeTimeout = 6 * time.Second
 	w.connect(codec.Hello{})
 	known := upstreamSocketAddr(0)
 	w.servers[0].misses = func(from netip.AddrPort) bool { return from != known }
-	w.proxy.relay.pools.Get("arena").Discover(upstream.At(secondAddr))
+	w.proxy.relay.pools.Get("arena").Discover([]upstream.Target{{Addr: secondAddr}})
 	slow := 0
 	for range 20 {
 		begun := w.Now()

@@ -187,7 +187,7 @@ func TestServerThatDoesNotAnswer(t *testing.T) {
 	} {
 		w := raknetWorld(t, raknet.Options{}, func(r *Route) {
 			if c.second {
-				r.Upstream.Servers = upstream.At(serverAddr, secondAddr)
+				r.Upstream.Servers = []upstream.Target{{Addr: serverAddr}, {Addr: secondAddr}}
 			}
 		})
 		w.settings.HandshakeTimeout = 10 * time.Second
@@ -221,7 +221,7 @@ func TestServerThatDoesNotAnswer(t *testing.T) {
 func TestServerIsLostAfterItsGrant(t *testing.T) {
 	for _, latency := range []time.Duration{5 * time.Millisecond, 600 * time.Millisecond} {
 		w := raknetWorld(t, raknet.Options{}, func(r *Route) {
-			r.Upstream.Servers = upstream.At(serverAddr, secondAddr)
+			r.Upstream.Servers = []upstream.Target{{Addr: serverAddr}, {Addr: secondAddr}}
 		})
 		w.SetPath(secondAddr, upstreamSocketAddr(1), simnet.Weather{Latency: latency})
 		tap := w.wiretap()

@@ -116,7 +116,7 @@ func newCrowdNet(t testing.TB, carrier Transport, mode policy.Mode, protocol cod
 		t.Fatal(err)
 	}
 	route := defaultRoute(protocol)
-	route.Mode, route.Upstream.Servers, route.Upstream.Transport = mode, upstream.At(server.Addr()), carrier
+	route.Mode, route.Upstream.Servers, route.Upstream.Transport = mode, []upstream.Target{{Addr: server.Addr()}}, carrier
 	settings := &Settings{
 		Listeners:        []Listener{{Name: "play", Addr: listenerAddr, Protocols: []codec.Protocol{protocol}, Route: route}},
 		Limits:           session.Limits{Sessions: 100_000, HalfOpen: 100_000},

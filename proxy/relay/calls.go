@@ -52,8 +52,7 @@ func (c *call) take(r *Relay, now time.Time) {
 
 // reasonOf returns what a player is told of a join that has failed.
 func reasonOf(err error) codec.Reason {
-	var refusal *nethernet.Refusal
-	if errors.As(err, &refusal) {
+	if refusal, ok := errors.AsType[*nethernet.Refusal](err); ok {
 		return refusal.Reason()
 	}
 	return codec.NoConnection

@@ -15,7 +15,7 @@ import (
 // checkedWorld makes a world whose two servers are checked every second.
 func checkedWorld(t *testing.T, p codec.Protocol, by CheckBy) *world {
 	route := defaultRoute(p)
-	route.Upstream.Servers = upstream.At(serverAddr, secondAddr)
+	route.Upstream.Servers = []upstream.Target{{Addr: serverAddr}, {Addr: secondAddr}}
 	route.Upstream.Options.Rise, route.Upstream.Options.Fall = 2, 3
 	route.Upstream.Checks = Checks{By: by, Interval: time.Second, Timeout: 500 * time.Millisecond}
 	return newWorld(t, 1, simnet.Weather{Latency: 5 * time.Millisecond}, p, route)
@@ -148,7 +148,7 @@ func TestChecksFollowTheList(t *testing.T) {
 	w.servers[1].down = true
 	w.awaitState(1, upstream.Down, 5*time.Second)
 	pool := w.proxy.relay.pools.Get("arena")
-	pool.Update(upstream.At(secondAddr), upstream.Options{Rise: 2, Fall: 3})
+	pool.Update([]upstream.Target{{Addr: secondAddr}}, upstream.Options{Rise: 2, Fall: 3})
 	w.Run(2 * time.Second)
 	if got := len(w.proxy.relay.checkers[0].servers); got != 1 {
 		t.Errorf("%d servers are checked", got)

@@ -182,7 +182,7 @@ func TestHoldRUDP(t *testing.T) {
 // TestHoldFindsAnotherServer asserts that another server takes the session at once.
 func TestHoldFindsAnotherServer(t *testing.T) {
 	s := newSaga(t, 1, simnet.Weather{Latency: 20 * time.Millisecond}, raknet6(), func(r *Route) {
-		r.Upstream.Servers = upstream.At(serverAddr, secondAddr)
+		r.Upstream.Servers = []upstream.Target{{Addr: serverAddr}, {Addr: secondAddr}}
 	})
 	s.play(codec.ReliableOrdered, time.Second)
 	s.die(0)
@@ -271,7 +271,7 @@ func TestKickedPlayersAreNotHeld(t *testing.T) {
 func TestHoldKeepsTheClientID(t *testing.T) {
 	for _, allowed := range []bool{false, true} {
 		s := newSaga(t, 1, simnet.Weather{Latency: 5 * time.Millisecond}, riptide22(), func(r *Route) {
-			r.Upstream.Servers = upstream.At(serverAddr, secondAddr)
+			r.Upstream.Servers = []upstream.Target{{Addr: serverAddr}, {Addr: secondAddr}}
 			r.Failover.NewIDs = allowed
 		})
 		s.servers[0].react = places(20) // the player's ID is 101

@@ -122,7 +122,7 @@ func TestFiguresOutliveAReload(t *testing.T) {
 // sum up to the totals. Server 0 is full at first.
 func TestFiguresOfServers(t *testing.T) {
 	route := defaultRoute(raknet6())
-	route.Upstream.Servers = upstream.At(serverAddr, secondAddr)
+	route.Upstream.Servers = []upstream.Target{{Addr: serverAddr}, {Addr: secondAddr}}
 	route.Upstream.Options.Balance = policy.RoundRobin
 	w := newWorld(t, 1, simnet.Weather{Latency: 20 * time.Millisecond, Loss: 0.1}, riptide22(), route)
 	w.servers[0].react = func(now time.Time, p *peer, ev *codec.Event) {

@@ -73,7 +73,7 @@ func newFuzzPair(clients, upstreams codec.Protocol, admit policy.Admit, mode pol
 	route := matrixRoute(clients, upstreams)
 	route.Admit, route.Mode = admit, mode
 	route.Failover = Failover{Hold: hold}
-	route.Upstream.Servers = upstream.At(serverAddr, secondAddr)
+	route.Upstream.Servers = []upstream.Target{{Addr: serverAddr}, {Addr: secondAddr}}
 	return &fuzzPair{clients, upstreams, &Settings{
 		Listeners: []Listener{{Name: "play", Addr: listenerAddr, Protocols: []codec.Protocol{clients}, Route: route}},
 		Limits: session.Limits{

@@ -33,7 +33,7 @@ func newChain(t *testing.T, weather simnet.Weather, p codec.Protocol, headers po
 		policy.EnvelopeRaw
 	c := &chain{world: newWorld(t, 1, weather, p, route)}
 	settings, back := *c.settings, *defaultRoute(p)
-	back.Upstream.Servers = upstream.At(secondAddr)
+	back.Upstream.Servers = []upstream.Target{{Addr: secondAddr}}
 	back.Bridge.AllowLossy, back.Bridge.Envelope = true, policy.EnvelopeRaw
 	settings.Listeners = []Listener{{
 		Name: "behind", Addr: serverAddr, Protocols: []codec.Protocol{p}, Route: &back,

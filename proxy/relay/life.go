@@ -1,5 +1,7 @@
 package relay
 
+import "slices"
+
 import "time"
 
 // life is the state of a session. enter is the only way from one to the next.
@@ -39,12 +41,7 @@ var successors = [lives][]life{
 }
 
 func (l life) leadsTo(next life) bool {
-	for _, one := range successors[l] {
-		if one == next {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(successors[l], next)
 }
 
 // isJoining reports whether the session has not joined yet, and is not refused.

@@ -38,7 +38,7 @@ func newMass(t testing.TB, n int, protocol codec.Protocol, mode policy.Mode, cha
 	t.Helper()
 	route := defaultRoute(protocol)
 	route.Mode = mode
-	route.Upstream.Servers = upstream.At(serverAddr, secondAddr)
+	route.Upstream.Servers = []upstream.Target{{Addr: serverAddr}, {Addr: secondAddr}}
 	m := &mass{
 		now: time.Unix(1_700_000_000, 0), listener: &simSocket{addr: listenerAddr}, servers: protocol,
 		seats: make(map[netip.AddrPort]codec.Conn), players: make(map[netip.AddrPort]codec.Conn),

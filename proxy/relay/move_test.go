@@ -19,7 +19,7 @@ import (
 // movable makes a saga with two servers that disconnects when a server fails.
 func movable(t *testing.T, weather simnet.Weather, p codec.Protocol) *saga {
 	return newSaga(t, 3, weather, p, func(r *Route) {
-		r.Upstream.Servers = upstream.At(serverAddr, secondAddr)
+		r.Upstream.Servers = []upstream.Target{{Addr: serverAddr}, {Addr: secondAddr}}
 		r.Failover = Failover{NewIDs: true}
 	})
 }
@@ -251,7 +251,7 @@ func TestMoveFromATalkingServer(t *testing.T) {
 // at the goodbye.
 func TestMoveRUDP(t *testing.T) {
 	route := defaultRoute(rudp.New(rudp.Options{AppID: 7}))
-	route.Upstream.Servers = upstream.At(serverAddr, secondAddr)
+	route.Upstream.Servers = []upstream.Target{{Addr: serverAddr}, {Addr: secondAddr}}
 	route.Bridge.Reliable, route.Bridge.Envelope = policy.ReliableResend, policy.EnvelopeRaw
 	s := &saga{world: newWorld(t, 1, simnet.Weather{Latency: 30 * time.Millisecond, Loss: 0.02}, riptide22(), route)}
 	for i := range s.servers {
@@ -279,7 +279,7 @@ func TestMoveRUDP(t *testing.T) {
 func TestMoveToAnEmptyServer(t *testing.T) {
 	o := newOutage(t, simnet.Weather{Latency: 10 * time.Millisecond, Loss: 0.02}, steady22, 0, func(r *Route) {
 		r.Failover = Failover{}
-		r.Upstream.Servers = upstream.At(serverAddr, secondAddr)
+		r.Upstream.Servers = []upstream.Target{{Addr: serverAddr}, {Addr: secondAddr}}
 	})
 	pool := o.proxy.relay.pools.Get("arena")
 	_ = pool.Drain(o.Now(), secondAddr, true)

@@ -98,7 +98,7 @@ func TestUpstreamTextIsGivenAway(t *testing.T) {
 
 func TestTextsOfSeveralServersAreJoined(t *testing.T) {
 	l := newListed(t, func(r *Route) {
-		r.Upstream.Servers = upstream.At(serverAddr, secondAddr)
+		r.Upstream.Servers = []upstream.Target{{Addr: serverAddr}, {Addr: secondAddr}}
 		r.Pings.Name = "Tide"
 	})
 	l.Run(time.Second)

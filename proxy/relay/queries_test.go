@@ -86,7 +86,7 @@ type queried struct {
 func newQueried(t testing.TB, change func(s *Settings)) *queried {
 	t.Helper()
 	route := plainRoute(Any)
-	route.Upstream.Servers = upstream.At(sourceAddr, otherSourceAddr)
+	route.Upstream.Servers = []upstream.Target{{Addr: sourceAddr}, {Addr: otherSourceAddr}}
 	q := &queried{server: &sourceServer{name: "one"}, other: &sourceServer{name: "two"}}
 	q.world = newWorldWith(t, 1, simnet.Weather{Latency: 5 * time.Millisecond}, Any, route, func(s *Settings) {
 		s.Listeners[0].Queries = NewQueries(a2s.Source, [32]byte{1, 2, 3})
@@ -308,7 +308,7 @@ func TestWordsAreAnsweredFromCache(t *testing.T) {
 	for _, mode := range []policy.Mode{policy.ModeTerminate, policy.ModeRelay} {
 		protocol := enet.New(enet.Options{Seed: [32]byte{1}})
 		route := defaultRoute(protocol)
-		route.Mode, route.Upstream.Servers = mode, upstream.At(sourceAddr, otherSourceAddr)
+		route.Mode, route.Upstream.Servers = mode, []upstream.Target{{Addr: sourceAddr}, {Addr: otherSourceAddr}}
 		q := &queried{server: &sourceServer{name: "one"}, other: &sourceServer{name: "two"}}
 		q.world = newWorldWith(t, 1, simnet.Weather{Latency: 5 * time.Millisecond}, protocol, route, func(s *Settings) {
 			s.Listeners[0].Queries = NewQueries(a2s.Quake, [32]byte{1})

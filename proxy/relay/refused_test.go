@@ -128,7 +128,7 @@ func TestLostServersAreInTrouble(t *testing.T) {
 			r.Upstream.Servers = nil
 		})
 		pool := w.proxy.relay.pools.Get("arena")
-		pool.Discover(upstream.At(serverAddr))
+		pool.Discover([]upstream.Target{{Addr: serverAddr}})
 		p := w.connect(codec.Hello{})
 		w.servers[0].down = true
 		w.await("told", time.Minute, p.gone)

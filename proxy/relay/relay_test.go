@@ -208,7 +208,7 @@ func TestUpstreamThatIsDown(t *testing.T) {
 }
 
 func TestAnotherServerIsTried(t *testing.T) {
-	w := riptideWorld(t, func(r *Route) { r.Upstream.Servers = upstream.At(serverAddr, secondAddr) })
+	w := riptideWorld(t, func(r *Route) { r.Upstream.Servers = []upstream.Target{{Addr: serverAddr}, {Addr: secondAddr}} })
 	w.servers[0].down = true
 	w.connect(codec.Hello{Data: []byte("hello")})
 	if asked := w.servers[1].peers[0].find(codec.Asked); string(asked.Payload) != "hello" {
@@ -220,7 +220,7 @@ func TestAnotherServerIsTried(t *testing.T) {
 // then rests. A RakNet client waits no longer than the proxy's own attempt would take.
 func TestSilentServersAreGivenUpInTime(t *testing.T) {
 	route := defaultRoute(raknet6())
-	route.Upstream.Servers = upstream.At(serverAddr, secondAddr)
+	route.Upstream.Servers = []upstream.Target{{Addr: serverAddr}, {Addr: secondAddr}}
 	route.Upstream.Options.RetryAfter = time.Minute
 	w := newWorld(t, 1, simnet.Weather{Latency: 5 * time.Millisecond}, raknet6(), route)
 	w.settings.HandshakeTimeout = 9 * time.Second

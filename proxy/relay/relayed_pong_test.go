@@ -139,7 +139,7 @@ func TestForgedPingsThroughARelay(t *testing.T) {
 // TestRelayedTextsAreJoined asserts that several servers behind a relay are listed as one, as with other routes.
 func TestRelayedTextsAreJoined(t *testing.T) {
 	l := relayedList(t, func(r *Route) {
-		r.Upstream.Servers = upstream.At(serverAddr, secondAddr)
+		r.Upstream.Servers = []upstream.Target{{Addr: serverAddr}, {Addr: secondAddr}}
 		r.Pings.Name = "Tide"
 	})
 	l.Run(time.Second)

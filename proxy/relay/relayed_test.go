@@ -24,7 +24,7 @@ import (
 func plainRoute(servers codec.Protocol) *Route {
 	route := defaultRoute(servers)
 	route.Mode = policy.ModeRelay
-	route.Upstream.Servers = upstream.At(serverAddr, secondAddr)
+	route.Upstream.Servers = []upstream.Target{{Addr: serverAddr}, {Addr: secondAddr}}
 	return route
 }
 
@@ -296,7 +296,7 @@ func TestIdleTimeoutOfAListener(t *testing.T) {
 func TestAnsweredQuestionsMakeRoom(t *testing.T) {
 	p := newPlainRelay(t, Any, func(s *Settings) {
 		s.Limits = session.Limits{Sessions: 100, HalfOpen: 90, HalfOpenAddress: 32, Address: 64}
-		s.Listeners[0].Route.Upstream.Servers = upstream.At(serverAddr)
+		s.Listeners[0].Route.Upstream.Servers = []upstream.Target{{Addr: serverAddr}}
 	})
 	for i := range 300 {
 		from := netip.AddrPortFrom(playerAddr(1).Addr(), uint16(10000+i))

@@ -48,7 +48,7 @@ func TestReloadKeepsSessions(t *testing.T) {
 	w.reload(func(s *Settings) {
 		route := *s.Listeners[0].Route
 		up := *route.Upstream
-		up.Servers = upstream.At(secondAddr)
+		up.Servers = []upstream.Target{{Addr: secondAddr}}
 		route.Upstream = &up
 		s.Listeners[0].Name, s.Listeners[0].Route = "renamed", &route
 	})

@@ -103,7 +103,7 @@ func newAutoGame(t *testing.T, seed uint64, stage rtypegame.Stage, o rtype.Optio
 	p := rtype.New(o)
 	g := &realGame{stage: stage}
 	route := matrixRoute(p, p)
-	route.Upstream.Servers = upstream.At(gameAddr)
+	route.Upstream.Servers = []upstream.Target{{Addr: gameAddr}}
 	g.world = newWorldWith(t, seed, simnet.Weather{Latency: 2 * time.Millisecond}, p, route, change)
 	g.startServer(seed)
 	return g

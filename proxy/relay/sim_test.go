@@ -222,7 +222,7 @@ func defaultRoute(upstreams codec.Protocol) *Route {
 	return &Route{
 		Name: "arena", Bridge: bridge.Options{Ordered: policy.OrderedFast, PacketID: 0x86, Queue: 1 << 20},
 		Upstream: &Upstream{
-			Name: "arena", Protocol: upstreams, Servers: upstream.At(serverAddr),
+			Name: "arena", Protocol: upstreams, Servers: []upstream.Target{{Addr: serverAddr}},
 			Options: upstream.Options{RetryAfter: 5 * time.Second},
 		},
 	}

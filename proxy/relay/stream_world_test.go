@@ -37,7 +37,7 @@ func TestRefusedStreamUpstream(t *testing.T) {
 }
 
 func TestNextServerAfterARefusedStream(t *testing.T) {
-	w := streamWorld(t, func(r *Route) { r.Upstream.Servers = upstream.At(serverAddr, secondAddr) })
+	w := streamWorld(t, func(r *Route) { r.Upstream.Servers = []upstream.Target{{Addr: serverAddr}, {Addr: secondAddr}} })
 	w.refuseStreams()
 	w.connect(codec.Hello{})
 	if w.Elapsed() > time.Second || len(w.servers[1].peers) != 1 {

@@ -21,7 +21,7 @@ func (r *Relay) Advance(now time.Time) {
 	for _, c := range r.checkers {
 		c.advance(now, r)
 	}
-	for n := 0; n < mostDue; n++ {
+	for range mostDue {
 		e := r.table.Due(now)
 		if e == nil {
 			break
