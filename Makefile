@@ -64,14 +64,14 @@ oss-fuzz: ## build every fuzz target for libFuzzer as OSS-Fuzz does, and run its
 		echo "$${target##*/}: $$(ls "$$target.seeds" | wc -l) seeds, $$(grep -o 'cov: [0-9]*' "$$target.log" | tail -1)"; \
 	done
 
-fuzz-smoke: ## fuzz whole connections, decode and the Relay for a minute
+fuzz-smoke: ## fuzz whole connections, decode and the Relay for half a minute
 	@set -e; dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; \
 	$(call built,internal/protocols); \
 	$(call built,proxy/relay); \
-	$(call smoke,internal/protocols,FuzzServerSide,120000); \
-	$(call smoke,internal/protocols,FuzzClientSide,120000); \
-	$(call smoke,internal/protocols,FuzzForged,30000); \
-	$(call smoke,internal/protocols,FuzzDescribe,30000); \
+	$(call smoke,internal/protocols,FuzzServerSide,60000); \
+	$(call smoke,internal/protocols,FuzzClientSide,60000); \
+	$(call smoke,internal/protocols,FuzzForged,15000); \
+	$(call smoke,internal/protocols,FuzzDescribe,15000); \
 	$(call smoke,proxy/relay,FuzzRelay,3000)
 
 simulate: ## play games in virtual time for FOR=1m or GAMES=1000, fresh ones or from SEED=n; shortens one that fails
