@@ -87,6 +87,9 @@ func (s *forgetfulServer) hear(now time.Time, b []byte) {
 			}
 		})
 	default:
+		ack := beginAcks(nil, ackDatagram, 100)
+		ack.add(ackRange{d.number, d.number})
+		s.out = append(s.out, ack.end())
 		var c capsule
 		for b = d.body; !isPadding(b); {
 			var err error
@@ -194,6 +197,63 @@ func TestForgetfulServer(t *testing.T) {
 					}
 				}
 			})
+		}
+	}
+}
+
+// TestForgetfulServerRefused refuses many messages, or some for long, while the game is silent otherwise. All arrive
+// later, and a record can be restored meanwhile.
+func TestForgetfulServerRefused(t *testing.T) {
+	for _, test := range []struct {
+		messages int
+		pressure time.Duration
+	}{{10, 6 * time.Second}, {maxMissing - 1, 100 * ms}, {maxMissing + 1, 100 * ms}, {3 * maxMissing, 100 * ms}} {
+		net, client, s := forgetfulPair(t, 1, simnet.Weather{Latency: ms})
+		s.say([]byte{0x86})
+		net.Run(time.Second)
+		conn := client.conn.(*Conn)
+		conn.Throttle(net.Now(), codec.Refuse)
+		for range test.messages {
+			s.say([]byte{0x86})
+		}
+		net.Run(test.pressure)
+		if _, err := New(Options{}).Restore(net.Now(), nil, conn.Save(net.Now(), nil)); err != nil {
+			t.Error(err)
+		}
+		conn.Throttle(net.Now(), codec.NoPressure)
+		net.Run(5 * time.Second)
+		s.say([]byte{0x86})
+		net.Run(20 * time.Second)
+		if got, want := len(client.got), test.messages+2; got != want {
+			t.Errorf("%d messages refused for %v: %d came of %d", test.messages, test.pressure, got, want)
+		}
+	}
+}
+
+// TestForgetfulServerFallsSilent: the last messages before a silence come as well, also when the path fails for a while.
+func TestForgetfulServerFallsSilent(t *testing.T) {
+	for _, outage := range []time.Duration{0, 400 * ms, 1500 * ms} {
+		for _, seed := range simnet.Seeds(5) {
+			net, client, s := forgetfulPair(t, seed, simnet.Weather{Latency: ms})
+			rng := rand.New(rand.NewPCG(seed, 1))
+			s.say([]byte{0x86})
+			net.Run(time.Second)
+			for said := 1; said < 440; said++ {
+				s.say([]byte{0x86})
+				if said%11 > 0 {
+					net.SetWeather(simnet.Weather{Loss: .3, Latency: ms})
+					net.Run(time.Duration(rng.IntN(4000)) * time.Microsecond)
+					continue
+				}
+				net.SetWeather(simnet.Weather{Loss: 1})
+				net.Run(outage)
+				net.SetWeather(simnet.Weather{Latency: ms})
+				s.say([]byte{0x86})
+				said++
+				if net.Run(8 * time.Second); len(client.got) != said+1 {
+					t.Fatalf("outage %v, seed %d: %d came of %d", outage, seed, len(client.got), said+1)
+				}
+			}
 		}
 	}
 }

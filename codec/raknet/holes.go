@@ -9,7 +9,6 @@ import (
 const (
 	maxHoles   = 1024
 	mostAsks   = 8 // requests for one hole, after the first
-	fewAsks    = 3 // of them, if no message seems to be missing
 	longestAsk = time.Second
 )
 
@@ -95,8 +94,8 @@ func (h *holes) insert(i int, o hole) {
 }
 
 // close records the number expected after the datagram that showed the newest hole.
-func (h *holes) close(expected Seq24) {
-	if n := len(h.list); n > 0 {
+func (h *holes) close(number, expected Seq24) {
+	if n := len(h.list); n > 0 && h.list[n-1].Last.Before(number) {
 		h.list[n-1].close(expected)
 	}
 }
@@ -141,8 +140,8 @@ func (h *holes) split(i int, n Seq24) {
 	h.insert(i+1, behind)
 }
 
-// askAgain requests the due holes again, and forgets holes without missing messages. stubborn requests also those a few
-// times, since an answer under another number may look like the newest message.
+// askAgain requests the due holes again, and forgets holes without missing messages. stubborn requests also those,
+// since an answer under another number may look like the newest message.
 func (r *receiver) askAgain(now, patience time.Duration, stubborn bool) {
 	h := &r.holes
 	if len(h.list) == 0 || now < h.at {
@@ -155,8 +154,8 @@ func (r *receiver) askAgain(now, patience time.Duration, stubborn bool) {
 			o.AskAt = now + patience // its turn comes when these have left
 		} else if now >= o.AskAt {
 			o.close(r.reliable.next)
-			missing := !o.Closed || r.lacks(&o)
-			if o.Asked == mostAsks || !missing && (!stubborn || o.Asked == fewAsks) {
+			missing := stubborn || !o.Closed || r.lacks(&o)
+			if !missing || o.Asked == mostAsks {
 				continue
 			}
 			if stubborn || o.Closed {

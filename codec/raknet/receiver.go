@@ -68,8 +68,10 @@ type ackTimes struct {
 	RecentAt       time.Duration `cbor:"27,keyasint,omitempty"`
 }
 
-// isIdle reports whether no acknowledgement waits.
-func (r *receiving) isIdle() bool { return r.acks.count == 0 && r.nacks.count == 0 }
+// isIdle reports whether no acknowledgement and no request waits.
+func (r *receiving) isIdle() bool {
+	return r.acks.count == 0 && r.nacks.count == 0 && len(r.holes.list) == 0
+}
 
 // take takes a data datagram; what came of it is in memory.ready. Parts may count even if there is an error. The
 // number of a datagram shows which ones are missing, and which unreliable messages have come before. It is no reason to
@@ -99,7 +101,7 @@ func (r *receiver) takeNumbered(now time.Duration, d *datagram) error {
 	r.acknowledge(now, d)
 	r.scope = everything
 	refusal, err := r.takeCapsules(now, d.body)
-	r.holes.close(r.reliable.next)
+	r.holes.close(d.number, r.reliable.next)
 	if refusal != nil {
 		r.Dropped++
 		if judged == fresh {
@@ -181,7 +183,8 @@ func (r *receiver) postpone(now time.Duration, n Seq24) {
 	r.note(now, n)
 	r.datagrams.clear(n)
 	list := r.holes.list
-	if i := len(list) - 1; i >= 0 && list[i].Last.Add(1) == n && list[i].Asked == 0 {
+	if i := len(list) - 1; i >= 0 && list[i].Last.Add(1) == n && list[i].Asked == 0 &&
+		n.Sub(list[i].First) < maxMissing {
 		list[i].Last, list[i].ReliableEnd, list[i].Closed = n, r.reliable.next, false
 		return
 	}
