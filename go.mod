@@ -23,7 +23,7 @@ require (
 	github.com/oschwald/maxminddb-golang/v2 v2.9.0
 	github.com/pelletier/go-toml/v2 v2.4.3
 	github.com/pion/datachannel v1.6.4
-	github.com/pion/dtls/v3 v3.1.15
+	github.com/pion/dtls/v4 v4.0.1
 	github.com/pion/logging v0.2.4
 	github.com/pion/sctp v1.12.1
 	github.com/pires/go-proxyproto v0.15.0

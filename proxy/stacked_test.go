@@ -66,7 +66,6 @@ func startWeb(t *testing.T, backend netio.Backend, server netip.AddrPort, player
 		*to = h
 		t.Cleanup(func() {
 			await.Until(t, "all stacks have ended", func() bool { n, _ := h.Sizes(); return n == 0 })
-			h.Close()
 		})
 	}
 	bedrock := raknet.New(raknet.Options{Name: "bedrock", DialVersion: 11, OrderedOnly: true, MaxMTU: 1400})

@@ -27,7 +27,7 @@ var Spec = codec.Spec{
 
 // Conn is one end of a connection above a Stack. Its owner calls Advance when the Stack has something.
 type Conn struct {
-	stack    Stack
+	stack    Stack // nil: that of a Call whose server has not answered
 	dials    bool
 	in       Delivery
 	stats    codec.Stats
@@ -152,8 +152,10 @@ func (c *Conn) NextTimeout() time.Time { return time.Time{} }
 
 // Stats implements codec.Conn.
 func (c *Conn) Stats() codec.Stats {
-	c.stats.Queued, c.stats.Held = c.stack.Load()
-	c.stats.RTT = c.stack.RTT()
+	if c.stack != nil {
+		c.stats.Queued, c.stats.Held = c.stack.Load()
+		c.stats.RTT = c.stack.RTT()
+	}
 	return c.stats
 }
 
@@ -161,13 +163,14 @@ func (c *Conn) Stats() codec.Stats {
 func (c *Conn) Save(_ time.Time, b []byte) []byte { return b }
 
 // Throttle implements codec.Throttler: the peer's messages wait in its own queue.
-func (c *Conn) Throttle(_ time.Time, p codec.Pressure) { c.stack.Pause(p == codec.Refuse || !c.up) }
+func (c *Conn) Throttle(_ time.Time, p codec.Pressure) {
+	if c.stack != nil {
+		c.stack.Pause(p == codec.Refuse || !c.up)
+	}
+}
 
 // Fill implements codec.Throttler.
-func (c *Conn) Fill() float64 {
-	queued, _ := c.stack.Load()
-	return float64(queued) / MaxQueue
-}
+func (c *Conn) Fill() float64 { return float64(c.Stats().Queued) / MaxQueue }
 
 // Waiting implements codec.Throttler.
 func (c *Conn) Waiting() int { return 0 }
@@ -376,7 +379,7 @@ func (b *batch) add(reliable, asGame bool, data []byte) {
 }
 
 func (b *batch) next() (data []byte, reliable, ok bool) {
-	if b.taken == len(b.ends) {
+	if len(b.ends) == 0 {
 		return nil, false, false
 	}
 	from := 0
@@ -384,20 +387,21 @@ func (b *batch) next() (data []byte, reliable, ok bool) {
 		from = b.ends[b.taken-1].at
 	}
 	e := b.ends[b.taken]
-	b.taken++
-	return b.bytes[from:e.at:e.at], e.reliable, true
+	data = b.bytes[from:e.at:e.at]
+	if b.taken++; b.taken == len(b.ends) {
+		b.empty()
+	}
+	return data, e.reliable, true
 }
 
 // moveTo appends all strings that were not taken.
 func (b *batch) moveTo(to *batch) {
-	if to.taken == len(to.ends) {
-		to.empty()
+	if len(to.ends) == 0 {
 		*b, *to = *to, *b
 	}
 	for data, reliable, ok := b.next(); ok; data, reliable, ok = b.next() {
 		to.add(reliable, false, data)
 	}
-	b.empty()
 }
 
 func (b *batch) empty() {

@@ -146,7 +146,6 @@ func TestOwnCertificates(t *testing.T) {
 			})
 		}
 		s.prepare(settings, c)
-		t.Cleanup(s.host.Close)
 		return s, settings
 	}
 	first, settings := begin("one", "two")

@@ -47,7 +47,6 @@ func TestCalls(t *testing.T) {
 		all.Listeners[i].Route.Mode = policy.ModeTerminate
 	}
 	s.prepare(all, c)
-	t.Cleanup(s.host.Close)
 	if all.Listeners[1].Route.Upstream.Joiner != nil || s.key == nil {
 		t.Error("a server is joined without its key")
 	}

@@ -95,10 +95,7 @@ func TestOwnJoinsFollow(t *testing.T) {
 	}
 	log := make(lines, 100)
 	joins := newJoinServers(zerolog.New(log))
-	t.Cleanup(func() {
-		joins.close()
-		joins.host.Close()
-	})
+	t.Cleanup(joins.close)
 	settings := setup.Settings(c, 1, setup.NewSecrets())
 	joins.prepare(settings, c)
 	server, err := proxy.Listen(settings, proxy.Options{Log: zerolog.Nop(), Loops: 1})

@@ -180,7 +180,10 @@ func (c *Caller) Join(ctx context.Context, server netip.AddrPort) (*nethernet.An
 		Ufrag: randomText(6), Password: randomText(18), Seed: binary.BigEndian.Uint64(chance[:]),
 	}
 	session := binary.BigEndian.Uint64(chance[8:])
-	offer, err := c.offer(time.Now(), a, session)
+	offer, err := describe(time.Now(), c.key, nethernet.Own{ // without candidates: a check tells the server our address
+		Ufrag: a.Ufrag, Password: a.Password, Setup: "actpass", Session: session,
+		Fingerprints: []nethernet.Fingerprint{c.fingerprint},
+	})
 	if err != nil {
 		return nil, fmt.Errorf("make an offer: %w", err)
 	}
@@ -196,19 +199,6 @@ func (c *Caller) Join(ctx context.Context, server netip.AddrPort) (*nethernet.An
 		return nil, err
 	}
 	return a, nil
-}
-
-// offer returns the description of this end. It names no candidates: the server learns the address by a check.
-func (c *Caller) offer(now time.Time, a *nethernet.Answer, session uint64) ([]byte, error) {
-	prints := []nethernet.Fingerprint{c.fingerprint}
-	identity, err := nethernet.ServerIdentity(c.key, now.Add(-time.Minute), now.Add(identityTime), prints)
-	if err != nil {
-		return nil, err
-	}
-	d := nethernet.Own{
-		Ufrag: a.Ufrag, Password: a.Password, Setup: "actpass", Fingerprints: prints, Identity: identity, Session: session,
-	}
-	return d.Text(), nil
 }
 
 var errPassive = errors.New("use the server's answer: it does not begin with DTLS (a=setup:active)")
@@ -228,11 +218,7 @@ func (c *Caller) read(in *response, server netip.AddrPort, a *nethernet.Answer) 
 	if a.Target, err = d.Target(server.Addr(), c.anyAddress); err != nil {
 		return fmt.Errorf("use the server's answer: %w", err)
 	}
-	a.PeerUfrag, a.PeerPassword = strings.Clone(d.Ufrag), strings.Clone(d.Password) // parts of the whole text
-	a.Peer = &nethernet.Peer{MaxMessageSize: d.MaxMessageSize}
-	for _, f := range d.Fingerprints {
-		a.Peer.Fingerprints = append(a.Peer.Fingerprints,
-			nethernet.Fingerprint{Algorithm: strings.Clone(f.Algorithm), Digest: strings.Clone(f.Digest)})
-	}
+	a.PeerUfrag, a.PeerPassword = d.Ufrag, d.Password
+	a.Peer = &nethernet.Peer{Fingerprints: d.Fingerprints, MaxMessageSize: d.MaxMessageSize}
 	return nil
 }

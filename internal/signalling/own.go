@@ -84,7 +84,13 @@ func (s *Server) ownJoin(w http.ResponseWriter, r *http.Request, client netip.Ad
 	}
 	t.Target, t.ServerUfrag, t.ServerPassword = place.local, randomText(6), randomText(18)
 	t.Peer.Certificate = own.Fingerprint.Digest
-	answer, err := own.answer(now, t, s.o.Candidates(place.local.Addr()))
+	var session [8]byte
+	_, _ = rand.Read(session[:]) // never fails
+	answer, err := describe(now, own.Key, nethernet.Own{
+		Ufrag: t.ServerUfrag, Password: t.ServerPassword, Lite: true, Setup: "active",
+		Fingerprints: []nethernet.Fingerprint{own.Fingerprint}, Candidates: s.o.Candidates(place.local.Addr()),
+		Session: binary.BigEndian.Uint64(session[:]),
+	})
 	if s.keep(w, now, t, err, http.StatusInternalServerError, "no answer could be made") {
 		w.Header().Set("Content-Type", "application/sdp")
 		s.pass(w, &response{status: http.StatusOK}, answer)
@@ -130,18 +136,11 @@ func (o *Own) issued(now time.Time, t *nethernet.Token) error {
 	return nil
 }
 
-// answer returns the description of this end.
-func (o *Own) answer(now time.Time, t *joining.Ticket, at []netip.AddrPort) ([]byte, error) {
-	prints := []nethernet.Fingerprint{o.Fingerprint}
-	identity, err := nethernet.ServerIdentity(o.Key, now.Add(-time.Minute), now.Add(identityTime), prints)
+// describe returns the description of this end, with an identity that it signs.
+func describe(now time.Time, key *ecdsa.PrivateKey, d nethernet.Own) (text []byte, err error) {
+	d.Identity, err = nethernet.ServerIdentity(key, now.Add(-time.Minute), now.Add(identityTime), d.Fingerprints)
 	if err != nil {
 		return nil, err
-	}
-	var session [8]byte
-	_, _ = rand.Read(session[:]) // never fails
-	d := nethernet.Own{
-		Ufrag: t.ServerUfrag, Password: t.ServerPassword, Lite: true, Setup: "active", Fingerprints: prints,
-		Identity: identity, Candidates: at, Session: binary.BigEndian.Uint64(session[:]),
 	}
 	return d.Text(), nil
 }

@@ -3,8 +3,10 @@ package webrtc
 import (
 	"errors"
 	"io"
+	"os"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/pion/datachannel"
 	"github.com/pion/sctp"
@@ -21,12 +23,11 @@ const (
 
 var errNoChannel = errors.New("the peer has opened other channels than NetherNet's")
 
-// openChannels opens or accepts the data channels, and reads the second one until the end. open is called when messages
-// may be sent: a client's reliable channel is there, or a server has acknowledged both. Some servers lose messages that
-// come before.
-func (s *stack) openChannels(a *sctp.Association, readers *sync.WaitGroup, open func()) error {
+// openChannels opens or accepts the data channels. It calls open when messages may be sent: a client's reliable channel
+// is there, or a server has acknowledged both. Some servers lose messages that come before.
+func (s *stack) openChannels(a *sctp.Association, open func()) error {
 	var acknowledged atomic.Int32
-	for last := range 2 {
+	for range 2 {
 		channel, isReliable, err := s.nextChannel(a)
 		if err != nil {
 			return err
@@ -40,11 +41,7 @@ func (s *stack) openChannels(a *sctp.Association, readers *sync.WaitGroup, open 
 		if isReliable && !s.dials {
 			s.open(open)
 		}
-		if last == 1 {
-			s.read(channel, isReliable)
-			return nil
-		}
-		readers.Go(func() { s.read(channel, isReliable) })
+		s.wire.signal() // messages may have come already
 	}
 	return nil
 }
@@ -88,64 +85,90 @@ func (s *stack) open(first func()) {
 // begin lets messages pass on a channel.
 func (s *stack) begin(c *datachannel.DataChannel, isReliable bool) {
 	c.SetBufferedAmountLowThreshold(lowBuffer)
-	c.OnBufferedAmountLow(func() { s.host.writers.schedule(s) })
+	c.OnBufferedAmountLow(s.wire.signal)
+	_ = c.SetReadDeadline(time.Unix(1, 0)) // reads do not wait; never fails
 	s.mu.Lock()
 	s.outgoing.channels[channelOf(isReliable)] = c
 	s.mu.Unlock()
 }
 
-// rooms are the memory that channels are read into, up to the largest message of SCTP. Readers that wait have none.
+// rooms are the memory that channels are read into, up to the largest message of SCTP.
 var rooms = sync.Pool{New: func() any { return new(make([]byte, nethernet.UsualFragment+1)) }}
 
-// read reads a channel until its end.
-func (s *stack) read(c *datachannel.DataChannel, isReliable bool) {
-	in := nethernet.Assembler{}
-	if isReliable {
-		in.Limit = s.host.limits.Message
-	}
-	var least [4]byte // the acknowledgement of a channel fits
-	for {
-		buffer := least[:]
-		n, _, err := c.ReadDataChannel(buffer)
-		room := rooms.Get().(*[]byte)
-		for errors.Is(err, io.ErrShortBuffer) && len(buffer) <= nethernet.MaxFragment {
-			if len(buffer) == len(*room) {
-				*room = make([]byte, min(4*len(buffer), nethernet.MaxFragment+1))
-			}
-			buffer = *room
-			n, _, err = c.ReadDataChannel(buffer)
-		}
-		if err != nil {
-			s.fail(codec.Closed, nil, "")
-			return
-		}
-		message, err := s.assemble(&in, buffer[:n], isReliable)
-		if err != nil {
-			s.fail(codec.Violation, err, "")
-			return
-		}
-		if message != nil && !s.deliver(message, isReliable) {
-			return
-		}
-		rooms.Put(room)
-		if in.Held() > 2*nethernet.UsualFragment && message != nil {
-			in.Forget()
-			s.hold(0)
+// receive gives the owner the messages that SCTP has put together, as long as it wants some. It does not wait for the
+// peer. SCTP's reader calls it, and run once that has ended.
+func (s *stack) receive() {
+	room := rooms.Get().(*[]byte)
+	defer rooms.Put(room)
+	for i := range s.outgoing.channels {
+		for c := s.readable(i); c != nil && s.readOne(c, room, i == channelOf(true)); c = s.readable(i) {
 		}
 	}
 }
 
+// readable returns a channel, or nil if it is not open, or the owner wants nothing of it.
+func (s *stack) readable(i int) *datachannel.DataChannel {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.left = !s.wants(); s.left || s.closing {
+		return nil
+	}
+	return s.outgoing.channels[i]
+}
+
+// receiveLast is receive at the end of SCTP. It waits until the owner wants the rest.
+func (s *stack) receiveLast() {
+	for more := true; more; {
+		s.receive()
+		s.mu.Lock()
+		for s.left && !s.closing && !s.wants() {
+			s.changed.Wait()
+		}
+		more = s.left && !s.closing
+		s.mu.Unlock()
+	}
+	s.fail(codec.Closed, nil, "")
+}
+
+// readOne reads a message of SCTP. It reports false if there is none.
+func (s *stack) readOne(c *datachannel.DataChannel, room *[]byte, isReliable bool) bool {
+	n, _, err := c.ReadDataChannel(*room)
+	for errors.Is(err, io.ErrShortBuffer) && len(*room) <= nethernet.MaxFragment {
+		*room = make([]byte, min(4*len(*room), nethernet.MaxFragment+1))
+		n, _, err = c.ReadDataChannel(*room)
+	}
+	if err != nil {
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			s.fail(codec.Closed, nil, "")
+		}
+		return false
+	}
+	message, err := s.assemble((*room)[:n], isReliable)
+	if err != nil {
+		s.fail(codec.Violation, err, "")
+		return false
+	}
+	if message != nil {
+		s.deliver(message, isReliable)
+		if s.in.Held() > 2*nethernet.UsualFragment && isReliable {
+			s.in.Forget()
+			s.hold(0)
+		}
+	}
+	return true
+}
+
 // assemble takes one message of SCTP, and returns the game's message that it completes.
-func (s *stack) assemble(in *nethernet.Assembler, fragment []byte, isReliable bool) ([]byte, error) {
+func (s *stack) assemble(fragment []byte, isReliable bool) ([]byte, error) {
 	if !isReliable {
 		if len(fragment) == 0 || fragment[0] != 0 {
 			return nil, nil // it may be lost as well
 		}
 		return fragment[1:], nil
 	}
-	before := in.Held()
-	message, err := in.Add(fragment)
-	if now := in.Held(); now != before {
+	before := s.in.Held()
+	message, err := s.in.Add(fragment)
+	if now := s.in.Held(); now != before {
 		s.hold(now)
 	}
 	return message, err

@@ -146,15 +146,14 @@ const fuzzTime = 150 * time.Millisecond
 
 // playHostile is a peer with a valid certificate. It opens channels, sends messages of its own, and leaves.
 func playHostile(ctx context.Context, s *stack, packets []byte, messages script) {
-	secure, err := s.secure()
-	if err != nil {
+	if s.secure() != nil {
 		return
 	}
-	defer func() { _ = secure.Close() }()
-	if secure.HandshakeContext(ctx) != nil {
+	defer func() { _ = s.wire.Close() }()
+	if s.wire.handshake(ctx) != nil {
 		return
 	}
-	a, err := sctp.ClientContext(ctx, sctp.WithNetConn(&hostile{secure, script{packets}}), sctp.WithLoggerFactory(quiet),
+	a, err := sctp.ClientContext(ctx, sctp.WithNetConn(&hostile{&s.wire, script{packets}}), sctp.WithLoggerFactory(quiet),
 		sctp.WithMTU(sctpMTU))
 	if err != nil {
 		return
@@ -203,7 +202,7 @@ func FuzzPeer(f *testing.F) {
 		ours := other.certificates[other.fingerprint.Digest]
 		peer := &stack{host: other, ours: ours, dials: true, wake: client.wake, paused: true, peer: &nethernet.Peer{
 			Fingerprints: []nethernet.Fingerprint{h.Fingerprint()}}}
-		peer.wire.stack, peer.wire.arrived.L, peer.changed.L = peer, &peer.wire.mu, &peer.mu
+		peer.wire.stack, peer.wire.arrived, peer.changed.L = peer, make(chan struct{}, 1), &peer.mu
 		client.stack = peer
 		server.conn, client.conn = nethernet.NewConn(server.stack, false), nethernet.NewConn(peer, true)
 		server.deliver, client.deliver = client.receive, server.receive

@@ -2,7 +2,7 @@
 // owner, a loop, gives it datagrams and takes datagrams and messages from it. It has no socket and no ICE.
 //
 // Host makes the stacks (host.go). A stack (stack.go) has some goroutines for as long as its connection lives. wire.go
-// has the datagrams below DTLS, channels.go the data channels, and writers.go the goroutines that write for all stacks.
+// has DTLS and the datagrams below, channels.go the channels and the peer's messages, outgoing.go those to the peer.
 package webrtc
 
 import (
@@ -17,7 +17,6 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
-	"runtime"
 	"strings"
 	"sync"
 	"time"
@@ -50,7 +49,6 @@ var ErrCertificate = errors.New("the client was told of a certificate that this 
 type Host struct {
 	limits      Limits
 	fingerprint nethernet.Fingerprint // of the first certificate
-	writers     writers
 
 	mu           sync.Mutex
 	certificates map[string]*tls.Certificate // by digest
@@ -65,7 +63,6 @@ func NewHost(l Limits, secret [32]byte) (*Host, error) {
 	if h.fingerprint, err = h.Certify(secret); err != nil {
 		return nil, err
 	}
-	h.writers.start(max(1, runtime.GOMAXPROCS(0)/2))
 	return h, nil
 }
 
@@ -108,9 +105,6 @@ func (h *Host) Sizes() (stacks, unopened int) {
 	defer h.mu.Unlock()
 	return h.stacks, h.unopened
 }
-
-// Close ends the goroutines that the stacks share. No stack may be left.
-func (h *Host) Close() { h.writers.stop() }
 
 // Accept begins the stack of a server towards a client that has made the offer: DTLS's client. wake is called from any
 // goroutine when Take has something. Errors are ErrFull and ErrCertificate.

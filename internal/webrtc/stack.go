@@ -8,7 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/pion/dtls/v3"
+	"github.com/pion/dtls/v4"
+	"github.com/pion/dtls/v4/pkg/protocol"
 	"github.com/pion/logging"
 	"github.com/pion/sctp"
 
@@ -42,11 +43,14 @@ type stack struct {
 	gaming sync.Mutex // guards game: to unpack a login takes time, which the owner must not wait for
 	game   *nethernet.Game
 
+	in nethernet.Assembler // SCTP's reader has it alone
+
 	mu          sync.Mutex
 	changed     sync.Cond // paused, closing, or there is room
 	out         nethernet.Delivery
 	told        bool // the owner was woken since the last Take
 	paused      bool
+	left        bool // perhaps SCTP has messages that the owner did not want
 	gone        bool // the owner has abandoned the stack
 	closing     bool
 	parting     string
@@ -62,8 +66,8 @@ func newStack(h *Host, p *nethernet.Peer, ours *tls.Certificate, dials bool, wak
 		host: h, peer: p, ours: ours, dials: dials, wake: wake, cancel: cancel, paused: true,
 		game: nethernet.NewGame(p.Key),
 	}
-	s.wire.stack = s
-	s.wire.arrived.L, s.changed.L = &s.wire.mu, &s.mu
+	s.in.Limit = h.limits.Message
+	s.wire.stack, s.wire.arrived, s.changed.L = s, make(chan struct{}, 1), &s.mu
 	go s.run(ctx)
 	return s
 }
@@ -77,7 +81,7 @@ func (s *stack) Take(to *nethernet.Delivery) {
 	defer s.mu.Unlock()
 	s.out.MoveTo(to)
 	s.told = false
-	s.changed.Broadcast()
+	s.resume()
 }
 
 // Pause implements nethernet.Stack.
@@ -85,7 +89,15 @@ func (s *stack) Pause(on bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.paused = on
+	s.resume()
+}
+
+// resume lets messages come that the owner wants now. The caller has the lock.
+func (s *stack) resume() {
 	s.changed.Broadcast()
+	if s.left && s.wants() {
+		s.wire.signal()
+	}
 }
 
 // Load implements nethernet.Stack.
@@ -195,33 +207,22 @@ func (s *stack) tell() {
 	}
 }
 
-// deliver gives the owner a message. It waits while the owner does not want one. It reports false at the end. An
-// unreliable message that comes before the acknowledgements is lost: its reader must find them.
-func (s *stack) deliver(message []byte, reliable bool) bool {
+// deliver gives the owner a message.
+func (s *stack) deliver(message []byte, reliable bool) {
 	if err := s.judge(message); err != nil {
 		s.fail(codec.Violation, err, "Your login is not that of the player who has joined.")
-		return false
+		return
 	}
 	s.mu.Lock()
-	if s.dials && !reliable && !s.out.Open {
-		s.mu.Unlock()
-		return true
-	}
-	for !s.closing && (s.paused || s.isFull()) {
-		s.changed.Wait()
-	}
-	if s.closing {
-		s.mu.Unlock()
-		return false
-	}
 	s.out.AddMessage(message, reliable)
 	s.tell()
-	return true
 }
 
-func (s *stack) isFull() bool {
+// wants reports whether the owner wants messages. The acknowledgements of a dialing end's channels may stand behind
+// some. The caller has the lock.
+func (s *stack) wants() bool {
 	_, size := s.out.Sizes()
-	return size >= s.host.limits.MaxUnread
+	return (!s.paused || s.dials && !s.out.Open) && size < s.host.limits.MaxUnread
 }
 
 // hold notes the memory of an unfinished message.
@@ -251,10 +252,28 @@ func (s *stack) note(message []byte) error {
 	return s.game.FromServer(message)
 }
 
-// run is the connection's life.
+// run connects. Another goroutine, whose memory has not grown, waits for the end.
 func (s *stack) run(ctx context.Context) {
 	opened := sync.OnceFunc(s.host.opened)
-	err := s.play(ctx, opened)
+	if err := s.connect(ctx, opened); err != nil {
+		s.end(err, opened)
+		return
+	}
+	go func() {
+		for err := error(nil); err == nil; {
+			_, err = s.association.AcceptStream() // further channels are of no use
+		}
+		s.receiveLast()
+		s.end(nil, opened)
+	}()
+}
+
+// end frees what the connection has, and tells the owner.
+func (s *stack) end(err error, opened func()) {
+	if s.association != nil {
+		_ = s.association.Close()
+	}
+	_ = s.wire.Close()
 	opened()
 	s.cancel()
 	s.host.ended()
@@ -273,19 +292,16 @@ func (s *stack) run(ctx context.Context) {
 	s.tell()
 }
 
-// play connects, and lets messages pass until the end. opened is called when they may.
-func (s *stack) play(ctx context.Context, opened func()) error {
-	secure, err := s.secure()
-	if err != nil {
+// connect opens the connection with its channels. It calls opened when messages may pass.
+func (s *stack) connect(ctx context.Context, opened func()) error {
+	if err := s.secure(); err != nil {
 		return err
 	}
-	defer func() { _ = secure.Close() }()
-	if err := secure.HandshakeContext(ctx); err != nil {
+	if err := s.wire.handshake(ctx); err != nil {
 		return err
 	}
-	s.wire.seal()
 	association, err := sctp.ClientContext(ctx,
-		sctp.WithNetConn(secure), sctp.WithLoggerFactory(quiet), sctp.WithMTU(sctpMTU),
+		sctp.WithNetConn(&s.wire), sctp.WithLoggerFactory(quiet), sctp.WithMTU(sctpMTU),
 		sctp.WithMaxMessageSize(s.mostMessage()), sctp.WithMaxReceiveBufferSize(receiveWindow),
 		sctp.WithMaxReassemblyQueueEntries(maxEntries))
 	if err != nil {
@@ -295,24 +311,22 @@ func (s *stack) play(ctx context.Context, opened func()) error {
 	s.association = association
 	isLate := s.closing
 	s.mu.Unlock()
-	var readers sync.WaitGroup
-	defer readers.Wait()
-	defer func() { _ = association.Close() }()
 	if isLate {
 		return context.Canceled
 	}
 	stop := context.AfterFunc(ctx, func() { _ = association.Close() })
-	return s.openChannels(association, &readers, func() {
+	return s.openChannels(association, func() {
 		stop()
 		opened()
 	})
 }
 
-// secure returns the DTLS connection, before its handshake.
-func (s *stack) secure() (*dtls.Conn, error) {
+// secure makes the DTLS connection, before its handshake.
+func (s *stack) secure() (err error) {
 	shared := []dtls.Option{
 		dtls.WithCertificates(*s.ours), dtls.WithInsecureSkipVerify(true), dtls.WithLoggerFactory(quiet),
 		dtls.WithExtendedMasterSecret(dtls.RequestExtendedMasterSecret),
+		dtls.WithMaxVersion(protocol.Version1_2), dtls.WithReceiveBufferSize(maxDatagram),
 		// Some peers demand the extension, although there is no media.
 		dtls.WithSRTPProtectionProfiles(dtls.SRTP_AEAD_AES_128_GCM, dtls.SRTP_AES128_CM_HMAC_SHA1_80),
 		dtls.WithVerifyPeerCertificate(func(der [][]byte, _ [][]*x509.Certificate) error {
@@ -321,9 +335,11 @@ func (s *stack) secure() (*dtls.Conn, error) {
 	}
 	if s.dials {
 		options := append(optionsOf[dtls.ServerOption](shared), dtls.WithClientAuth(dtls.RequireAnyClientCert))
-		return dtls.ServerWithOptions(&s.wire, peerAddr, options...)
+		s.wire.secure, err = dtls.DetachedServer(peerAddr, options...)
+		return err
 	}
-	return dtls.ClientWithOptions(&s.wire, peerAddr, optionsOf[dtls.ClientOption](shared)...)
+	s.wire.secure, err = dtls.DetachedClient(peerAddr, optionsOf[dtls.ClientOption](shared)...)
+	return err
 }
 
 func optionsOf[T any](shared []dtls.Option) (all []T) {

@@ -124,7 +124,6 @@ func newHost(t *testing.T, l Limits) *Host {
 	}
 	t.Cleanup(func() {
 		await.Until(t, "all stacks have ended", func() bool { n, _ := h.Sizes(); return n == 0 })
-		h.Close()
 	})
 	return h
 }
@@ -345,7 +344,7 @@ func TestDialWaits(t *testing.T) {
 	ours := other.certificates[other.fingerprint.Digest]
 	peer := &stack{host: other, ours: ours, wake: server.wake, paused: true, peer: &nethernet.Peer{
 		Fingerprints: []nethernet.Fingerprint{h.Fingerprint()}}}
-	peer.wire.stack, peer.wire.arrived.L, peer.changed.L = peer, &peer.wire.mu, &peer.mu
+	peer.wire.stack, peer.wire.arrived, peer.changed.L = peer, make(chan struct{}, 1), &peer.mu
 	server.stack, server.conn = peer, nethernet.NewConn(peer, false)
 	server.deliver, client.deliver = client.receive, server.receive
 	for _, e := range []*end{server, client} {
@@ -353,15 +352,14 @@ func TestDialWaits(t *testing.T) {
 		t.Cleanup(func() { close(e.quit) })
 	}
 	t.Cleanup(dialed.Abandon)
-	secure, err := peer.secure()
-	if err != nil {
+	if err := peer.secure(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = secure.Close() })
-	if err := secure.HandshakeContext(t.Context()); err != nil {
+	t.Cleanup(func() { _ = peer.wire.Close() })
+	if err := peer.wire.handshake(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	a, err := sctp.ClientContext(t.Context(), sctp.WithNetConn(secure), sctp.WithLoggerFactory(quiet))
+	a, err := sctp.ClientContext(t.Context(), sctp.WithNetConn(&peer.wire), sctp.WithLoggerFactory(quiet))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -441,7 +439,7 @@ func TestCost(t *testing.T) {
 		perEnd := (float64(h2) - float64(heap)) / n / 2 / 1024
 		own := float64(g2-goroutines)/n/2 - 1 // the test's own
 		t.Logf("%.1f KiB of heap and stacks, %.1f goroutines an end", perEnd, own)
-		if perEnd > 110 || own > 8 {
+		if perEnd > 90 || own > 6 {
 			return errors.New("too much")
 		}
 		return nil
@@ -482,7 +480,6 @@ func TestCertificate(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h.Close()
 		prints = append(prints, h.Fingerprint())
 	}
 	if prints[0] != prints[1] || prints[0] == prints[2] {

@@ -1,11 +1,15 @@
 package webrtc
 
 import (
+	"cmp"
+	"context"
 	"encoding/binary"
 	"net"
 	"os"
 	"sync"
 	"time"
+
+	"github.com/pion/dtls/v4"
 )
 
 // maxWaiting bounds the datagrams that wait for DTLS. SCTP's window lets more come only if its datagrams are small.
@@ -17,24 +21,25 @@ const maxPlain = 64 << 10
 // maxLeaving bounds the bytes of datagrams that wait for the loop.
 const maxLeaving = 512 << 10
 
-// wire is the net.PacketConn below DTLS. Its datagrams come from the loop, and go to the stack's Delivery.
+// wire is the net.Conn below SCTP, which is DTLS. Its datagrams come from the loop, and go to the stack's Delivery.
+// DTLS runs in the goroutines of SCTP's that read and write.
 type wire struct {
-	stack *stack
+	stack   *stack
+	arrived chan struct{} // a datagram waits, or the reads end
 
 	mu      sync.Mutex
-	arrived sync.Cond
 	waiting [][]byte
-	expired bool // the deadline of reads has passed
-	plain   int  // bytes of datagrams until the handshake was over
-	sealed  bool // the handshake is over
-	closed  bool
+	plain   int   // bytes of datagrams until the handshake was over
+	sealed  bool  // the handshake is over
+	err     error // why the reads have ended
+
+	driving sync.Mutex // guards what follows
+	secure  *dtls.DetachedConn
+	inside  [][]byte // decrypted, for SCTP
 }
 
-// slots are the memory of waiting datagrams.
-var slots = sync.Pool{New: func() any { return new([maxDatagram]byte) }}
-
 // maxDatagram is the size in bytes of the largest datagram taken. DTLS's peers send at most some 1,500.
-const maxDatagram = 2048
+const maxDatagram = 1536
 
 // put takes a datagram of the peer's, unless too many wait.
 func (w *wire) put(datagram []byte) {
@@ -43,7 +48,7 @@ func (w *wire) put(datagram []byte) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.closed || len(w.waiting) >= maxWaiting {
+	if w.err != nil || len(w.waiting) >= maxWaiting {
 		return
 	}
 	if !w.sealed {
@@ -51,14 +56,18 @@ func (w *wire) put(datagram []byte) {
 			return
 		}
 	}
-	slot := slots.Get().(*[maxDatagram]byte)
-	records := w.appendRecords(slot[:0], datagram)
-	if len(records) == 0 {
-		slots.Put(slot)
-		return
+	if records := w.appendRecords(nil, datagram); records != nil {
+		w.waiting = append(w.waiting, records)
+		w.signal()
 	}
-	w.waiting = append(w.waiting, records)
-	w.arrived.Signal()
+}
+
+// signal ends a wait of advance.
+func (w *wire) signal() {
+	select {
+	case w.arrived <- struct{}{}:
+	default:
+	}
 }
 
 // Facts of records: a type, 2 bytes of version, 2 of epoch, 6 of number, 2 of length.
@@ -85,76 +94,149 @@ func (w *wire) appendRecords(b, datagram []byte) []byte {
 	return b
 }
 
-// seal ends the time of plain records.
-func (w *wire) seal() {
-	w.mu.Lock()
-	w.sealed = true
-	w.mu.Unlock()
+// handshake runs the handshake. The context ends it early.
+func (w *wire) handshake(ctx context.Context) error {
+	w.driving.Lock()
+	err := w.secure.Start(ctx)
+	w.drain()
+	w.driving.Unlock()
+	for err == nil && !w.sealed { // only this goroutine drains now
+		err = w.advance()
+	}
+	return err
 }
 
-// ReadFrom implements net.PacketConn.
-func (w *wire) ReadFrom(b []byte) (int, net.Addr, error) {
+// advance waits for a datagram, a signal or a timer of DTLS, and lets DTLS work.
+func (w *wire) advance() error {
+	datagram, err := w.take()
+	if err != nil {
+		return err
+	}
+	if datagram == nil {
+		select {
+		case <-w.arrived:
+		case <-w.secure.EventReady():
+		}
+	}
+	w.driving.Lock()
+	defer w.driving.Unlock()
+	if datagram != nil {
+		_ = w.secure.HandleDatagram(datagram, nil) // an event tells of an end, too
+	}
+	w.drain()
+	return nil
+}
+
+// drain takes what DTLS has. The caller has locked driving.
+func (w *wire) drain() {
+	for {
+		switch e := w.secure.NextEvent(); e.Kind {
+		case dtls.DetachedNoEvent:
+			return
+		case dtls.DetachedWriteDatagrams:
+			for _, datagram := range e.Datagrams {
+				w.stack.leave(datagram)
+			}
+		case dtls.DetachedApplicationData:
+			if len(e.Data) > 0 {
+				w.inside = append(w.inside, e.Data)
+			}
+		case dtls.DetachedHandshakeDone:
+			w.mu.Lock()
+			w.sealed = true
+			w.mu.Unlock()
+		case dtls.DetachedClosed:
+			w.end(e.Err)
+		}
+	}
+}
+
+// end ends the reads, with the first error that comes.
+func (w *wire) end(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for len(w.waiting) == 0 && !w.closed && !w.expired {
-		w.arrived.Wait()
-	}
-	switch {
-	case w.closed:
-		return 0, nil, net.ErrClosed
-	case w.expired:
-		return 0, nil, os.ErrDeadlineExceeded
-	}
-	datagram := w.waiting[0]
-	n := copy(b, datagram)
-	slots.Put((*[maxDatagram]byte)(datagram[:maxDatagram]))
-	if w.waiting[0] = nil; len(w.waiting) == 1 {
-		w.waiting = w.waiting[:0]
-		if cap(w.waiting) > 64 {
+	w.err, w.waiting = cmp.Or(w.err, err), nil
+	w.signal()
+}
+
+// take returns the next datagram, nil if none waits.
+func (w *wire) take() (datagram []byte, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.waiting) > 0 {
+		datagram, w.waiting[0] = w.waiting[0], nil
+		if w.waiting = w.waiting[1:]; len(w.waiting) == 0 {
 			w.waiting = nil
 		}
-	} else {
-		w.waiting = w.waiting[1:]
 	}
-	return n, peerAddr, nil
+	return datagram, w.err
 }
 
-// WriteTo implements net.PacketConn.
-func (w *wire) WriteTo(b []byte, _ net.Addr) (int, error) {
-	w.stack.leave(b)
-	return len(b), nil
+// Read implements net.Conn. SCTP calls it when it has put messages together from the packet before. So this is where
+// messages pass in both directions.
+func (w *wire) Read(b []byte) (int, error) {
+	for {
+		w.stack.receive()
+		w.stack.write()
+		if n := w.read(b); n > 0 {
+			return n, nil
+		}
+		if err := w.advance(); err != nil {
+			return 0, err
+		}
+	}
 }
 
-// Close implements net.PacketConn.
+// read takes what one record had inside.
+func (w *wire) read(b []byte) (n int) {
+	w.driving.Lock()
+	defer w.driving.Unlock()
+	if len(w.inside) > 0 {
+		n = copy(b, w.inside[0])
+		if w.inside = w.inside[1:]; len(w.inside) == 0 {
+			w.inside = nil
+		}
+	}
+	return n
+}
+
+// Write implements net.Conn.
+func (w *wire) Write(b []byte) (int, error) {
+	w.driving.Lock()
+	defer w.driving.Unlock()
+	n, err := w.secure.Write(b)
+	w.drain()
+	return n, err
+}
+
+// Close implements net.Conn. The peer is told.
 func (w *wire) Close() error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.closed = true
-	for i, datagram := range w.waiting {
-		slots.Put((*[maxDatagram]byte)(datagram[:maxDatagram]))
-		w.waiting[i] = nil
+	w.driving.Lock()
+	defer w.driving.Unlock()
+	if w.secure != nil {
+		_ = w.secure.Close()
+		w.drain()
 	}
-	w.waiting = nil
-	w.arrived.Broadcast()
+	w.end(net.ErrClosed)
 	return nil
 }
 
-// LocalAddr implements net.PacketConn.
+// LocalAddr implements net.Conn.
 func (w *wire) LocalAddr() net.Addr { return peerAddr }
 
-// SetDeadline implements net.PacketConn.
+// RemoteAddr implements net.Conn.
+func (w *wire) RemoteAddr() net.Addr { return peerAddr }
+
+// SetDeadline implements net.Conn.
 func (w *wire) SetDeadline(t time.Time) error { return w.SetReadDeadline(t) }
 
-// SetReadDeadline implements net.PacketConn. DTLS uses it to end a read: a later deadline is none.
-func (w *wire) SetReadDeadline(t time.Time) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.expired = !t.IsZero() && !t.After(time.Now())
-	w.arrived.Broadcast()
+// SetReadDeadline implements net.Conn. SCTP uses it to end the reads.
+func (w *wire) SetReadDeadline(time.Time) error {
+	w.end(os.ErrDeadlineExceeded)
 	return nil
 }
 
-// SetWriteDeadline implements net.PacketConn. Writes do not wait.
+// SetWriteDeadline implements net.Conn. Writes do not wait.
 func (w *wire) SetWriteDeadline(time.Time) error { return nil }
 
 // peerAddr stands for both ends: only the loop knows their addresses.

@@ -2,7 +2,6 @@ package webrtc
 
 import (
 	"context"
-	"sync"
 
 	"github.com/pion/datachannel"
 
@@ -16,80 +15,14 @@ const (
 	lowBuffer  = 64 << 10
 )
 
-// writers are goroutines that write the messages of all stacks. SCTP's writes wait for nothing but locks, so a few
-// goroutines serve many stacks.
-type writers struct {
-	mu     sync.Mutex
-	come   sync.Cond
-	list   []*stack
-	closed bool
-	all    sync.WaitGroup
-}
-
-func (w *writers) start(n int) {
-	w.come.L = &w.mu
-	for range n {
-		w.all.Go(w.run)
-	}
-}
-
-func (w *writers) stop() {
-	w.mu.Lock()
-	w.closed = true
-	w.come.Broadcast()
-	w.mu.Unlock()
-	w.all.Wait()
-}
-
-// schedule lets a goroutine write the messages of a stack.
-func (w *writers) schedule(s *stack) {
-	s.mu.Lock()
-	again := s.outgoing.scheduled
-	s.outgoing.scheduled, s.outgoing.again = true, again
-	s.mu.Unlock()
-	if !again {
-		w.put(s)
-	}
-}
-
-func (w *writers) put(s *stack) {
-	w.mu.Lock()
-	w.list = append(w.list, s)
-	w.come.Signal()
-	w.mu.Unlock()
-}
-
-func (w *writers) run() {
-	for {
-		w.mu.Lock()
-		for len(w.list) == 0 && !w.closed {
-			w.come.Wait()
-		}
-		if w.closed {
-			w.mu.Unlock()
-			return
-		}
-		s := w.list[0]
-		w.list[0] = nil
-		if w.list = w.list[1:]; len(w.list) == 0 {
-			w.list = nil
-		}
-		w.mu.Unlock()
-		if s.write() {
-			w.put(s)
-		}
-	}
-}
-
 // outgoing are the messages of a stack that SCTP does not have yet.
 type outgoing struct {
-	channels  [2]*datachannel.DataChannel // reliable and unreliable; nil: not open
-	messages  []message
-	bytes     int // of messages
-	buffered  int // bytes that SCTP had when it was last asked
-	scheduled bool
-	again     bool // scheduled while a goroutine wrote
-	stopped   bool
+	channels [2]*datachannel.DataChannel // reliable and unreliable; nil: not open
+	messages []message
+	bytes    int  // of messages
+	buffered int  // bytes that SCTP had when it was last asked
+	writing  bool // a message, which is in messages no more
+	stopped  bool
 }
 
 type message struct {
@@ -136,53 +69,51 @@ func (s *stack) Send(b []byte, reliable bool) error {
 	}
 	o.add(append([]byte(nil), b...), reliable)
 	s.mu.Unlock()
-	s.host.writers.schedule(s)
+	s.wire.signal()
 	return nil
 }
 
 // fragment is the size in bytes of the largest fragment to the peer.
 func (s *stack) fragment() int { return min(nethernet.UsualFragment, int(s.mostMessage())) }
 
-// write gives SCTP messages, as many as its queue takes. It reports whether there is more to do at once.
-func (s *stack) write() (again bool) {
+// next takes the next message for SCTP, if SCTP's queue has room.
+func (o *outgoing) next() (m message, ok bool) {
+	o.buffered = 0
+	for _, c := range o.channels {
+		if c != nil {
+			o.buffered += int(c.BufferedAmount())
+		}
+	}
+	o.writing = !o.stopped && len(o.messages) > 0 && o.buffered < mostBuffer
+	if !o.writing {
+		return m, false
+	}
+	m, o.messages[0] = o.messages[0], m
+	if o.messages = o.messages[1:]; len(o.messages) == 0 {
+		o.messages = nil
+	}
+	o.bytes -= len(m.bytes)
+	return m, true
+}
+
+// write gives SCTP messages, as many as its queue takes.
+func (s *stack) write() {
 	var room []byte
 	for {
 		s.mu.Lock()
-		o := &s.outgoing
-		o.buffered = bufferedOf(o)
-		if o.stopped || len(o.messages) == 0 || o.buffered >= mostBuffer {
-			again = o.again && !o.stopped
-			o.scheduled, o.again = again, false
-			s.changed.Broadcast()
-			s.mu.Unlock()
-			return again
-		}
-		m := o.messages[0]
-		o.messages[0] = message{}
-		if o.messages = o.messages[1:]; len(o.messages) == 0 {
-			o.messages = nil
-		}
-		o.bytes -= len(m.bytes)
-		channel := o.channels[channelOf(m.reliable)]
+		m, ok := s.outgoing.next()
+		channel := s.outgoing.channels[channelOf(m.reliable)]
+		s.changed.Broadcast()
 		s.mu.Unlock()
+		if !ok {
+			return
+		}
 		if err := s.note(m.bytes); err != nil {
 			s.fail(codec.Incompatible, err, "This server asks for encryption, which it must not do here.")
-			continue
-		}
-		if channel != nil {
+		} else if channel != nil {
 			room = s.writeOne(channel, m, room)
 		}
 	}
-}
-
-// bufferedOf returns the bytes in SCTP's own queues.
-func bufferedOf(o *outgoing) (n int) {
-	for _, c := range o.channels {
-		if c != nil {
-			n += int(c.BufferedAmount())
-		}
-	}
-	return n
 }
 
 // writeOne writes a message in fragments. It returns the memory for them. An error means that the connection ends.
@@ -211,10 +142,10 @@ func (s *stack) drain(ctx context.Context) {
 		s.mu.Unlock()
 	})
 	defer stop()
-	s.host.writers.schedule(s)
+	s.wire.signal()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for (len(s.outgoing.messages) > 0 || s.outgoing.scheduled) && ctx.Err() == nil && !s.gone {
+	for (len(s.outgoing.messages) > 0 || s.outgoing.writing) && ctx.Err() == nil && !s.gone {
 		s.changed.Wait()
 	}
 }
