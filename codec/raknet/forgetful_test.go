@@ -230,7 +230,7 @@ func TestForgetfulServerRefused(t *testing.T) {
 	}
 }
 
-// TestForgetfulServerFallsSilent: the last messages before a silence come as well, also when the path fails for a while.
+// TestForgetfulServerFallsSilent: the last messages before a silence come, also when the path fails for a while.
 func TestForgetfulServerFallsSilent(t *testing.T) {
 	for _, outage := range []time.Duration{0, 400 * ms, 1500 * ms} {
 		for _, seed := range simnet.Seeds(5) {
