@@ -150,7 +150,7 @@ func (r *receiver) askAgain(now, patience time.Duration, stubborn bool) {
 	kept := h.list[:0]
 	h.at = now + longestAsk
 	for _, o := range h.list {
-		if now >= o.AskAt && len(r.nacks.ranges) == maxAckRanges {
+		if now >= o.AskAt && (len(r.nacks.ranges) == maxAckRanges || r.nacks.count >= maxMissing) {
 			o.AskAt = now + patience // its turn comes when these have left
 		} else if now >= o.AskAt {
 			o.close(r.reliable.next)
