@@ -1,8 +1,9 @@
 package relay
 
-import "slices"
-
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // life is the state of a session. enter is the only way from one to the next.
 type life uint8
