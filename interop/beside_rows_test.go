@@ -103,11 +103,14 @@ func goRakNetRows() []situation {
 			slack: slack, ways: []string{playersLeg}, path: climate{delay: delay, jitter: 5 * ms},
 			steps: []step{in, down(1, 1_000_000, ""), settle}}
 	}
+	world := []step{in, weather(climate{delay: 25 * ms, loss: 0.05}), down(600, 14_000, ""), settle} // all chunks at once
 	holed := []step{in, weather(climate{holeDown: 1392}), down(1, 50_000, ""), settle}
 	rows := []situation{
 		{name: "100 players of one address at once", still: true, steps: []step{joinAll(100, 15*sec)}},
 		late(150*ms, 25*sec, 3*sec),
 		late(30*ms, 10*sec, 2*sec),
+		{name: "600 messages of 14 kB at once, 5 % loss", ways: []string{playersLeg, serversLeg}, limit: 30 * sec,
+			slack: 8 * sec, ci: true, steps: world},
 		{name: "a hole of 1,392 bytes to the player, 50 kB down", ways: []string{playersLeg}, beyond: true, steps: holed},
 		{name: "a hole of 1,392 bytes from the server, 50 kB down", beyond: true, steps: holed,
 			known: "the hole is in front of the server, whose library sends the datagrams"},

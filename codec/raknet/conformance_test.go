@@ -74,7 +74,7 @@ func conformance() codectest.Config {
 		Derived: []string{
 			"workspace", "p", "peer", "receiver.ackDelay", "receiver.heldBudget", "sender.orderedOnly",
 			"receiver.channels", "receiver.fresh", "receiver.anchor", "receiver.loose",
-			"receiver.scope", "receiver.reliable.prints", "receiver.reliable.far",
+			"receiver.scope", "receiver.reliable.prints", "receiver.reliable.far", "receiver.reliable.hasty",
 			"receiver.receiving.acks", "receiver.receiving.nacks", "receiver.receiving.recent", "receiver.receiving.repeat",
 			"receiver.receiving.holes", "receiver.splits", "wrote", "quirks.rated",
 			"sender.bits", "sender.bytes", "sender.count", "sender.openSplits", "sender.toClient", "sender.named",

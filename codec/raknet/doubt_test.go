@@ -161,6 +161,9 @@ func TestForgedPingsMakeNoGoRakNet(t *testing.T) {
 		if l.client.phase < accepted {
 			t.Fatalf("%s: not accepted", c.name)
 		}
+		if got, want := l.client.isHasty(), c.unix && c.mode == codec.ReliableOrdered; got != want {
+			t.Errorf("%s: hasty %v, want %v", c.name, got, want)
+		}
 		ping := connectedPing{time: now}
 		say(1, c.pings, ping.append(nil))
 		if got := l.client.Stats().Lenient; got != c.is {

@@ -271,6 +271,11 @@ func (c *Conn) notice(m *inbound) {
 	c.keepalive.Untimed = c.quirks.untimed
 }
 
+// isHasty reports whether the peer is go-raknet, which sends a whole world at once. If all of it came behind a missing
+// message, the other side of the proxy would be full for seconds after that one. Whenever we refuse messages, go-raknet
+// waits three times as long, soon a minute.
+func (c *Conn) isHasty() bool { return c.sender.Forgetful || c.dialed && c.keepalive.Ordered }
+
 // patience returns how long the answer to a request to send again may take.
 func (c *Conn) patience() time.Duration { return c.sender.RTT.Smoothed + c.sender.RTT.timeout() }
 

@@ -72,7 +72,7 @@ func (c *Conn) receiveOnline(now time.Duration, b []byte) error {
 		}
 		return errPressure
 	}
-	c.receiver.Patience = c.patience()
+	c.receiver.Patience, c.receiver.reliable.hasty = c.patience(), c.isHasty()
 	err := c.receiver.take(now, &d)
 	if err != errDatagramWindow && err != errDatagramSeen {
 		c.keepalive.HeardAt = now

@@ -1,9 +1,12 @@
 package raknet
 
 import (
+	"errors"
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"tidegate/codec"
 )
 
 // TestReliableWindow compares the window with a plain set, over the wrap-around.
@@ -45,6 +48,26 @@ func TestReliableWindowIsBounded(t *testing.T) {
 	}
 	if got := w.judge(0, furthest, 1); got != refused || w.size() != maxReliableSpan {
 		t.Errorf("judge beyond the window = %v, want refused; it keeps %d numbers", got, w.size())
+	}
+}
+
+// TestHastyPeer: little may come behind a gap from a server that accepts us as go-raknet does.
+func TestHastyPeer(t *testing.T) {
+	for _, hasty := range []bool{false, true} {
+		l := newConnected(t, Options{})
+		c := l.client
+		c.keepalive.Ordered = hasty
+		base := c.receiver.reliable.base
+		number, refusals := c.receiver.datagrams.next, 0
+		for i := range maxReliableAhead + 1 {
+			o := capsule{mode: codec.Reliable, reliable: base.Add(1 + i), payload: gamePayload(8)}
+			if errors.Is(c.Receive(l.now, o.append(appendDataHeader(nil, number.Add(i), false, false))), codec.ErrWindow) {
+				refusals++
+			}
+		}
+		if want := map[bool]int{true: 2}[hasty]; refusals != want {
+			t.Errorf("hasty: %v, %d messages behind a gap are refused, want %d", hasty, refusals, want)
+		}
 	}
 }
 

@@ -91,6 +91,7 @@ type reliableWindow struct {
 
 	prints prints.Prints
 	far    far
+	hasty  bool // maxReliableAhead counts from the oldest missing number, too
 }
 
 // far is a message that was refused as too far ahead of the newest. If the peer repeats it for jamPatience, and nothing
@@ -106,7 +107,8 @@ type far struct {
 func (w *reliableWindow) judge(now time.Duration, n Seq24, print uint32) verdict {
 	ahead := n.Sub(w.base)
 	switch {
-	case ahead >= maxReliableSpan, n.Sub(w.next) >= maxReliableAhead && !w.jams(now, n, print):
+	case ahead >= maxReliableSpan, ahead >= maxReliableAhead && w.hasty,
+		n.Sub(w.next) >= maxReliableAhead && !w.jams(now, n, print):
 		return refused
 	case ahead >= 0 && (ahead >= w.size() || !w.has(n)):
 		return fresh

@@ -79,7 +79,7 @@ type Route struct {
 	PacketID int `toml:"packet_id" default:"0x86" min:"28" max:"254"`
 	// message ID given to messages of a raw envelope
 	RawMessageID uint16     `toml:"raw_message_id"`
-	Queue        Size       `toml:"queue" default:"4MiB" min:"16KiB" max:"1GiB"` // bytes queued for one peer
+	Queue        Size       `toml:"queue" default:"16MiB" min:"16KiB" max:"1GiB"` // bytes queued for one peer
 	Undeclared   Undeclared `toml:"undeclared" default:"pass"`                   // for messages that are in no table
 	Failover     Failover   `toml:"failover" default:"disconnect"`               // for players whose server is lost
 	HoldTime     Duration   `toml:"hold_time" default:"15s" min:"1s" max:"10m"`  // how long failover holds them
