@@ -82,7 +82,7 @@ func TestValidFileHasNoFaults(t *testing.T) {
 	if got := c.Listeners[0].Address.String(); got != "0.0.0.0:7777" {
 		t.Errorf("address = %s", got)
 	}
-	if got := c.Routes[0]; !got.Admit.Is(policy.AdmitAuto) || got.PacketID != 0x86 || got.Queue != 4*MiB {
+	if got := c.Routes[0]; !got.Admit.Is(policy.AdmitAuto) || got.PacketID != 0x86 || got.Queue != 16*MiB {
 		t.Errorf("route without its defaults: %+v", got)
 	}
 	if got := c.Upstreams[0]; !got.Balance.Is(policy.LeastSessions) {

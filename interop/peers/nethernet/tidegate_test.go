@@ -65,7 +65,9 @@ func (o *output) String() string {
 
 // startTidegate runs Tidegate as an edge before a server, with two loops. Its clients are told the public address. It
 // returns its port and its log.
-func startTidegate(t *testing.T, server netip.AddrPort, public string) (netip.AddrPort, *output, *exec.Cmd) {
+func startTidegate(t *testing.T, server netip.AddrPort, public string, keys ...string) (
+	netip.AddrPort, *output, *exec.Cmd,
+) {
 	t.Helper()
 	return runTidegate(t, fmt.Sprintf(`
 [loop]
@@ -86,7 +88,8 @@ mode = "relay"
 name = "bedrock"
 protocol = "bedrock"
 servers = ["%s"]
-`, public, server))
+%s
+`, public, server, strings.Join(keys, "\n")))
 }
 
 // runTidegate runs Tidegate with a configuration, in which a free address takes the place of %s.
