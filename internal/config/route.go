@@ -80,12 +80,12 @@ type Route struct {
 	// message ID given to messages of a raw envelope
 	RawMessageID uint16     `toml:"raw_message_id"`
 	Queue        Size       `toml:"queue" default:"16MiB" min:"16KiB" max:"1GiB"` // bytes queued for one peer
-	Undeclared   Undeclared `toml:"undeclared" default:"pass"`                   // for messages that are in no table
-	Failover     Failover   `toml:"failover" default:"disconnect"`               // for players whose server is lost
-	HoldTime     Duration   `toml:"hold_time" default:"15s" min:"1s" max:"10m"`  // how long failover holds them
-	HoldGoodbyes bool       `toml:"hold_goodbyes"`                               // also after a goodbye without a reason
-	HoldNewIDs   bool       `toml:"hold_new_ids"`                                // also if the Riptide client ID changes
-	Pong         PongSource `toml:"pong" default:"auto"`                         // source of the server list text
+	Undeclared   Undeclared `toml:"undeclared" default:"pass"`                    // for messages that are in no table
+	Failover     Failover   `toml:"failover" default:"disconnect"`                // for players whose server is lost
+	HoldTime     Duration   `toml:"hold_time" default:"15s" min:"1s" max:"10m"`   // how long failover holds them
+	HoldGoodbyes bool       `toml:"hold_goodbyes"`                                // also after a goodbye without a reason
+	HoldNewIDs   bool       `toml:"hold_new_ids"`                                 // also if the Riptide client ID changes
+	Pong         PongSource `toml:"pong" default:"auto"`                          // source of the server list text
 	// replaces the servers' name in the text; empty: theirs
 	PongName string        `toml:"pong_name"`
 	Messages []Message     `toml:"message"`
