@@ -110,7 +110,7 @@ func goRakNetRows() []situation {
 		late(150*ms, 25*sec, 3*sec),
 		late(30*ms, 10*sec, 2*sec),
 		{name: "600 messages of 14 kB at once, 5 % loss", ways: []string{playersLeg, serversLeg}, limit: 30 * sec,
-			slack: 8 * sec, ci: true, steps: world},
+			slack: 8 * sec, steps: world},
 		{name: "a hole of 1,392 bytes to the player, 50 kB down", ways: []string{playersLeg}, beyond: true, steps: holed},
 		{name: "a hole of 1,392 bytes from the server, 50 kB down", beyond: true, steps: holed,
 			known: "the hole is in front of the server, whose library sends the datagrams"},
