@@ -184,8 +184,8 @@ func (c *Conn) End() End { return c.in.End }
 // Abandon ends the Stack at once.
 func (c *Conn) Abandon() { c.stack.Abandon() }
 
-// MaxQueue bounds the bytes that wait for a peer.
-const MaxQueue = 4 << 20
+// MaxQueue bounds the bytes that wait for a peer, as the default queue of a route does.
+const MaxQueue = 16 << 20
 
 // Sizes of fragments in bytes, with the byte that counts.
 const (
