@@ -163,8 +163,8 @@ func (c *congestion) blame(n, next Seq24, silence bool) {
 	}
 }
 
-// spared takes back what a request has done whose datagram was only late: the path has changed the order. If the window
-// was reduced meanwhile, it is as before.
+// spared takes back what the loss of a datagram has done that was only late: the path has changed the order, or has
+// become slower, or the peer acknowledges later than others. If the window was reduced meanwhile, it is as before.
 func (c *congestion) spared(n Seq24) {
 	c.LossShare = max(0, c.LossShare-lossGain)
 	c.spareLoss(n)

@@ -17,10 +17,9 @@ func (s *sender) acknowledge(now time.Duration, body []byte) error {
 		s.Congestion.answered(s.RTT.Smoothed)
 		s.passed(d)
 		s.answerDoubt(n, true)
-		switch was {
-		case inFlight:
+		if was == inFlight {
 			s.Congestion.acknowledged(n, int(d.size))
-		case lost:
+		} else if !d.unsure {
 			s.Congestion.spared(n)
 		}
 		s.AckedAt, s.AckedSent = now, max(s.AckedSent, d.at)

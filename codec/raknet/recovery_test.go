@@ -97,6 +97,28 @@ func TestLateAcknowledgement(t *testing.T) {
 	}
 }
 
+// TestLateAcknowledgementsGiveTheWindowBack: a path has become slower, so all of the first window seems lost until its
+// acknowledgements come.
+func TestLateAcknowledgementsGiveTheWindowBack(t *testing.T) {
+	s := newSender(0)
+	for range firstWindow {
+		s.enqueueOne(0, codec.Reliable, 500, 0)
+	}
+	s.transmitAll(t, 0)
+	sent := s.flight.next
+	before := [2]int{s.Congestion.Window, s.Congestion.Threshold}
+	s.AckedAt = firstTimeout - ms // a sign of life
+	s.advance(firstTimeout, false)
+	if s.Congestion.Window >= before[0] {
+		t.Fatalf("window of %d bytes after the loss of all, %d before", s.Congestion.Window, before[0])
+	}
+	_ = s.acknowledge(firstTimeout+ms, named(ackRange{0, sent - 1}))
+	if after := [2]int{s.Congestion.Window, s.Congestion.Threshold}; after != before || s.Congestion.LossShare > 0.01 {
+		t.Errorf("window and threshold %d after late acknowledgements, %d before; share of losses %.2f", after, before,
+			s.Congestion.LossShare)
+	}
+}
+
 // TestNACKFlood asks for everything all the time. Each message is sent once more at once, and then once a round trip.
 func TestNACKFlood(t *testing.T) {
 	s := newSender(0)
