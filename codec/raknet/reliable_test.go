@@ -59,7 +59,7 @@ func TestHastyPeer(t *testing.T) {
 		c.keepalive.Ordered = hasty
 		base := c.receiver.reliable.base
 		number, refusals := c.receiver.datagrams.next, 0
-		for i := range maxReliableAhead + 1 {
+		for i := range maxHastySpan + 1 {
 			o := capsule{mode: codec.Reliable, reliable: base.Add(1 + i), payload: gamePayload(8)}
 			if errors.Is(c.Receive(l.now, o.append(appendDataHeader(nil, number.Add(i), false, false))), codec.ErrWindow) {
 				refusals++

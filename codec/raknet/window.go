@@ -78,6 +78,7 @@ func (w *datagramWindow) move(n Seq24) {
 const (
 	maxReliableAhead = 2048    // of the newest that has arrived
 	maxReliableSpan  = 1 << 14 // ahead of the oldest that has not; a power of two. Each takes 4 bytes of prints
+	maxHastySpan     = 4096    // the same from go-raknet: less than a queue of 16 MiB takes at once
 )
 
 // reliableWindow knows which of the peer's reliable messages arrived, so that each is accepted once. Its memory grows
@@ -91,7 +92,7 @@ type reliableWindow struct {
 
 	prints prints.Prints
 	far    far
-	hasty  bool // maxReliableAhead counts from the oldest missing number, too
+	hasty  bool // maxHastySpan counts
 }
 
 // far is a message that was refused as too far ahead of the newest. If the peer repeats it for jamPatience, and nothing
@@ -107,7 +108,7 @@ type far struct {
 func (w *reliableWindow) judge(now time.Duration, n Seq24, print uint32) verdict {
 	ahead := n.Sub(w.base)
 	switch {
-	case ahead >= maxReliableSpan, ahead >= maxReliableAhead && w.hasty,
+	case ahead >= maxReliableSpan, ahead >= maxHastySpan && w.hasty,
 		n.Sub(w.next) >= maxReliableAhead && !w.jams(now, n, print):
 		return refused
 	case ahead >= 0 && (ahead >= w.size() || !w.has(n)):
