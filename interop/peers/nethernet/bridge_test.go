@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sandertv/go-raknet"
+
 	"tidegate/internal/testkit/await"
 	"tidegate/internal/testkit/rakserver"
 )
@@ -37,6 +39,33 @@ name = "bedrock"
 protocol = "bedrock"
 servers = ["%s"]
 `, server))
+}
+
+// TestWorld: a server of go-raknet sends a player a world of 8 MB at once, which Tidegate gets faster than the player.
+func TestWorld(t *testing.T) {
+	t.Parallel()
+	const chunks, size = 600, 14_000
+	chunk := func(i int) []byte { return bytes.Repeat(fmt.Appendf(nil, "chunk %3d ", i), size/10) }
+	server := rakserver.Start(t, func(conn *raknet.Conn) {
+		if _, err := conn.ReadPacket(); err != nil {
+			return
+		}
+		for i := range chunks {
+			_, _ = conn.Write(append([]byte{0xfe}, chunk(i)...)) // an error means that the client is gone
+		}
+		rakserver.Echo(conn)
+	})
+	at, _, _ := startBridge(t, server, `identity = "none"`)
+	k := newKeys(t)
+	k.server = nil // Tidegate makes its own
+	p := join(t, k, at.String())
+	send(t, p.reliable, []byte("ready"))
+	for i := range chunks {
+		if got := p.receive(p.got); !bytes.Equal(got, chunk(i)) {
+			t.Fatalf("chunk %d came as %d bytes: %.10s", i, len(got), got)
+		}
+	}
+	p.echo(100)
 }
 
 // TestBridge plays with pion on a server of go-raknet: ordered messages, large ones, unreliable ones, and the end. In
