@@ -3,9 +3,8 @@ package raknet
 import "time"
 
 // Bounds of the congestion window in full datagrams. The first window is that of today's content networks, about 46
-// kB: a joining player waits for a map, and losses soon show a narrow path. The minimum is high compared to TCP. A
-// game's own tick already bounds its traffic. On a lossy wireless path the square-root law would only slow the game
-// down. The maximum keeps the window finite; maxFlight is reached earlier.
+// kB: a joining player waits for a map, and losses soon show a narrow path. The minimum is high compared to TCP: the
+// game's tick bounds its traffic, and on a lossy path TCP's law would only slow it. maxFlight is below the maximum.
 const (
 	firstWindow = 32
 	leastWindow = 8
@@ -68,10 +67,8 @@ func (c *congestion) allows(leeway int) bool {
 
 // hasRoom reports the same as allows without leeway, and changes nothing.
 func (c *congestion) hasRoom() bool {
-	if c.Probing {
-		return c.ProbeRoom > 0
-	}
-	return c.InFlight < c.Window
+	asked := *c
+	return asked.allows(0)
 }
 
 // usable returns the window, or its minimum while a probe is out.
@@ -112,12 +109,13 @@ func (c *congestion) acknowledged(n Seq24, size int) {
 	if !c.Limiting || c.queue.Doubts > 0 || c.inRecovery(n) {
 		return
 	}
+	growth := max(1, c.segment*size/c.Window*int(max(c.Trips, 1)))
 	if c.inSlowStart() {
-		c.Window += size
-	} else {
-		c.Window += max(1, c.segment*size/c.Window*int(max(c.Trips, 1)))
+		growth = size
+	} else if c.queue.Calm == calmRounds {
+		growth = max(growth, size/4)
 	}
-	c.Window = min(c.Window, mostWindow*c.segment)
+	c.Window = min(c.Window+growth, mostWindow*c.segment)
 }
 
 // answered ends a probe: the peer has acknowledged a datagram. roundTrip is the time that acknowledgements take. If a
@@ -153,6 +151,7 @@ func (c *congestion) blame(n, next Seq24, silence bool) {
 	if c.inRecovery(n) || !silence && !c.queue.Standing && !c.isHeavy() {
 		return
 	}
+	c.queue.Calm = 0
 	c.Recovered, c.Reduced = next, true
 	c.BeforeWindow, c.BeforeThreshold = c.Window, c.Threshold
 	c.restartLosses(next)

@@ -1,6 +1,9 @@
 package raknet
 
-import "testing"
+import (
+	"testing"
+	"time"
+)
 
 const testSegment = 1000
 
@@ -115,6 +118,42 @@ func TestWindowDoesNotGrowWhileAQueueStands(t *testing.T) {
 	w.queue.Standing = false
 	w.acknowledgeAll(w.fill())
 	w.want("slow start is over", firstWindow)
+}
+
+// TestWindowGrowsFasterInCalm: after slow start, some rounds without a sign of congestion let the window grow by a
+// quarter each round, until there is one.
+func TestWindowGrowsFasterInCalm(t *testing.T) {
+	w := newWindow(t)
+	w.Window, w.Threshold = 8*testSegment, 8*testSegment
+	now := ms
+	round := func(trip int) {
+		first := w.fill()
+		w.acknowledgeAll(first)
+		now += 50 * ms
+		w.queue.sample(now, 50*ms*time.Duration(trip), w.next.Add(-1), w.next, true)
+	}
+	for range calmRounds {
+		round(1)
+	}
+	before := w.Window
+	if before > 13*testSegment {
+		t.Errorf("window of %d bytes before the calm counts, want at most a datagram more each round", before)
+	}
+	for range 4 {
+		round(1)
+	}
+	if w.Window < 2*before {
+		t.Errorf("window of %d bytes after four calm rounds, %d before, want twice as much", w.Window, before)
+	}
+	for sign, happens := range map[string]func(){
+		"a queue": func() { round(3); round(3); round(3) },
+		"a loss":  func() { w.LossShare = 1; w.lost(w.fill(), w.next, testSegment, false) },
+	} {
+		w.queue.Calm = calmRounds
+		if happens(); w.queue.Calm == calmRounds {
+			t.Errorf("%s leaves the path calm", sign)
+		}
+	}
 }
 
 // TestSilenceLeadsToAProbe: after a first silence the window stays, but only its minimum may be sent. An

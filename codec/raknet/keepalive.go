@@ -166,12 +166,12 @@ func (c *Conn) fillControl(now time.Duration) {
 	}
 }
 
-// wantsProbe reports whether a ping should look for a queue on the path to a peer that is lagging, or may be. While the
-// window limits the traffic, there is one ping a round. It leaves at once, because its time would else include the wait
-// for the window.
+// wantsProbe reports whether a ping should look for a queue: one seems to stand, or the peer is lagging, or may be.
+// While the window limits the traffic, there is one a round. It leaves at once, not to measure the wait for the window.
 func (c *Conn) wantsProbe(now time.Duration) bool {
 	s := &c.sender
-	return (s.Congestion.queue.Lagging || s.Congestion.queue.Late) && s.Congestion.Limiting && c.phase == connected &&
+	q := &s.Congestion.queue
+	return (q.Lagging || q.Late || q.Standing) && s.Congestion.Limiting && c.phase == connected &&
 		now >= c.keepalive.PingedAt+max(leastPing, s.RTT.Smoothed) && s.Congestion.hasRoom() && s.hasWork(true)
 }
 
@@ -271,9 +271,8 @@ func (c *Conn) notice(m *inbound) {
 	c.keepalive.Untimed = c.quirks.untimed
 }
 
-// isHasty reports whether the peer is go-raknet, which sends a whole world at once. If all of it came behind a missing
-// message, the other side of the proxy would be full for seconds after that one. Whenever we refuse messages, go-raknet
-// waits three times as long, soon a minute.
+// isHasty reports whether the peer is go-raknet, which sends a whole world at once. If all of it came behind one gap,
+// the other side of the proxy would be full for seconds, and go-raknet triples its wait with each message refused.
 func (c *Conn) isHasty() bool { return c.sender.Forgetful || c.dialed && c.keepalive.Ordered }
 
 // patience returns how long the answer to a request to send again may take.

@@ -15,7 +15,8 @@ const ackLag = 30 * time.Millisecond
 
 // pathQueue detects a queue on the path of our datagrams. There is one if the least round trip of a whole round
 // exceeds that of the last ten seconds. But some peers hold their ACKs back: go-raknet for 100 ms. To those the sender
-// sends pings, which they answer at once. There is a queue if the ping is late, too.
+// sends pings, which they answer at once. There is a queue if the ping is late, too. An ACK that comes at once by
+// chance makes all others late, so pings look for every queue.
 type pathQueue struct {
 	Least    time.Duration `cbor:"1,keyasint,omitempty"` // least round trip of this span of time; 0 if none
 	Before   time.Duration `cbor:"2,keyasint,omitempty"` // the same of the previous span
@@ -29,7 +30,11 @@ type pathQueue struct {
 	Late     bool          `cbor:"11,keyasint,omitempty"` // the last whole round was so late that the peer may be lagging
 	Pinged   time.Duration `cbor:"9,keyasint,omitempty"`  // when the last answered ping was sent
 	PingTrip time.Duration `cbor:"10,keyasint,omitempty"` // its round trip; 0 if none yet
+	Calm     uint8         `cbor:"12,keyasint,omitempty"` // rounds without a queue or a reduction, up to calmRounds
 }
+
+// calmRounds is the number of rounds in a row after which the path has more room than the window knows.
+const calmRounds = 3
 
 // mostDoubts is the number of late rounds after which a queue is believed without a ping. Some pings are lost.
 const mostDoubts = 3
@@ -73,6 +78,9 @@ func (q *pathQueue) sample(now, roundTrip time.Duration, n, next Seq24, limited 
 		return
 	}
 	q.conclude(now)
+	if q.Calm = min(q.Calm+1, calmRounds); q.Standing || q.Doubts > 0 {
+		q.Calm = 0
+	}
 	q.Round, q.RoundEnd = 0, next
 }
 
@@ -81,10 +89,10 @@ func (q *pathQueue) conclude(now time.Duration) {
 	q.Late = q.isLate(q.Round, ackLag)
 	recent := q.PingTrip != 0 && now-q.Pinged <= 2*q.Round
 	switch late := q.isLate(q.Round, queueSlack); {
+	case late && recent:
+		q.Standing, q.Doubts = q.isLate(q.PingTrip, queueSlack), 0
 	case !late || !q.Lagging:
 		q.Standing, q.Doubts = late, 0
-	case recent:
-		q.Standing, q.Doubts = q.isLate(q.PingTrip, queueSlack), 0
 	default:
 		q.Doubts = min(q.Doubts+1, mostDoubts)
 		q.Standing = q.Doubts == mostDoubts

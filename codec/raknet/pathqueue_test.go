@@ -115,6 +115,31 @@ func TestPathQueueOfALaggingPeer(t *testing.T) {
 	}
 }
 
+// TestLuckyAcknowledgement: a peer acknowledges each 100 ms, and once a datagram just before that. So all other rounds
+// are late, though not so late that the peer counts as lagging. A ping shows that there is no queue.
+func TestLuckyAcknowledgement(t *testing.T) {
+	q := pathQueue{Least: 75 * ms}
+	next, now := Seq24(0), time.Duration(0)
+	round := func() {
+		now, next = now+100*ms, next.Add(10)
+		q.sample(now, 100*ms, next.Add(-1), next, true)
+	}
+	for range 3 {
+		round()
+	}
+	if !q.Standing || q.Late {
+		t.Fatalf("late rounds: %+v, want a queue", q)
+	}
+	q.ping(now, 75*ms)
+	if round(); q.Standing {
+		t.Error("a ping came back at once: a queue stands")
+	}
+	q.ping(now, 100*ms)
+	if round(); !q.Standing {
+		t.Error("a ping was late, too: no queue stands")
+	}
+}
+
 // TestLaggingPeerIsFoundOut: late rounds are taken for a queue until a fast ping shows that the peer is lagging.
 func TestLaggingPeerIsFoundOut(t *testing.T) {
 	c := newCongestion(testSegment)
