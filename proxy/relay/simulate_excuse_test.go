@@ -32,14 +32,6 @@ type conditions struct {
 	corrupt      time.Time      // until then, altered datagrams may have an effect
 	flooded      time.Time      // until then, strangers may have all places of joining clients
 	disturbances []disturbance
-	shrunk       bool // a path had a small MTU
-}
-
-// comesAgain reports whether a message may come twice. On a narrow path RakNet begins one again in smaller parts, which
-// may have come already. The libraries drop it by its place in the order. Our own end takes it for another, whose place
-// a forger has used.
-func (p *performance) comesAgain(s *seat, v *voice, m mark) bool {
-	return p.shrunk && v.arrived[m.number] > 0 && s.dialogue.fill(m) > leastCut
 }
 
 // excuses are what may go wrong in a session.

@@ -90,7 +90,6 @@ func (p *performance) count(s *seat, to string, v *voice, promised promise) {
 		switch isCut := s.dialogue.fill(mark{reliable: true, number: n}) > leastCut; {
 		case times == 0 && isCut && v.altered > 0:
 			v.altered--
-		case times == 2 && isCut && p.shrunk:
 		case promised == exactlyOnce && times != 1, promised == atLeastOnce && times == 0:
 			p.judge.Errorf("message %d of %d of player %d reached %s %d times", n, v.sent, s.number, to, times)
 		}

@@ -27,7 +27,6 @@ func (p *performance) disturb(kind actKind, sc *scene, server int, d time.Durati
 	case cutsServer, cutsPlayers:
 		x.weather.Loss = 1
 	case shrinks:
-		p.shrunk = true
 		x.weather.MTU = []int{600, 1000, 1200}[server+int(d/time.Millisecond)%2]
 	case corrupts:
 		x.weather.Corruption = 0.02

@@ -221,7 +221,7 @@ func (p *performance) playerEvent(s *seat, ev *codec.Event) {
 			if m.up || m.owner != s.number {
 				return fmt.Errorf("player %d heard %+v", s.number, m)
 			}
-			return s.down.hear(m, s.dialogue.ordered && !s.leaky && !s.excused && !p.comesAgain(s, &s.down, m))
+			return s.down.hear(m, s.dialogue.ordered && !s.leaky && !s.excused)
 		})
 		if err != nil {
 			s.down.alter(ev.Payload)
