@@ -1,6 +1,7 @@
 package raknet
 
 import (
+	"slices"
 	"time"
 
 	"tidegate/codec"
@@ -37,6 +38,7 @@ type channel struct {
 	// StillAt is when the first message began to wait, or the channel last moved on.
 	StillAt time.Duration `cbor:"4,keyasint,omitempty"`
 	Waiting waitingHeap   `cbor:"5,keyasint,omitempty"` // messages ahead of Order
+	Passed  []uint32      `cbor:"6,keyasint,omitempty"` // prints of the latest large ordered messages, oldest first
 	newest  Seq24         // as Sequence, after a jump that is not confirmed
 	run     uint8         // messages of the jump, and behind it; 0: none
 	runAt   time.Duration // when the latest of them came
@@ -152,6 +154,17 @@ func (c *channels) pass(m *inbound) {
 	if m.Order == ch.Order {
 		ch.Late = 0
 	}
+}
+
+// mostPassed is the number of large ordered messages that a channel remembers.
+const mostPassed = 32
+
+// remember keeps the print of a message that was passed on.
+func (ch *channel) remember(print uint32) {
+	if len(ch.Passed) == mostPassed {
+		ch.Passed = slices.Delete(ch.Passed, 0, 1)
+	}
+	ch.Passed = append(ch.Passed, print)
 }
 
 // placeCost is the memory in bytes of a waiting message without its payload.

@@ -11,8 +11,13 @@ import (
 // game has the server of a link send a world and two messages of a whole datagram each, while both sides chat. It
 // returns the lengths of the client's messages, without the chat.
 func (l *link) game(d time.Duration) (lengths []int) {
+	return l.gameOf(d, wholeGame)
+}
+
+// gameOf is game with other messages than a world and two of a datagram.
+func (l *link) gameOf(d time.Duration, sizes []int) (lengths []int) {
 	l.delay = 10 * ms
-	for i, size := range []int{50_000, 1350, 1350} {
+	for i, size := range sizes {
 		l.sendOrdered(l.server, size, codec.Receipt(i+1))
 	}
 	for end := l.now.Add(d); l.now.Before(end); {
@@ -82,5 +87,22 @@ func TestNoHoleOfSizes(t *testing.T) {
 		if got := l.game(20 * time.Second); !slices.Equal(got, wholeGame) || l.server.Stats().MTU != 0 {
 			t.Errorf("%s: messages of %v bytes, MTU %d", name, got, l.server.Stats().MTU)
 		}
+	}
+}
+
+// TestHoleAfterArrival loses every acknowledgement of messages that have come, and then all large datagrams. The sender
+// begins the messages again as other parts, with new reliable numbers. They are still told once.
+func TestHoleAfterArrival(t *testing.T) {
+	l := newConnected(t, Options{})
+	begun, sizes := l.now, []int{5000, 1350, 1340}
+	l.drop = func(toServer bool, b []byte) bool {
+		return toServer && l.now.Sub(begun) < 300*ms || !toServer && len(b) > 1000 && l.now.Sub(begun) > 100*ms
+	}
+	got := l.gameOf(20*time.Second, sizes)
+	if mtu := l.server.Stats().MTU; !slices.Equal(got, sizes) || mtu != 576 {
+		t.Errorf("messages of %v bytes, MTU %d", got, mtu)
+	}
+	if s := &l.server.sender; s.bytes != 0 || s.flight.unacked != 0 {
+		t.Errorf("%d bytes wait", s.bytes)
 	}
 }

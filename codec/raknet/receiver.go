@@ -2,6 +2,7 @@ package raknet
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"tidegate/codec"
@@ -320,7 +321,7 @@ func (r *receiver) place(now time.Duration, m inbound, v verdict) {
 		r.placeLate(m)
 		return
 	}
-	r.memory.ready = append(r.memory.ready, m)
+	r.passOn(m)
 	if !hasChannel(m.Mode) {
 		return
 	}
@@ -338,16 +339,29 @@ func (r *receiver) releaseHeld(channel uint8) {
 			r.placeLate(m)
 			continue
 		}
-		r.memory.ready = append(r.memory.ready, m)
+		r.passOn(m)
 		r.channels.pass(&m)
 	}
 }
 
-// placeLate drops a sequenced message that another has overtaken. An ordered message is passed on: its reliable number
-// is new, so a forged message has taken its place.
+// passOn delivers a message. It remembers a large ordered one: a peer may send it again as other parts (Conn.narrow).
+func (r *receiver) passOn(m inbound) {
+	r.memory.ready = append(r.memory.ready, m)
+	if isOrdered(m.Mode) && len(m.Payload) > partSizeAt(probes[len(probes)-1]) {
+		r.channels.at(m.Channel).remember(r.printOf(&m))
+	}
+}
+
+// printOf returns the print of an ordered message with its place.
+func (r *receiver) printOf(m *inbound) uint32 {
+	return r.reliable.prints.Of(m.Payload, uint64(m.Order))
+}
+
+// placeLate drops a sequenced message that another has overtaken, and an ordered one that has been passed on. Another
+// ordered message is passed on: its reliable number is new, so a forged message has taken its place.
 func (r *receiver) placeLate(m inbound) {
-	if isOrdered(m.Mode) {
-		r.memory.ready = append(r.memory.ready, m)
+	if isOrdered(m.Mode) && !slices.Contains(r.channels.at(m.Channel).Passed, r.printOf(&m)) {
+		r.passOn(m)
 		return
 	}
 	r.channels.overtake(&m)

@@ -53,9 +53,6 @@ func (s *strand) expectGrant(now time.Duration) {
 	}
 }
 
-// heardServer records that the server has answered, and is asked again.
-func (s *strand) heardServer() { s.StrandAt = 0 }
-
 // hearsOnline handles a datagram of the reliability layer. Only a server with a connection sends such a datagram. Its
 // reply may be late, and the datagram may be forged. Therefore the datagram only shortens the wait.
 func (c *Conn) hearsOnline(now time.Duration) {

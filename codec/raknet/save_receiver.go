@@ -88,7 +88,7 @@ func (c *channels) restore(memory *buffers) error {
 	}
 	for i := range c.list {
 		ch := &c.list[i]
-		if ch.Late > mostLateRun || ch.StillAt < -maxSpan || ch.StillAt > maxSpan {
+		if ch.Late > mostLateRun || len(ch.Passed) > mostPassed || ch.StillAt < -maxSpan || ch.StillAt > maxSpan {
 			return saved.Fault("late messages of a channel", ch.Late)
 		}
 		for j := range ch.Waiting {

@@ -101,7 +101,7 @@ func (w *dialect) appendID(b []byte, id uint16) []byte {
 	if w.wholeBytes {
 		return binary.LittleEndian.AppendUint16(b, id)
 	}
-	return appendVarint(b, id)
+	return binary.AppendUvarint(b, uint64(id))
 }
 
 // payload appends d's body from byte i on to b, as a payload and its Pad.

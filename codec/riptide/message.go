@@ -308,9 +308,6 @@ func appendShifted(b []byte, carry byte, p []byte) ([]byte, byte) {
 	return b, carry
 }
 
-// appendVarint appends v in groups of 7 bits, low group first. The high bit of a byte says that more bytes follow.
-func appendVarint(b []byte, v uint16) []byte { return binary.AppendUvarint(b, uint64(v)) }
-
 // bodyVarint reads a VarULong at byte i of d's body. It returns the low 16 bits, as the library does, and the place
 // after the number. It reports false if the body ends first or the number has more than 64 bits.
 func bodyVarint(d []byte, i int) (v uint16, next int, ok bool) {

@@ -102,7 +102,7 @@ func outOfOrder(from string, had Traits, to string, has Traits) string {
 	switch {
 	case had.Ordered && !has.Ordered:
 		return to + " does not keep the order that " + from + " promises"
-	case !had.dropsOld() || has.keepsOldOut(had):
+	case !had.Sequenced && !had.Reports || has.keepsOldOut(had):
 		return ""
 	case had.Sequenced:
 		return to + " may deliver a sequenced message after a newer one, and " + from + " drops such messages"
@@ -110,11 +110,8 @@ func outOfOrder(from string, had Traits, to string, has Traits) string {
 	return to + " may deliver a notify message after a newer one, and " + from + " drops such messages"
 }
 
-// dropsOld reports whether some messages of the protocol never arrive after a newer one.
-func (t Traits) dropsOld() bool { return t.Sequenced || t.Reports }
-
-// keepsOldOut reports whether a protocol can keep that promise of another one. A protocol that reports losses has no
-// message IDs in reported messages, so messages without an ID cannot use that mode.
+// keepsOldOut reports whether a protocol can keep another one's promise that no message arrives after a newer one. One
+// that reports losses has no message IDs in reported messages, so messages without an ID cannot use that mode.
 func (t Traits) keepsOldOut(from Traits) bool {
 	return t.Ordered || t.Sequenced || t.Reports && (from.IDs || !t.IDs)
 }

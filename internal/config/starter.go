@@ -175,13 +175,13 @@ func (p Starter) crossing() []setting {
 	case p.losesOrder():
 		all = append(all, setting{`ordered = "fast"`, "Only one side keeps order."})
 	}
-	if p.needsResend() {
+	if p.from.isReliable() && p.to.reports() || p.to.isReliable() && p.from.reports() {
 		all = append(all, setting{`reliable = "resend"`, "One side only reports losses."})
 	}
 	switch {
 	case (p.from.spec.Joins || p.to.spec.Joins) && p.from.name != p.to.name:
 		all = append(all, setting{`envelope = "framed"`, "RUDP joins messages."})
-	case p.isRaw():
+	case p.inWorld() && (p.from.spec.IDs == codec.IDBeside || p.to.spec.IDs == codec.IDBeside):
 		all = append(all, setting{`envelope = "raw"`, "R-Type carries its own instructions only."})
 	}
 	return all
@@ -211,18 +211,8 @@ func (p Starter) losesOrder() bool {
 	return p.from.spec.Modes&order != p.to.spec.Modes&order
 }
 
-// needsResend reports whether reliable messages meet a side that reports losses.
-func (p Starter) needsResend() bool {
-	return p.from.isReliable() && p.to.reports() || p.to.isReliable() && p.from.reports()
-}
-
 // inWorld reports whether messages are R-Type's.
 func (p Starter) inWorld() bool { return p.from.spec.Closed || p.to.spec.Closed }
-
-// isRaw reports whether one side is R-Type and the other has message IDs.
-func (p Starter) isRaw() bool {
-	return p.inWorld() && (p.from.spec.IDs == codec.IDBeside || p.to.spec.IDs == codec.IDBeside)
-}
 
 // pings reports whether servers answer a question without a join.
 func (e end) pings() bool {

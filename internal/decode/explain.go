@@ -122,9 +122,6 @@ var explained = func() (all []protocol) {
 	return all
 }()
 
-// isVague reports whether many byte strings look like messages of the protocol; DNS does now and then.
-func (p *protocol) isVague() bool { return p.Evidence >= registry.ByShape }
-
 // prefix returns the size of a message's length on a stream; 0 for a protocol without streams.
 func (p *protocol) prefix() int {
 	if p.Stream == nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"tidegate/codec/explain"
+	"tidegate/internal/registry"
 )
 
 // Bounds of the survey.
@@ -133,7 +134,7 @@ func (t *table) settleFlow(f *flow) {
 // convinces reports whether a conversation without a named protocol has the trial's protocol. Half of the records must
 // be understood. Of a vague protocol with a different beginning, all of a few records must be understood.
 func (t *trial) convinces(surveyed int) bool {
-	if t.explainer.protocol.isVague() && !t.opened {
+	if t.explainer.protocol.Evidence >= registry.ByShape && !t.opened {
 		return t.faults == 0 && surveyed > maxChance
 	}
 	return t.faults*2 <= surveyed

@@ -65,12 +65,12 @@ func (h *Header) is4() bool { return h.Client.Addr().Unmap().Is4() && h.Proxy.Ad
 
 // Parse reads the header at the start of a datagram. The rest aliases the datagram.
 func Parse(datagram []byte) (h Header, rest []byte, err error) {
-	switch {
-	case HasV2(datagram):
-		return parseV2(datagram)
-	case hasSimple(datagram):
-		h, rest = parseSimple(datagram)
-		return h, rest, nil
+	switch d := datagram; {
+	case HasV2(d):
+		return parseV2(d)
+	case hasSimple(d):
+		h = Header{Format: Simple, Client: addrPort(d[2:18], d[34:]), Proxy: addrPort(d[18:34], d[36:])}
+		return h, d[simpleLen:], nil
 	}
 	return Header{}, datagram, ErrNone
 }
@@ -109,11 +109,6 @@ func (h *Header) appendSimple(b []byte) []byte {
 	b = appendAddrs16(b, h.Client.Addr(), h.Proxy.Addr())
 	b = be.AppendUint16(b, h.Client.Port())
 	return be.AppendUint16(b, h.Proxy.Port())
-}
-
-// parseSimple reads a datagram that has the header.
-func parseSimple(d []byte) (h Header, rest []byte) {
-	return Header{Format: Simple, Client: addrPort(d[2:18], d[34:]), Proxy: addrPort(d[18:34], d[36:])}, d[simpleLen:]
 }
 
 var be = binary.BigEndian

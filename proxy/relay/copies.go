@@ -191,15 +191,10 @@ func (i *Importer) takeCopy(id session.ID) (*sessionCopy, error) {
 	return one, nil
 }
 
-// isReady reports whether the session only has to enter. The copy came before the predecessor's routes.
-func (o *sessionCopy) isReady(i *Importer) bool {
-	return o.ready && i.route(&o.Session) == o.route
-}
-
 // settle ends the import of an unchanged session. A name that was read before the standstill may have been another
 // socket's: numbers of descriptors are used again. Then the session is checked and restored again.
 func (o *sessionCopy) settle(i *Importer, sockets []netio.Socket) error {
-	if o.isReady(i) && slices.Equal(sockets, o.given) {
+	if o.ready && i.route(&o.Session) == o.route && slices.Equal(sockets, o.given) {
 		if !o.entered {
 			return o.finish(i, nil)
 		}

@@ -170,3 +170,9 @@ func (p *performance) isSettled(s *seat) bool {
 	s.settled = s.settled || s.connected && e != nil && e.Value.life.hasJoined()
 	return s.settled
 }
+
+// isForgotten reports whether a relayed session that may fail before it is established has left the table, and its
+// player does not know yet. No goodbye tells it: ENet's client gives up after up to 30 s.
+func (p *performance) isForgotten(s *seat) bool {
+	return s.scene.relayed && s.shaky && !p.isSettled(s) && p.entryOf(s) == nil
+}

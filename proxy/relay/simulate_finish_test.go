@@ -11,7 +11,7 @@ func (p *performance) finish() {
 		if s.parting && !s.excused && !s.suspect {
 			p.count(s, "the server", &s.up, exactlyOnce)
 		}
-		if s.away || s.excused {
+		if s.away || s.excused || p.isForgotten(s) {
 			continue
 		}
 		if !s.connected {
