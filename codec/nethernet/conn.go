@@ -38,6 +38,8 @@ type Conn struct {
 	over     bool
 }
 
+var errNotGame = fmt.Errorf("nethernet: message without content behind a first byte 0xfe: %w", codec.ErrMode)
+
 var _ codec.Throttler = (*Conn)(nil)
 
 // NewConn returns the accepting or the dialing end.
@@ -60,9 +62,10 @@ func (c *Conn) Send(_ time.Time, m codec.Message) error {
 	switch {
 	case c.closing || c.over:
 		return codec.ErrClosed
-	case m.Mode != codec.Unreliable && m.Mode != codec.ReliableOrdered,
-		len(m.Payload) < 2 || m.Payload[0] != gameByte:
+	case m.Mode != codec.Unreliable && m.Mode != codec.ReliableOrdered:
 		return codec.ErrMode
+	case len(m.Payload) < 2 || m.Payload[0] != gameByte:
+		return errNotGame
 	}
 	return c.stack.Send(m.Payload[1:], m.Mode == codec.ReliableOrdered)
 }
