@@ -170,7 +170,7 @@ type setting struct{ setting, why string }
 func (p Starter) crossing() []setting {
 	var all []setting
 	switch {
-	case p.isLossy():
+	case p.from.spec.Closed != p.to.spec.Closed: // R-Type cannot keep the other side's promises
 		all = append(all, setting{`allow_lossy = true`, "R-Type reports no losses and keeps no order."})
 	case p.losesOrder():
 		all = append(all, setting{`ordered = "fast"`, "Only one side keeps order."})
@@ -201,9 +201,6 @@ func (p Starter) usual() []setting {
 	}
 	return nil
 }
-
-// isLossy reports whether one side is R-Type and the other is not: R-Type cannot keep the other's promises.
-func (p Starter) isLossy() bool { return p.from.spec.Closed != p.to.spec.Closed }
 
 // losesOrder reports whether one side keeps an order that the other does not keep.
 func (p Starter) losesOrder() bool {

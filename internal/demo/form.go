@@ -39,7 +39,7 @@ type form struct {
 func formOf(pair Pair, p codec.Protocol) form {
 	f := form{world: pair.inWorld()}
 	options := bridge.Options{PacketID: packetByte}
-	if pair.isFramed() {
+	if pair.from.Spec().Joins || pair.to.Spec().Joins { // which needs frames
 		options.Envelope = policy.EnvelopeFramed
 	}
 	spec, other := p.Spec(), pair.other(p).Spec()

@@ -112,9 +112,6 @@ func (p Pair) OverTCP() bool {
 	return ok
 }
 
-// isFramed reports whether one side may join messages, and so needs frames.
-func (p Pair) isFramed() bool { return p.from.Spec().Joins || p.to.Spec().Joins }
-
 // other returns the protocol on the other side of a given one.
 func (p Pair) other(than codec.Protocol) codec.Protocol {
 	if than == p.from {

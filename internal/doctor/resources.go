@@ -17,11 +17,6 @@ const spare = 64
 // ownSocket reports whether each session of an upstream has a socket of its own.
 func ownSocket(u *config.Upstream) bool { return !u.SourcePrefix().IsValid() && !u.SharesSockets() }
 
-// anyOwnSocket reports whether sessions of any upstream have sockets of their own.
-func (e *examination) anyOwnSocket() bool {
-	return slices.ContainsFunc(e.config.Upstreams, func(u config.Upstream) bool { return ownSocket(&u) })
-}
-
 // descriptors compares limits.sessions with the descriptors of this process.
 func (e *examination) descriptors() string {
 	allowed := e.machine.Descriptors()
@@ -29,7 +24,7 @@ func (e *examination) descriptors() string {
 		return unknown
 	}
 	need := spare
-	if e.anyOwnSocket() {
+	if slices.ContainsFunc(e.config.Upstreams, func(u config.Upstream) bool { return ownSocket(&u) }) {
 		need += e.config.Limits.Sessions
 	}
 	if allowed < uint64(need) {

@@ -106,15 +106,16 @@ func (w *Arrivals) remove(a *Arrival) {
 // any reports whether sessions wait.
 func (w *Arrivals) any() bool { return w.count.Load() > 0 }
 
-// take returns the waiting session of a client, which is then the caller's, or nil.
-func (w *Arrivals) take(now time.Time, key arrivalKey) *Arrival {
+// take returns the waiting session of a client, which is then the caller's, or nil. asks reports whether the client has
+// asked for it; nil: its address is enough.
+func (w *Arrivals) take(now time.Time, key arrivalKey, asks func(*Arrival) bool) *Arrival {
 	if !w.any() {
 		return nil
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	a := w.waiting[key]
-	if a == nil {
+	if a == nil || asks != nil && !asks(a) {
 		return nil
 	}
 	w.remove(a)

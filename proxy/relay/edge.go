@@ -24,8 +24,9 @@ func (r *Relay) openEdge(now time.Time, l *listener, entry *protocolEntry, s net
 	}
 	t, err := l.joins.verify(now, datagram)
 	if errors.Is(err, errNoJoin) && r.arrivals.any() {
-		name := string(l.joins.binding.Username)
-		if e := r.takeArrival(now, l, s, arrivalKey{l.name, netip.AddrPort{}, name}); e != nil {
+		asks := func(a *Arrival) bool { return l.joins.asks(&a.session, from) }
+		key := arrivalKey{l.name, netip.AddrPort{}, string(l.joins.binding.Username)}
+		if e := r.takeArrival(now, l, s, key, asks); e != nil {
 			r.fromEdge(now, e, s, from, datagram)
 			return
 		}

@@ -79,8 +79,14 @@ func (n *relayNode) listenerAt(addr netip.AddrPort) *listener {
 	return nil
 }
 
-// node returns the Relay that gets datagrams from a peer to an address of the process.
+// node returns the Relay that gets datagrams from a peer to an address of the process. A session from elsewhere may
+// have another loop's address towards its server.
 func (p *process) node(peer, own netip.AddrPort) *relayNode {
+	for _, n := range p.nodes {
+		if s := n.sockets[own]; s != nil && !s.closed && s.peer == peer {
+			return n
+		}
+	}
 	if i := int(own.Port()) - int(upstreamSocketAddr(0).Port()); i >= 0 {
 		return p.nodes[i/socketsPerLoop]
 	}

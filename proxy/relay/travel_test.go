@@ -165,7 +165,7 @@ func TestArrivalsAreBounded(t *testing.T) {
 	if err := next.restore(now, saved); !errors.Is(err, ErrTravel) || next.count.Load() != 1 {
 		t.Errorf("a damaged record: %v, and %d sessions wait", err, next.count.Load())
 	}
-	if got := all.take(now.Add(2*ArrivalTime), first.key()); got != nil || all.bytes != 0 {
+	if got := all.take(now.Add(2*ArrivalTime), first.key(), nil); got != nil || all.bytes != 0 {
 		t.Errorf("after its time: %v, and %d bytes are left", got, all.bytes)
 	}
 	odd := *first
@@ -231,7 +231,7 @@ func TestArrivalAcrossReplacements(t *testing.T) {
 		}
 		if late {
 			w.Run(ArrivalTime - time.Second)
-			a := w.proxy.relay.arrivals.take(w.Now(), arrivalKey{w.proxy.relay.listeners[0].name, p.addr, ""})
+			a := w.proxy.relay.arrivals.take(w.Now(), arrivalKey{w.proxy.relay.listeners[0].name, p.addr, ""}, nil)
 			if a != nil {
 				t.Error("the session waits for longer than its time")
 			}

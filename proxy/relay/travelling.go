@@ -46,7 +46,7 @@ func (a *Arrival) putIn(now time.Time, r *Relay, node string) error {
 	if err != nil || l == nil {
 		return err
 	}
-	if a = r.arrivals.take(now, a.key()); a == nil {
+	if a = r.arrivals.take(now, a.key(), nil); a == nil {
 		return nil // another loop was faster
 	}
 	e, err := a.enter(now, r, l, l.faceAt(a.session.Local))
@@ -209,12 +209,13 @@ var errLater = errors.New("its source address is in use")
 
 // arrived makes the session of a client that comes from another Server, and returns nil if there is none.
 func (r *Relay) arrived(now time.Time, l *listener, s netio.Socket, client netip.AddrPort) *Entry {
-	return r.takeArrival(now, l, s, arrivalKey{l.name, client, ""})
+	return r.takeArrival(now, l, s, arrivalKey{l.name, client, ""}, nil)
 }
 
 // takeArrival makes the session with a key that comes from another Server, and returns nil if there is none.
-func (r *Relay) takeArrival(now time.Time, l *listener, s netio.Socket, key arrivalKey) *Entry {
-	a := r.arrivals.take(now, key)
+func (r *Relay) takeArrival(now time.Time, l *listener, s netio.Socket, key arrivalKey,
+	asks func(*Arrival) bool) *Entry {
+	a := r.arrivals.take(now, key, asks)
 	if a == nil {
 		return nil
 	}
