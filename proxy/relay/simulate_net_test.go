@@ -80,9 +80,10 @@ func (p *performance) flood(sc *scene, n int) {
 		if i%4 == 0 && len(p.seats) > 0 {
 			spied := p.seats[max(0, len(p.seats)-1-p.rng.IntN(4))]
 			for k, b := range p.opened[spied.addr] {
-				p.Inject(time.Duration(k)*20*time.Millisecond, netip.AddrPortFrom(host, spied.addr.Port()), spied.at, b)
+				after := weatherKinds[0].Latency + time.Duration(k)*20*time.Millisecond // no copy overtakes its original
+				p.Inject(after, netip.AddrPortFrom(host, spied.addr.Port()), spied.at, b)
 				if spied.edge != nil && nethernet.IsSTUN(b) {
-					p.Inject(time.Duration(k)*20*time.Millisecond, netip.AddrPortFrom(host, 1024), spied.at, withoutPassword(b))
+					p.Inject(after, netip.AddrPortFrom(host, 1024), spied.at, withoutPassword(b))
 				}
 			}
 			continue
