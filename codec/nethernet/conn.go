@@ -39,7 +39,6 @@ type Conn struct {
 }
 
 var errNotGame = fmt.Errorf("nethernet: message without content behind a first byte 0xfe: %w", codec.ErrMode)
-
 var _ codec.Throttler = (*Conn)(nil)
 
 // NewConn returns the accepting or the dialing end.

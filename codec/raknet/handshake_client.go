@@ -268,7 +268,7 @@ func (c *Conn) refused(now time.Duration, reason codec.Reason, b []byte) error {
 	}
 	if reason == codec.TooSoon {
 		c.attempt.TooSoon, c.attempt.Requests, c.attempt.RetryAt = true, 0, now+tooSoonRetry
-		c.attempt.StrandAt = 0 // it answered, and is asked again
+		c.attempt.StrandAt = 0 // the server has answered, and is asked again
 		return nil
 	}
 	c.end(codec.Event{Reason: reason, Identity: c.server})

@@ -39,7 +39,7 @@ type form struct {
 func formOf(pair Pair, p codec.Protocol) form {
 	f := form{world: pair.inWorld()}
 	options := bridge.Options{PacketID: packetByte}
-	if pair.from.Spec().Joins || pair.to.Spec().Joins { // which needs frames
+	if pair.from.Spec().Joins || pair.to.Spec().Joins { // joined messages need frames
 		options.Envelope = policy.EnvelopeFramed
 	}
 	spec, other := p.Spec(), pair.other(p).Spec()

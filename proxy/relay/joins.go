@@ -92,8 +92,11 @@ func (j *joinTable) verifyParsed(now time.Time) (*joining.Ticket, error) {
 // asks reports whether the request in binding is one of a waiting session's client, at a new address. A stranger's or a
 // recorded one would take the session to the stranger's loop.
 func (j *joinTable) asks(v *saved.Session, from netip.AddrPort) bool {
+	if !j.integrity.Verify(&j.binding, v.Edge.Ticket.ServerPassword) {
+		return false
+	}
 	known := nethernet.RestoreSources(0, v.Edge.Sources, v.Edge.Asked)
-	return j.integrity.Verify(&j.binding, v.Edge.Ticket.ServerPassword) && known.Request(0, from, &j.binding) == nil
+	return known.Request(0, from, &j.binding) == nil
 }
 
 // admit says why a datagram is not the session's client's, or nil. A new address becomes the client's by a request that
