@@ -38,7 +38,7 @@ func Describe() func(fromServer bool, datagram []byte) (text string, content []s
 	return func(fromServer bool, datagram []byte) (text string, content []string, err error) {
 		reached := 0
 		switch kind := KindOf(datagram); {
-		case isInside(datagram):
+		case len(datagram) >= recordHeader && insideNames[datagram[0]] != "" && datagram[1] == 0xfe && datagram[2] == 0xfd:
 			text = fmt.Sprintf("%s, %d bytes", insideNames[datagram[0]], be.Uint64(datagram[3:]))
 			content = []string{fmt.Sprintf("%.100q", datagram[recordHeader:])}
 		case kind == STUN:
@@ -77,10 +77,6 @@ func AppendInside(b []byte, kind byte, content []byte) []byte {
 	content = content[:min(len(content), maxInside)]
 	be.PutUint16(b[len(b)-2:], uint16(len(content)))
 	return append(b, content...)
-}
-
-func isInside(d []byte) bool {
-	return len(d) >= recordHeader && insideNames[d[0]] != "" && d[1] == 0xfe && d[2] == 0xfd
 }
 
 func describeCheck(fromServer bool, datagram []byte) (text string, reached int, err error) {

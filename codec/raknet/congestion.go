@@ -144,16 +144,21 @@ func (c *congestion) lost(n, next Seq24, size int, silence bool) {
 }
 
 // blame reacts to a loss. If congestion is the cause, it halves the window, once for all datagrams that were in flight
-// together. Silence, unlike a NACK, also resets the window to its minimum, because no answer arrived at all.
+// together: those count for no later reduction. Silence, unlike a NACK, also resets the window to its minimum, because
+// no answer arrived at all.
 func (c *congestion) blame(n, next Seq24, silence bool) {
-	c.LossShare += (1 - c.LossShare) * lossGain
 	c.addLoss(n)
-	if c.inRecovery(n) || !silence && !c.queue.Standing && !c.isHeavy() {
+	if c.inRecovery(n) {
+		return
+	}
+	c.LossShare += (1 - c.LossShare) * lossGain
+	if !silence && !c.queue.Standing && !c.isHeavy() {
 		return
 	}
 	c.queue.Calm = 0
 	c.Recovered, c.Reduced = next, true
 	c.BeforeWindow, c.BeforeThreshold = c.Window, c.Threshold
+	c.LossShare = 0
 	c.restartLosses(next)
 	c.Threshold = max(c.Window/2, leastWindow*c.segment)
 	c.Window = c.Threshold
@@ -165,9 +170,10 @@ func (c *congestion) blame(n, next Seq24, silence bool) {
 // spared takes back what the loss of a datagram has done that was only late: the path has changed the order, or has
 // become slower, or the peer acknowledges later than others. If the window was reduced meanwhile, it is as before.
 func (c *congestion) spared(n Seq24) {
-	c.LossShare = max(0, c.LossShare-lossGain)
 	c.spareLoss(n)
-	if c.inRecovery(n) && c.BeforeWindow > c.Window {
+	if !c.inRecovery(n) {
+		c.LossShare = max(0, c.LossShare-lossGain)
+	} else if c.BeforeWindow > c.Window {
 		c.Window, c.Threshold, c.Reduced = c.BeforeWindow, c.BeforeThreshold, false
 	}
 }

@@ -110,6 +110,22 @@ func TestLossAtRandomCostsNothing(t *testing.T) {
 	}
 }
 
+// TestLossesCountForOneReduction: go-raknet drops what comes late by its first round trip, a third of the first flight.
+// A single loss in a later one is no reason to halve the window again.
+func TestLossesCountForOneReduction(t *testing.T) {
+	w := newWindow(t)
+	for first, n := w.fill(), 0; n < firstWindow; n++ {
+		if n < 20 {
+			w.lost(first.Add(n), w.next, testSegment, false)
+		} else {
+			w.acknowledged(first.Add(n), testSegment)
+		}
+	}
+	w.want("20 lost of the first flight", firstWindow/2)
+	w.lost(w.fill(), w.next, testSegment, false)
+	w.want("one of the second", firstWindow/2)
+}
+
 func TestWindowDoesNotGrowWhileAQueueStands(t *testing.T) {
 	w := newWindow(t)
 	w.queue.Standing = true

@@ -16,7 +16,7 @@ const ackLag = 30 * time.Millisecond
 // pathQueue detects a queue on the path of our datagrams. There is one if the least round trip of a whole round
 // exceeds that of the last ten seconds. But some peers hold their ACKs back: go-raknet for 100 ms. To those the sender
 // sends pings, which they answer at once. There is a queue if the ping is late, too. An ACK that comes at once by
-// chance makes all others late, so pings look for every queue.
+// chance makes all others late, so pings look for every queue. A ping without delay tells that the peer is lagging.
 type pathQueue struct {
 	Least    time.Duration `cbor:"1,keyasint,omitempty"` // least round trip of this span of time; 0 if none
 	Before   time.Duration `cbor:"2,keyasint,omitempty"` // the same of the previous span
@@ -27,7 +27,7 @@ type pathQueue struct {
 	Lagging  bool          `cbor:"7,keyasint,omitempty"` // the peer holds its ACKs back
 	// Doubts counts late rounds in a row of a lagging peer without an answer to a ping.
 	Doubts   uint8         `cbor:"8,keyasint,omitempty"`
-	Late     bool          `cbor:"11,keyasint,omitempty"` // the last whole round was so late that the peer may be lagging
+	Late     bool          `cbor:"11,keyasint,omitempty"` // the last whole round: the path has a queue, or the peer is lagging
 	Pinged   time.Duration `cbor:"9,keyasint,omitempty"`  // when the last answered ping was sent
 	PingTrip time.Duration `cbor:"10,keyasint,omitempty"` // its round trip; 0 if none yet
 	Calm     uint8         `cbor:"12,keyasint,omitempty"` // rounds without a queue or a reduction, up to calmRounds
@@ -86,13 +86,13 @@ func (q *pathQueue) sample(now, roundTrip time.Duration, n, next Seq24, limited 
 
 // conclude decides at the end of a round.
 func (q *pathQueue) conclude(now time.Duration) {
-	q.Late = q.isLate(q.Round, ackLag)
+	q.Late = q.isLate(q.Round, queueSlack)
 	recent := q.PingTrip != 0 && now-q.Pinged <= 2*q.Round
-	switch late := q.isLate(q.Round, queueSlack); {
-	case late && recent:
+	switch {
+	case q.Late && recent:
 		q.Standing, q.Doubts = q.isLate(q.PingTrip, queueSlack), 0
-	case !late || !q.Lagging:
-		q.Standing, q.Doubts = late, 0
+	case !q.Late || !q.Lagging:
+		q.Standing, q.Doubts = q.Late, 0
 	default:
 		q.Doubts = min(q.Doubts+1, mostDoubts)
 		q.Standing = q.Doubts == mostDoubts

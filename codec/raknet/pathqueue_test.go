@@ -116,7 +116,7 @@ func TestPathQueueOfALaggingPeer(t *testing.T) {
 }
 
 // TestLuckyAcknowledgement: a peer acknowledges each 100 ms, and once a datagram just before that. So all other rounds
-// are late, though not so late that the peer counts as lagging. A ping shows that there is no queue.
+// are late, though not by as much as one ACK must be. A ping shows that there is no queue, and that the peer is lagging.
 func TestLuckyAcknowledgement(t *testing.T) {
 	q := pathQueue{Least: 75 * ms}
 	next, now := Seq24(0), time.Duration(0)
@@ -127,12 +127,12 @@ func TestLuckyAcknowledgement(t *testing.T) {
 	for range 3 {
 		round()
 	}
-	if !q.Standing || q.Late {
+	if !q.Standing || q.Lagging {
 		t.Fatalf("late rounds: %+v, want a queue", q)
 	}
 	q.ping(now, 75*ms)
-	if round(); q.Standing {
-		t.Error("a ping came back at once: a queue stands")
+	if round(); q.Standing || !q.Lagging {
+		t.Errorf("a ping came back at once: %+v, want a lagging peer and no queue", q)
 	}
 	q.ping(now, 100*ms)
 	if round(); !q.Standing {

@@ -58,7 +58,8 @@ func New(s *Settings, o Options, sockets Sockets, now time.Time) *Relay {
 	r.sockets = outlet{Sockets: sockets, paths: &r.paths, drops: &r.drops, counters: &r.counters, dirty: &r.dirty,
 		players: shared.Players, allowance: shared.allowance}
 	r.held.Shared = shared.holders
-	r.sockets.replies = newReplies(r.identities.next())
+	rates := ratelimit.Rates{Overall: repliesOverall, Network: repliesNetwork}
+	r.sockets.replies = ratelimit.NewBudget(rates, r.identities.next())
 	r.arrange(now, s)
 	r.filter(now, s.Filter)
 	if o.Recorder != nil {

@@ -49,7 +49,7 @@ func (s *Settings) Forwardable(l *Listener) error {
 	}
 	for i := range s.Bounds {
 		b := &s.Bounds[i]
-		if ofDatagrams(b) && (b.Per != ratelimit.PerSession || b.Verdict != ratelimit.Drop) {
+		if (b.Of == ratelimit.Packets || b.Of == ratelimit.Bytes) && (b.Per != ratelimit.PerSession || b.Verdict != ratelimit.Drop) {
 			return errShareLimit
 		}
 	}
@@ -68,10 +68,6 @@ func (s *Settings) flowRate() (r flow.Rate) {
 		}
 	}
 	return r
-}
-
-func ofDatagrams(b *ratelimit.Limit) bool {
-	return b.Of == ratelimit.Packets || b.Of == ratelimit.Bytes
 }
 
 // offload gives relayed sessions to a Forwarder, and takes them back.

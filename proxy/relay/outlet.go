@@ -37,10 +37,6 @@ const (
 	repliesNetwork = 500
 )
 
-func newReplies(seed uint64) *ratelimit.Budget {
-	return ratelimit.NewBudget(ratelimit.Rates{Overall: repliesOverall, Network: repliesNetwork}, seed)
-}
-
 func (o *outlet) insertTap(table sessionTable) {
 	if o.tap == nil {
 		o.tap = &tap{Sockets: o.Sockets, table: table}

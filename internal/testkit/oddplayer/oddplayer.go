@@ -42,6 +42,7 @@ type Options struct {
 	Prefix   int // bytes of each frame's length over TCP; 0: UDP
 	// Mangle changes the form of a datagram of the client's, or returns it as it is. Nil: no datagram is changed.
 	Mangle func(rng *rand.Rand, datagram []byte) []byte
+	Calm   bool // its data, messages and leaves are those of an honest player
 }
 
 // Run lets one player after another visit, until done is closed. It returns the number of visits, and how often the
@@ -71,7 +72,10 @@ func Visit(t testing.TB, o Options, rng *rand.Rand) bool {
 		return false
 	}
 	defer func() { _ = socket.Close() }()
-	hello := codec.Hello{Data: data(rng), Pad: pad(rng), Identity: rng.Uint64()}
+	hello, goodbye := codec.Hello{Identity: rng.Uint64()}, codec.Goodbye{Reason: codec.Closed}
+	if !o.Calm {
+		hello.Data, hello.Pad, goodbye.Data, goodbye.Pad = data(rng), pad(rng), data(rng), pad(rng)
+	}
 	v := &visit{o: o, rng: rng, socket: socket, conn: o.Protocol.Dial(time.Now(), o.At, hello)}
 	v.play(joinTime, func() bool { return v.joined })
 	if !v.joined {
@@ -82,12 +86,12 @@ func Visit(t testing.TB, o Options, rng *rand.Rand) bool {
 		for range perTurn {
 			sent++
 			// The codec refuses what its wire cannot carry.
-			_ = v.conn.Send(time.Now(), Message(rng, o.Protocol.Spec()))
+			_ = v.conn.Send(time.Now(), o.message(rng))
 		}
 		return sent >= perVisit
 	})
-	if rng.IntN(3) > 0 {
-		v.conn.Close(time.Now(), codec.Goodbye{Reason: codec.Closed, Data: data(rng), Pad: pad(rng)})
+	if o.Calm || rng.IntN(3) > 0 {
+		v.conn.Close(time.Now(), goodbye)
 	}
 	v.play(leaveTime, func() bool { return v.gone })
 	return true
@@ -155,6 +159,13 @@ func (v *visit) transmit() {
 		}
 		_, _ = v.socket.Write(b) // an ended proxy shows in the witness
 	}
+}
+
+func (o Options) message(rng *rand.Rand) codec.Message {
+	if !o.Calm {
+		return Message(rng, o.Protocol.Spec())
+	}
+	return codec.Message{Payload: make([]byte, 64), Mode: codec.Mode(rng.IntN(codec.ModeCount)), ID: ids[1], HasID: true}
 }
 
 // Message returns an odd message of a protocol.
