@@ -103,10 +103,11 @@ func (c *Conn) countsBits() bool {
 	return !c.longList
 }
 
-func (c *Conn) setMTU(mtu int) {
+// setMTU sets the MTU of our datagrams, and that of the peer's.
+func (c *Conn) setMTU(mtu, peers int) {
 	c.sender.setMTU(mtu)
 	c.sender.toClient = !c.dialed
-	c.receiver.splits.partRoom = 1 << classOf(partSizeAt(mtu))
+	c.receiver.splits.partRoom = max(c.receiver.splits.partRoom, 1<<classOf(partSizeAt(peers)))
 }
 
 // Advance does the work that is due.

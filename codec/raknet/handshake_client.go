@@ -303,7 +303,8 @@ func (c *Conn) granted(now time.Duration, reply *openConnectionReply2) {
 		return
 	}
 	c.longList = c.attempt.Version >= firstLongList
-	c.setMTU(min(c.p.clampMTU(reply.mtu), c.p.clampMTU(c.attempt.reply.mtu)))
+	told, answered := c.p.clampMTU(reply.mtu), c.p.clampMTU(c.attempt.reply.mtu)
+	c.setMTU(min(told, answered), max(told, answered)) // the grant may be for an earlier request, of a wider probe
 	c.server, c.family = reply.guid, reply.client.family
 	c.attempt, c.offline = nil, nil
 	if c.ahead {

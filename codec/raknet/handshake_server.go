@@ -24,7 +24,8 @@ func accept(p *Protocol, now time.Time, from netip.AddrPort, request openConnect
 	c.guid, c.server, c.family = request.guid, p.o.GUID, request.server.family
 	c.version, c.longList, c.round = o.version, o.version >= firstLongList, o.round
 	c.sender.bits = c.countsBits()
-	c.setMTU(p.clampMTU(request.mtu))
+	mtu := p.clampMTU(request.mtu)
+	c.setMTU(mtu, mtu)
 	c.receiver.splits.budget = min(p.o.MaxAssembly, strangerAssembly)
 	c.grant(0)
 	return c

@@ -45,7 +45,7 @@ func TestMostParts(t *testing.T) {
 	for _, dialed := range []bool{false, true} {
 		c := newConn(New(Options{}), time.Unix(1e9, 0), netip.MustParseAddrPort("127.0.0.1:1"), connected)
 		c.dialed, c.longList = dialed, true
-		c.setMTU(1492)
+		c.setMTU(1492, 1492)
 		part := c.sender.partSize()
 		for _, test := range []struct {
 			size int
@@ -70,7 +70,7 @@ func TestLongPassword(t *testing.T) {
 		want []codec.EventKind
 	}{{maxPassword, []codec.EventKind{codec.Asked}}, {maxPassword + 1, nil}} {
 		c := newConn(New(Options{}), time.Unix(1e9, 0), netip.MustParseAddrPort("127.0.0.1:1"), halfOpen)
-		c.setMTU(1492)
+		c.setMTU(1492, 1492)
 		request := connectionRequest{guid: 1, password: make([]byte, test.size)}
 		err := c.handleServer(0, request.append(nil), 0)
 		if got := codectest.Kinds(codectest.Drain(c)); len(got) != len(test.want) {

@@ -81,7 +81,7 @@ func (p *Protocol) Restore(now time.Time, from codec.Addresser, b []byte) (codec
 	c.sender.bits = c.countsBits()
 	copy(c.clock.samples[:], v.Clock.Samples)
 	if g := c.sender.Congestion; c.sender.MTU > 0 {
-		c.setMTU(c.sender.MTU)
+		c.setMTU(c.sender.MTU, c.sender.MTU)
 		g.segment = c.sender.Congestion.segment
 		c.sender.Congestion = g
 	}

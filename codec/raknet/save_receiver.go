@@ -122,8 +122,8 @@ func (m *inbound) restore(memory *buffers) error {
 }
 
 func (r *reassembly) restore() error {
-	if len(r.open) > maxSplits {
-		return saved.Fault("number of split messages", len(r.open))
+	if len(r.open) > maxSplits || r.partRoom > 1<<classOf(codec.MaxDatagram) {
+		return saved.Fault("number of split messages, or their size", len(r.open))
 	}
 	for i, a := range r.open {
 		switch {

@@ -30,7 +30,7 @@ type reassembly struct {
 	held     int         // bytes of memory
 	reserved int         // bytes
 	budget   int
-	partRoom int // bytes reserved for one part
+	partRoom int `cbor:"40,keyasint,omitempty"` // bytes reserved for one part
 	memory   *buffers
 }
 
