@@ -89,7 +89,7 @@ func (c *channels) restore(memory *buffers) error {
 	for i := range c.list {
 		ch := &c.list[i]
 		if ch.Late > mostLateRun || len(ch.Passed) > mostPassed || ch.StillAt < -maxSpan || ch.StillAt > maxSpan {
-			return saved.Fault("late messages of a channel", ch.Late)
+			return saved.Fault("state of a channel", i)
 		}
 		for j := range ch.Waiting {
 			m := &ch.Waiting[j]
