@@ -269,8 +269,8 @@ func TestOddPlayerHarmsNoOther(t *testing.T) {
 
 // TestOddPlayersWithoutTidegate is the control of TestOddPlayerHarmsNoOther: as many visitors come directly to servers
 // whose own faults and pauses hold a witness. To go-raknet come the odd players of the relay: it shows how often the
-// server's own deadlock holds a direct player. pytide ends by what odd players send, so to it come honest ones: they show
-// how long its direct players wait. Over TCP it soon takes no more connections.
+// server's own deadlock holds a direct player. pytide ends by what odd players send, so to it come honest ones: they
+// show how long its direct players wait. Over TCP it soon takes no more connections.
 func TestOddPlayersWithoutTidegate(t *testing.T) {
 	visitors := map[string]oddplayer.Options{
 		blockingGoServer.name: relayedPlayer(blockingGoServer),

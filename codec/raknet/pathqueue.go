@@ -27,7 +27,7 @@ type pathQueue struct {
 	Lagging  bool          `cbor:"7,keyasint,omitempty"` // the peer holds its ACKs back
 	// Doubts counts late rounds in a row of a lagging peer without an answer to a ping.
 	Doubts   uint8         `cbor:"8,keyasint,omitempty"`
-	Late     bool          `cbor:"11,keyasint,omitempty"` // the last whole round: the path has a queue, or the peer is lagging
+	Late     bool          `cbor:"11,keyasint,omitempty"` // the last whole round: a queue, or a lagging peer
 	Pinged   time.Duration `cbor:"9,keyasint,omitempty"`  // when the last answered ping was sent
 	PingTrip time.Duration `cbor:"10,keyasint,omitempty"` // its round trip; 0 if none yet
 	Calm     uint8         `cbor:"12,keyasint,omitempty"` // rounds without a queue or a reduction, up to calmRounds

@@ -116,7 +116,7 @@ func TestPathQueueOfALaggingPeer(t *testing.T) {
 }
 
 // TestLuckyAcknowledgement: a peer acknowledges each 100 ms, and once a datagram just before that. So all other rounds
-// are late, though not by as much as one ACK must be. A ping shows that there is no queue, and that the peer is lagging.
+// are late, though not by as much as one ACK must be. A ping shows that there is no queue, and that the peer lags.
 func TestLuckyAcknowledgement(t *testing.T) {
 	q := pathQueue{Least: 75 * ms}
 	next, now := Seq24(0), time.Duration(0)

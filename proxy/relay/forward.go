@@ -49,7 +49,8 @@ func (s *Settings) Forwardable(l *Listener) error {
 	}
 	for i := range s.Bounds {
 		b := &s.Bounds[i]
-		if (b.Of == ratelimit.Packets || b.Of == ratelimit.Bytes) && (b.Per != ratelimit.PerSession || b.Verdict != ratelimit.Drop) {
+		if (b.Of == ratelimit.Packets || b.Of == ratelimit.Bytes) &&
+			(b.Per != ratelimit.PerSession || b.Verdict != ratelimit.Drop) {
 			return errShareLimit
 		}
 	}
