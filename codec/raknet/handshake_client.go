@@ -52,6 +52,7 @@ type attempt struct {
 	Probe    int           `cbor:"6,keyasint,omitempty"` // MTU of the last of them
 	Replied  bool          `cbor:"11,keyasint,omitempty"`
 	Requests int           `cbor:"12,keyasint,omitempty"` // second requests sent since the reply
+	Widest   int           `cbor:"36,keyasint,omitempty"` // the largest MTU of all second requests
 	SentAt   time.Duration `cbor:"13,keyasint,omitempty"` // when the last request was sent
 	// TooSoon says that the server has accepted another client from our address a moment ago.
 	TooSoon bool `cbor:"14,keyasint,omitempty"`
@@ -171,6 +172,7 @@ func (a *attempt) isStale(now time.Duration) bool {
 func (c *Conn) request2(now time.Duration) {
 	a := c.attempt
 	a.Requests++
+	a.Widest = max(a.Widest, c.p.clampMTU(a.reply.mtu))
 	a.due, a.SentAt = secondRequest, now
 	a.expectGrant(now)
 }
@@ -303,8 +305,9 @@ func (c *Conn) granted(now time.Duration, reply *openConnectionReply2) {
 		return
 	}
 	c.longList = c.attempt.Version >= firstLongList
-	told, answered := c.p.clampMTU(reply.mtu), c.p.clampMTU(c.attempt.reply.mtu)
-	c.setMTU(min(told, answered), max(told, answered)) // the grant may be for an earlier request, of a wider probe
+	// A server may have accepted an earlier request, of a wider probe. A stock one still echoes the MTU of the last.
+	told := c.p.clampMTU(reply.mtu)
+	c.setMTU(min(told, c.p.clampMTU(c.attempt.reply.mtu)), max(told, c.attempt.Widest))
 	c.server, c.family = reply.guid, reply.client.family
 	c.attempt, c.offline = nil, nil
 	if c.ahead {

@@ -132,7 +132,7 @@ func (v *savedConn) check() error {
 		return saved.Fault("number of early messages", len(v.early.list))
 	}
 	if a != nil && (a.Tries < 0 || a.Tries > maxTries || a.Requests < 0 || a.Requests > maxTries || a.Probe < 0 ||
-		a.Probe > mostMTU || len(a.Refused) > maxTries || a.StrandWhy > codec.KnownByEarlier) {
+		a.Probe > mostMTU || a.Widest > mostMTU || len(a.Refused) > maxTries || a.StrandWhy > codec.KnownByEarlier) {
 		return saved.Fault("number of requests", a.Tries)
 	}
 	return v.checkTimes()

@@ -48,7 +48,8 @@ func (p *Protocol) Spec() *codec.Spec { return &p.spec }
 // Sniff reports whether the datagram is a request of our application.
 func (p *Protocol) Sniff(datagram []byte) bool {
 	var q packet
-	return len(datagram) == overhead && q.parse(datagram) == nil && p.isRequest(&q)
+	return len(datagram) == overhead && q.parse(datagram) == nil && q.app == p.options.AppID && q.kind == kindRequest &&
+		q.seq == p.options.base
 }
 
 // Accept makes a Conn for each valid request. It sends no stateless answer. The client proves its address afterwards,
@@ -72,10 +73,6 @@ func (p *Protocol) Refuse(datagram, reply []byte, _ codec.Reason) []byte {
 // Dial opens a connection to a server. RUDP carries none of the hello's data.
 func (p *Protocol) Dial(now time.Time, _ netip.AddrPort, _ codec.Hello) codec.Conn {
 	return dial(p, now)
-}
-
-func (p *Protocol) isRequest(q *packet) bool {
-	return q.app == p.options.AppID && q.kind == kindRequest && q.seq == p.options.base
 }
 
 // Defaults of Options.
