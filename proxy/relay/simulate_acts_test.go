@@ -309,6 +309,13 @@ func (p *performance) fail(d time.Duration) {
 	p.Run(d)
 	p.crashed = later(p.crashed, p.Now().Add(troubleTime))
 	p.excuse()
+	for _, sc := range p.scenes {
+		for _, g := range sc.games {
+			if ice, ok := g.protocol.(*iceServer); ok {
+				clear(ice.playing) // the saved state may be older than a session's address
+			}
+		}
+	}
 	for _, n := range p.proxy.nodes {
 		n.out = nil
 	}
