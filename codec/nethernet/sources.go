@@ -28,7 +28,7 @@ const (
 // reached, or the active one has not.
 //
 // Anybody can write an address that the client had, before a NAT changed, on a datagram that is no request. So such an
-// address takes no place once its last request is old, and does not keep it.
+// address takes no place once its last request is old, and loses it to one with data that is younger than that request.
 //
 // A recorded request verifies again. So one of the last 32 requests that comes from another address changes nothing.
 // An address without the password cannot take a living session. The zero value has no source. Times are those since any
@@ -56,8 +56,8 @@ func (id TransactionID) asked() asked { return asked(be.Uint32(id[:])) &^ askers
 func (a asked) asker() int { return int(a & askers) }
 
 type source struct {
-	at            netip.AddrPort
-	heard, proved time.Duration // as the argument now; proved is that of the last request
+	at                   netip.AddrPort
+	added, heard, proved time.Duration // as the argument now; proved is that of the last request
 }
 
 // Request takes a request that the client's password has verified. An error wraps codec.ErrDuplicate: the request came
@@ -68,7 +68,7 @@ func (s *Sources) Request(now time.Duration, from netip.AddrPort, b *Binding) er
 		return codec.ErrDuplicate
 	}
 	if i < 0 {
-		i = s.add(from)
+		i = s.add(now, from)
 	}
 	s.sources[i].heard, s.sources[i].proved = now, now
 	switch request := b.ID.asked() | asked(i+1); {
@@ -94,10 +94,11 @@ func (s *Sources) Heard(now time.Duration, from netip.AddrPort, datagram []byte)
 	}
 	// A client begins neither with DTLS nor with a response.
 	s.sources[i].heard = now
-	if KindOf(datagram) == DTLS || responds(datagram) {
+	data, younger := KindOf(datagram) == DTLS, s.sources[i].added-s.sources[s.active].proved
+	if data || responds(datagram) {
 		s.reached |= 1 << i
 	}
-	if s.activeIsSilent(now) && now-s.sources[i].proved < lapse {
+	if s.activeIsSilent(now) && now-s.sources[i].proved < lapse || data && younger >= takeover {
 		s.active = uint8(i)
 	}
 	return true
@@ -182,9 +183,9 @@ func (s *Sources) index(at netip.AddrPort) int {
 
 // add makes an address a source. If there are too many, the one that was silent for the longest time makes room, but
 // never the active one.
-func (s *Sources) add(from netip.AddrPort) int {
+func (s *Sources) add(now time.Duration, from netip.AddrPort) int {
 	if len(s.sources) < MaxSources {
-		s.sources = append(s.sources, source{at: from})
+		s.sources = append(s.sources, source{at: from, added: now})
 		return len(s.sources) - 1
 	}
 	oldest := -1
@@ -198,7 +199,7 @@ func (s *Sources) add(from netip.AddrPort) int {
 			s.asked[i] |= gone
 		}
 	}
-	s.sources[oldest] = source{at: from}
+	s.sources[oldest] = source{at: from, added: now}
 	s.reached &^= 1 << oldest
 	return oldest
 }

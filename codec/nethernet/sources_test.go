@@ -99,6 +99,27 @@ func TestFormerAddress(t *testing.T) {
 	}
 }
 
+// TestFormerAddressBesideTheClient forges data of the former address all the time. The client's new address gets its
+// place with the first data, and keeps it. An address that the client had before gets no place by data.
+func TestFormerAddressBesideTheClient(t *testing.T) {
+	var s Sources
+	_ = s.Request(at(0), peer(1), request(1, true))
+	_ = s.Request(at(0), peer(3), request(2, false))
+	s.Heard(at(2400), peer(1), record)
+	_ = s.Request(at(2500), peer(3), request(3, false))
+	s.Heard(at(2510), peer(3), record)
+	_ = s.Request(at(2520), peer(2), request(4, false))
+	s.Heard(at(2530), peer(1), record)
+	if s.Active() != peer(1) {
+		t.Errorf("%v is active without data, or by data of an address that the client had before", s.Active())
+	}
+	s.Heard(at(2540), peer(2), record)
+	s.Heard(at(2550), peer(1), record)
+	if s.Active() != peer(2) {
+		t.Errorf("%v is active, want the new address", s.Active())
+	}
+}
+
 // TestNominatedButNotReached nominates an address that the server's datagrams do not reach. Another one that they reach
 // stays active, until it is silent or the first one answers.
 func TestNominatedButNotReached(t *testing.T) {
