@@ -117,6 +117,13 @@ var plantedFaults = []planted{
 		"!t.Bucket.Take(at, rateOf(u.Session), amount) || ", "", "proxy/relay", "^TestForgedLifeIsBounded$"},
 	{"a forger's numbers push the peer's out", "codec/internal/prints/prints.go", "p.rivals, at, at+1",
 		"p.rivals, at&0, at&0+1", "codec/internal/prints", "^TestForgersDoNotPushOutThePeer$"},
+	{"a server's parts must be as small as its last grant", "codec/raknet/handshake_client.go",
+		"max(told, c.attempt.Widest)", "told", "codec/raknet", "^TestLateGrant$"},
+	{"a forger keeps a client's former address active", "codec/nethernet/sources.go", "|| data && younger >= takeover",
+		"|| data && younger >= 1<<60", "codec/nethernet", "^TestFormerAddressBesideTheClient$"},
+	{"a forger makes another address of the client active", "codec/nethernet/sources.go",
+		"s.sources[i].added-s.sources[s.active].proved", "s.sources[i].proved-s.sources[s.active].proved",
+		"codec/nethernet", "^TestFormerAddressBesideTheClient$"},
 }
 
 // TestPlantedFaults plants each fault. The test must fail then. Without -planted it only looks for the places.
