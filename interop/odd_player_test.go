@@ -272,12 +272,13 @@ func TestOddPlayerHarmsNoOther(t *testing.T) {
 // server's own deadlock holds a direct player. pytide ends by what odd players send, so to it come honest ones: they
 // show how long its direct players wait. Over TCP it soon takes no more connections.
 func TestOddPlayersWithoutTidegate(t *testing.T) {
-	visitors := map[string]oddplayer.Options{
+	t.Parallel()
+	players := map[string]oddplayer.Options{
 		blockingGoServer.name: relayedPlayer(blockingGoServer),
 		pytideServers[0].name: {Protocol: calmCodec("riptide-2.2"), Calm: true},
 	}
 	for _, to := range oddServers() {
-		o, known := visitors[to.name]
+		o, known := players[to.name]
 		if !known {
 			continue
 		}

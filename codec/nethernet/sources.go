@@ -28,7 +28,7 @@ const (
 // reached, or the active one has not.
 //
 // Anybody can write an address that the client had, before a NAT changed, on a datagram that is no request. So such an
-// address takes no place once its last request is old, and loses it to one with data that is younger than that request.
+// address takes no place once its last request is old. It loses its place to data of an address that came up later.
 //
 // A recorded request verifies again. So one of the last 32 requests that comes from another address changes nothing.
 // An address without the password cannot take a living session. The zero value has no source. Times are those since any

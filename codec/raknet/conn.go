@@ -103,7 +103,7 @@ func (c *Conn) countsBits() bool {
 	return !c.longList
 }
 
-// setMTU sets the MTU of our datagrams, and that of the peer's.
+// setMTU sets the MTU of our datagrams, and the largest that the peer's may have.
 func (c *Conn) setMTU(mtu, peers int) {
 	c.sender.setMTU(mtu)
 	c.sender.toClient = !c.dialed

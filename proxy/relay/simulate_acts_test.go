@@ -2,6 +2,7 @@ package relay
 
 import (
 	"errors"
+	"maps"
 	"net/netip"
 	"time"
 
@@ -306,15 +307,19 @@ func (p *performance) fail(d time.Duration) {
 		}
 	}
 	m := p.proxy.save(p.Now())
-	p.Run(d)
-	p.crashed = later(p.crashed, p.Now().Add(troubleTime))
-	p.excuse()
+	known := make(map[*iceServer]map[string]netip.AddrPort) // the saved state has no newer address of a session
 	for _, sc := range p.scenes {
 		for _, g := range sc.games {
 			if ice, ok := g.protocol.(*iceServer); ok {
-				clear(ice.playing) // the saved state may be older than a session's address
+				known[ice] = maps.Clone(ice.playing)
 			}
 		}
+	}
+	p.Run(d)
+	p.crashed = later(p.crashed, p.Now().Add(troubleTime))
+	p.excuse()
+	for ice, playing := range known {
+		ice.playing = playing
 	}
 	for _, n := range p.proxy.nodes {
 		n.out = nil

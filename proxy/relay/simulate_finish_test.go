@@ -101,33 +101,33 @@ func (p *performance) count(s *seat, to string, v *voice, promised promise) {
 	}
 }
 
-// books compares the Relays' counters with their tables. A session that was taken in may go to another loop, when its
-// client comes to that one: then the sums of all loops count.
+// books compares the Relays' counters with their tables. A relayed session that was taken in may go to another loop, when
+// its client comes to that one: then the sums of all loops count.
 func (p *performance) books() {
-	type sums struct{ up, down, relayedUp, relayedDown uint64 }
-	var sessions, relays sums
+	var relayed, counted [2]uint64 // up and down
 	compare := func() {
-		if !p.replaced && (sessions.up > relays.up || sessions.down > relays.down ||
-			sessions.relayedUp > relays.relayedUp || sessions.relayedDown > relays.relayedDown) {
-			p.judge.Errorf("sessions count %+v messages, the Relay %+v", sessions, relays)
+		if !p.replaced && (relayed[0] > counted[0] || relayed[1] > counted[1]) {
+			p.judge.Errorf("relayed sessions count %d datagrams, the Relay %d", relayed, counted)
 		}
-		sessions, relays = sums{}, sums{}
+		relayed, counted = [2]uint64{}, [2]uint64{}
 	}
 	for _, n := range p.proxy.nodes {
+		var up, down uint64
 		for e := range n.relay.table.All {
 			if e.Value.isRelayed() {
-				sessions.relayedUp += e.Value.fromClient.Messages
-				sessions.relayedDown += e.Value.fromServer.Messages
+				relayed[0] += e.Value.fromClient.Messages
+				relayed[1] += e.Value.fromServer.Messages
 				continue
 			}
-			sessions.up += e.Value.fromClient.Messages
-			sessions.down += e.Value.fromServer.Messages
+			up, down = up+e.Value.fromClient.Messages, down+e.Value.fromServer.Messages
 		}
 		c := &n.relay.counters
-		relays.up += c.FromClients.Messages
-		relays.down += c.FromUpstreams.Messages
-		relays.relayedUp += c.RelayedUp.Messages
-		relays.relayedDown += c.RelayedDown.Messages
+		if !p.replaced && (up > c.FromClients.Messages || down > c.FromUpstreams.Messages) {
+			p.judge.Errorf("sessions count %d and %d messages, the Relay %d and %d", up, down, c.FromClients.Messages,
+				c.FromUpstreams.Messages)
+		}
+		counted[0] += c.RelayedUp.Messages
+		counted[1] += c.RelayedDown.Messages
 		if p.arrived == 0 {
 			compare()
 		}
