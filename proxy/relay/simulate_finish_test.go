@@ -101,8 +101,8 @@ func (p *performance) count(s *seat, to string, v *voice, promised promise) {
 	}
 }
 
-// books compares the Relays' counters with their tables. A relayed session that was taken in may go to another loop, when
-// its client comes to that one: then the sums of all loops count.
+// books compares the Relays' counters with their tables. A relayed session that was taken in may go to another loop,
+// when its client comes to that one: then the sums of all loops count.
 func (p *performance) books() {
 	var relayed, counted [2]uint64 // up and down
 	compare := func() {
