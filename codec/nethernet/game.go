@@ -48,8 +48,12 @@ const (
 // Game watches the first messages of a game that crosses between NetherNet and RakNet. On RakNet, Bedrock's encryption
 // proves that a login belongs to its sender. NetherNet has no such encryption. So the key of the login must be the one
 // that has signed the description, or a recorded login would serve any thief. It is not safe for concurrent use.
+//
+// A server packs from the moment it reads the request for its settings. So until the settings pass, a second message
+// could be read in two ways. And some servers take another login while they verify the first one.
 type Game struct {
 	key       *ecdsa.PublicKey
+	asked     bool // the client has asked for the settings
 	packed    bool // the server has sent its settings: batches begin with their compression
 	loggedIn  bool
 	encrypted int // batches in which the server may still ask for encryption
@@ -60,27 +64,46 @@ const patientBatches = 8
 
 // NewGame returns a Game whose login must have the key; nil: any.
 func NewGame(key *ecdsa.PublicKey) *Game {
-	return &Game{key: key, loggedIn: key == nil, encrypted: patientBatches}
+	return &Game{key: key, encrypted: patientBatches}
 }
 
-// FromClient judges a message of the client's. Errors wrap ErrLogin.
+// FromClient judges a message of the client's until the server has answered its login. Errors wrap ErrLogin.
 func (g *Game) FromClient(message []byte) error {
-	if g.loggedIn {
+	if g.key == nil || g.loggedIn && g.encrypted == 0 {
 		return nil
 	}
 	packets, err := g.packets(message)
+	if err == nil && g.packed {
+		err = g.enter(packets)
+	} else if err == nil {
+		err = g.ask(packets)
+	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrLogin, err)
 	}
+	return nil
+}
+
+// ask takes the one message before the server's settings.
+func (g *Game) ask(packets []packet) error {
+	const version = 4 // bytes of the protocol's
+	if g.asked || len(packets) != 1 || packets[0].id != packetRequestSettings || len(packets[0].body) != version {
+		return errors.New("not one request for settings before it")
+	}
+	g.asked = true
+	return nil
+}
+
+// enter takes one login, and after it any packet but another.
+func (g *Game) enter(packets []packet) error {
 	for _, p := range packets {
-		switch {
-		case p.id == packetLogin:
+		if isLogin := p.id == packetLogin; isLogin == g.loggedIn {
+			return fmt.Errorf("packet %d out of turn", p.id)
+		} else if isLogin {
 			if err := g.login(p.body); err != nil {
-				return fmt.Errorf("%w: %w", ErrLogin, err)
+				return err
 			}
 			g.loggedIn = true
-		case p.id != packetRequestSettings || g.packed || g.loggedIn:
-			return fmt.Errorf("%w: packet %d before it", ErrLogin, p.id)
 		}
 	}
 	return nil

@@ -86,6 +86,7 @@ var (
 	requestSettings = []byte{packetRequestSettings, 1, 0, 0, 8, 0x79}
 	networkSettings = []byte{packetNetworkSettings, 1, 1, 0, 0, 0, 0}
 	handshake       = []byte{packetHandshake, 1, 'x'}
+	playStatus      = []byte{packetPlayStatus, 0, 0, 0, 0}
 )
 
 // beginGame returns a Game whose server has sent its settings.
@@ -144,10 +145,47 @@ func TestLogin(t *testing.T) {
 			if test.fits != (err == nil) || err != nil && !errors.Is(err, ErrLogin) {
 				t.Errorf("%s, compression %d: %v", name, how, err)
 			}
+			_ = g.FromServer(packed(t, how, batchOf(playStatus)))
 			if after := g.FromClient([]byte("the game")); test.fits != (after == nil) {
 				t.Errorf("%s: then %v", name, after)
 			}
 		}
+	}
+}
+
+// TestBeforeSettings takes one request for settings and nothing else until the server's settings have passed: the
+// server could read anything else in another way.
+func TestBeforeSettings(t *testing.T) {
+	own := playerKey(t)
+	for name, messages := range map[string][][]byte{
+		"two requests":      {batchOf(requestSettings), batchOf(requestSettings)},
+		"two in a batch":    {batchOf(requestSettings, requestSettings)},
+		"more in a request": {batchOf(append([]byte{packetRequestSettings, 1}, make([]byte, 300)...))},
+		"a packed batch":    {batchOf(requestSettings), append([]byte{compressNone}, batchOf(requestSettings)...)},
+		"a login":           {batchOf(loginWith(chainOf(t, own)))},
+		"nothing":           {nil},
+	} {
+		g := NewGame(&own.PublicKey)
+		var err error
+		for _, message := range messages {
+			err = errors.Join(err, g.FromClient(message))
+		}
+		if !errors.Is(err, ErrLogin) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestSecondLogin refuses another login while the server verifies the first one, and lets all else pass.
+func TestSecondLogin(t *testing.T) {
+	own := playerKey(t)
+	login := append([]byte{compressNone}, batchOf(loginWith(chainOf(t, own)), []byte{9, 1})...)
+	g := beginGame(t, &own.PublicKey)
+	if err := errors.Join(g.FromClient(login), g.FromClient([]byte{compressNone, 2, 9, 1})); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.FromClient(login); !errors.Is(err, ErrLogin) {
+		t.Error(err)
 	}
 }
 
@@ -158,7 +196,6 @@ func TestBeforeLogin(t *testing.T) {
 	for name, batch := range map[string][]byte{
 		"two logins":     batchOf(good, bad),
 		"a text":         batchOf([]byte{9, 1}),
-		"behind a login": batchOf(good, []byte{9, 1}),
 		"a split screen": batchOf(append([]byte{packetLogin | 0x80, 8}, bad[1:]...)),
 		"cut":            batchOf(good)[:50],
 		"many":           bytes.Repeat(batchOf(requestSettings), maxPackets+1),
@@ -183,7 +220,7 @@ func TestEncryption(t *testing.T) {
 		t.Error(err)
 	}
 	g = beginGame(t, nil)
-	if err := g.FromServer(packed(t, compressSnappy, batchOf([]byte{packetPlayStatus, 0, 0, 0, 0}))); err != nil {
+	if err := g.FromServer(packed(t, compressSnappy, batchOf(playStatus))); err != nil {
 		t.Error(err)
 	}
 	if err := g.FromServer(packed(t, compressNone, batchOf(handshake))); err != nil {
