@@ -1,6 +1,7 @@
 package enet
 
 import (
+	"errors"
 	"net/netip"
 	"testing"
 
@@ -112,5 +113,27 @@ func TestHeldBytesAreBounded(t *testing.T) {
 	}
 	if held := conns[0].in.held; held > maxHeld || held < maxHeld/2 || refused == 0 {
 		t.Errorf("%d bytes held, %d messages refused", held, refused)
+	}
+}
+
+// TestFragmentsBringTheirBytes refuses fragments that are whole messages of more bytes than they bring, of both kinds,
+// with checksums and without.
+func TestFragmentsBringTheirBytes(t *testing.T) {
+	for _, checks := range []Checksums{ChecksumsOff, ChecksumsOn} {
+		for k, total := range map[kind]uint32{kindFragment: 1 << 20, kindUnreliableFragment: maxUnreliable} {
+			now, conns := joinedBy(t, Options{Checksums: checks})
+			codectest.Drain(conns[0])
+			c := conns[1]
+			h := header{peer: c.peer, session: c.sessionOut, timed: true, time: c.clock(now)}
+			b, place := c.appendHeader(nil, &h)
+			f := fragment{start: 1, count: 1, total: total}
+			b = append(f.append(appendCommand(b, k, flagAck, 0, 1), 1), 'x')
+			if err := conns[0].Receive(now, c.sum(b, place, false)); !errors.Is(err, codec.ErrMalformed) {
+				t.Errorf("kind %v, checksums %v: %v", k, checks, err)
+			}
+			if all := codectest.Drain(conns[0]); len(all) != 0 {
+				t.Errorf("kind %v, checksums %v: %d events", k, checks, len(all))
+			}
+		}
 	}
 }

@@ -41,11 +41,6 @@ func (in *inbox) uncount(a *assembly) {
 // takeFragment takes a fragment of a reliable message.
 func (in *inbox) takeFragment(n uint8, f *fragment, payload []byte) error {
 	c := in.channel(n)
-	if in.guesses {
-		if f.unit = f.unitOf(len(payload)); f.unit == 0 {
-			return codec.ErrMalformed
-		}
-	}
 	ahead, err := c.place(f.start)
 	var primary *assembly
 	switch {
@@ -248,7 +243,7 @@ func (a *assembly) size() int { return held(uint32(len(a.Payload)), a.Count) }
 
 // fits reports whether a fragment may be part of the message.
 func (a *assembly) fits(f *fragment) bool {
-	return f.count == a.Count && int(f.total) == len(a.Payload) && f.unit == a.Unit
+	return f.count == a.Count && int(f.total) == len(a.Payload) && (f.unit == a.Unit || a.Unit == 0)
 }
 
 func (a *assembly) hasPart(index uint32) bool { return a.Has[index/64]>>(index%64)&1 != 0 }

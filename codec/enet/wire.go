@@ -188,6 +188,9 @@ func (f *fragment) parse(body []byte, payload int) error {
 	case f.offset > f.total || uint32(payload) > f.total-f.offset:
 		return codec.ErrMalformed
 	}
+	if f.unit = f.unitOf(payload); f.unit == 0 { // such parts could claim more bytes than they bring
+		return codec.ErrMalformed
+	}
 	return nil
 }
 
