@@ -48,3 +48,34 @@ func TestUnfinishedMessagesExpire(t *testing.T) {
 		})
 	}
 }
+
+// TestUnfinishedMessagesMakeRoom begins large unreliable messages on three channels, each with a lost part. The oldest
+// ones make room for each new one, and for early reliable messages. The latest ones are delivered when they are whole.
+func TestUnfinishedMessagesMakeRoom(t *testing.T) {
+	const total = 120_000
+	in := &inbox{events: new(events.Queue), largest: 1 << 20, guesses: true}
+	take := func(n, index int) {
+		t.Helper()
+		in.now += time.Millisecond
+		f := fragment{start: uint16(1 + n/3), count: 3, index: uint32(index), total: total, offset: uint32(index * total / 3)}
+		if err := in.takeUnreliableFragment(uint8(n%3), 0, &f, make([]byte, total/3)); err != nil {
+			t.Fatalf("message %d, part %d: %v", n, index, err)
+		}
+		checkBooks(t, in)
+	}
+	const last = 20
+	for n := range last + 1 {
+		take(n, 0)
+	}
+	for i := range 64 {
+		if err := in.takeReliable(5, uint16(2+i), make([]byte, 1000)); err != nil {
+			t.Fatalf("early message %d: %v", i, err)
+		}
+		checkBooks(t, in)
+	}
+	take(last, 1)
+	take(last, 2)
+	if in.events.Len() != 1 {
+		t.Errorf("%d messages were delivered, want the latest one", in.events.Len())
+	}
+}

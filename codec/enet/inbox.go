@@ -93,8 +93,13 @@ func (in *inbox) copyOf(payload []byte) []byte {
 }
 
 // fits reports whether more bytes may be held, for other messages than a channel's next one. The next message has room
-// of its own, so that early ones cannot keep it out.
-func (in *inbox) fits(more int) bool { return in.held+more <= maxHeld && !in.full }
+// of its own, so that early ones cannot keep it out. The oldest unfinished unreliable messages make room: parts of them
+// were probably lost.
+func (in *inbox) fits(more int) bool {
+	for in.held+more > maxHeld && in.forgetOldest() {
+	}
+	return in.held+more <= maxHeld && !in.full
+}
 
 func (in *inbox) deliver(mode codec.Mode, channel uint8, payload []byte) {
 	m := codec.Message{Payload: payload, Mode: mode, Channel: channel}
@@ -259,7 +264,7 @@ func (in *inbox) takeUnreliableFragment(n uint8, reliable uint16, f *fragment, p
 	}
 	if err := a.add(f, payload); err != nil || a.left > 0 {
 		if err == nil {
-			c.stillAt = in.now
+			c.stillAt, a.fedAt = in.now, in.now
 		}
 		return err
 	}
@@ -291,6 +296,21 @@ func (c *inChannel) isStale(reliable, number uint16) bool {
 func (in *inbox) forget(c *inChannel, i int) {
 	in.held -= c.unfinished[i].size()
 	c.unfinished = append(c.unfinished[:i], c.unfinished[i+1:]...)
+}
+
+// forgetOldest gives up the oldest unfinished unreliable message of all channels, if there is one.
+func (in *inbox) forgetOldest() bool {
+	var oldest *inChannel
+	for i := range in.channels {
+		c := &in.channels[i]
+		if len(c.unfinished) > 0 && (oldest == nil || c.unfinished[0].fedAt < oldest.unfinished[0].fedAt) {
+			oldest = c
+		}
+	}
+	if oldest != nil {
+		in.forget(oldest, 0)
+	}
+	return oldest != nil
 }
 
 // forgetUnreliable gives up the unfinished unreliable messages that would be late.
