@@ -73,6 +73,7 @@ type Conn struct {
 	mute          bool           `cbor:"41,keyasint,omitempty"` // as Reflect has said
 	reflected     bool           `cbor:"42,keyasint,omitempty"` // as well
 	rtt           rtt            `cbor:"31,keyasint"`
+	whole         rtt            `cbor:"44,keyasint"` // the same in whole milliseconds, for the throttle
 	throttle      throttle       `cbor:"32,keyasint"`
 	why           codec.Reason   `cbor:"33,keyasint,omitempty"` // of our own goodbye
 	goodbye       uint32         `cbor:"34,keyasint,omitempty"` // data of our own goodbye
@@ -92,7 +93,7 @@ var _ codec.Confirmer = (*Conn)(nil)
 // newConn makes a connection that does not know its peer yet.
 func newConn(o *Options, now time.Time, s secrets) *Conn {
 	c := &Conn{
-		options: o, secrets: s, epoch: now, mtu: o.MTU, rtt: newRTT(), throttle: newThrottle(now, defaultThrottle),
+		options: o, secrets: s, epoch: now, mtu: o.MTU, rtt: newRTT(), throttle: newThrottle(defaultThrottle),
 		window: maxWindow, groupOut: o.base, deadline: now.Add(o.DialTimeout),
 	}
 	c.control.reset(o.base)

@@ -239,13 +239,15 @@ const (
 
 func newRTT() rtt { return rtt{Mean: initialRTT} }
 
-func (r *rtt) sample(m time.Duration) {
+// sample takes a round trip. All steps are multiples of unit.
+func (r *rtt) sample(m, unit time.Duration) {
 	if !r.Known {
-		r.Mean, r.Deviation, r.Known = m, (m+time.Millisecond)/2, true
+		r.Mean, r.Deviation, r.Known = m, ((m + time.Millisecond) / 2).Truncate(unit), true
 		return
 	}
-	r.Deviation += ((m - r.Mean).Abs() - r.Deviation) / 4
-	r.Mean += (m - r.Mean) / 8
+	off := m - r.Mean
+	r.Deviation += (off.Abs() / 4).Truncate(unit) - (r.Deviation / 4).Truncate(unit)
+	r.Mean += (off / 8).Truncate(unit)
 }
 
 // timeout returns how long to wait for an acknowledgement before the first repetition.
@@ -271,25 +273,28 @@ func (t *throttleTerms) append(b []byte) []byte {
 }
 
 // throttle decides which unreliable messages are sent. Growing round trips show that the path is full. The throttle
-// also scales the window of reliable messages. docs/protocols/enet.md#throttle
+// also scales the window of reliable messages. It counts whole milliseconds, as the library does: the deviation of a
+// steady path then stays at 3 ms, and less than that is no growth. docs/protocols/enet.md#throttle
 type throttle struct {
 	_       struct{}      `cbor:",toarray"`
 	terms   throttleTerms `record:"inline"`
 	value   uint32
 	counter uint32
 
-	began              time.Time     // start of this interval
+	began              time.Time     // start of this interval; zero: no round trip is known
 	lowest, widest     time.Duration // round trip and deviation of this interval
 	lastRTT, lastWidth time.Duration // of the previous interval
 }
 
-func newThrottle(now time.Time, terms throttleTerms) throttle {
-	return throttle{terms: terms, value: throttleScale, began: now, lowest: initialRTT, lastRTT: initialRTT}
+func newThrottle(terms throttleTerms) throttle {
+	return throttle{terms: terms, value: throttleScale, lowest: initialRTT, lastRTT: initialRTT}
 }
 
-// sample takes a round trip that r has already taken.
+// sample takes a round trip. r is the estimate before it, in whole milliseconds. The first one ends an interval.
 func (t *throttle) sample(now time.Time, m time.Duration, r *rtt) {
+	m = max(m.Truncate(time.Millisecond), time.Millisecond)
 	switch {
+	case !r.Known:
 	case t.lastRTT <= t.lastWidth:
 		t.value = throttleScale
 	case m <= t.lastRTT:
@@ -297,10 +302,11 @@ func (t *throttle) sample(now time.Time, m time.Duration, r *rtt) {
 	case m > t.lastRTT+2*t.lastWidth:
 		t.value -= min(t.value, t.terms.deceleration)
 	}
+	r.sample(m, time.Millisecond)
 	t.lowest, t.widest = min(t.lowest, r.Mean), max(t.widest, r.Deviation)
-	if now.Sub(t.began) >= time.Duration(t.terms.interval)*time.Millisecond {
+	if t.began.IsZero() || now.Sub(t.began) >= time.Duration(t.terms.interval)*time.Millisecond {
 		t.began = now
-		t.lastRTT, t.lastWidth = t.lowest, t.widest
+		t.lastRTT, t.lastWidth = t.lowest, max(t.widest, time.Millisecond)
 		t.lowest, t.widest = r.Mean, r.Deviation
 	}
 }

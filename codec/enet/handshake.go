@@ -129,7 +129,8 @@ func (c *Conn) receiveProof(now time.Time, cmd *command) error {
 	c.control.reset(c.control.Reliable)
 	c.open(now)
 	c.evident = true
-	c.rtt.sample(now.Sub(at))
+	c.rtt.sample(now.Sub(at), 1)
+	c.throttle.sample(now, now.Sub(at), &c.whole)
 	c.events.Push(codec.Event{Kind: codec.Connected})
 	return nil
 }
@@ -178,7 +179,7 @@ func (c *Conn) receiveVerify(now time.Time, h *header, cmd *command) error {
 	c.peerClock.set(now, h.time)
 	c.proof, c.proving = ack{Channel: cmd.channel, Seq: cmd.seq, Time: h.time}, true
 	if c.handshake.sent == 1 {
-		c.rtt.sample(now.Sub(c.handshake.attempts[0].at))
+		c.rtt.sample(now.Sub(c.handshake.attempts[0].at), 1)
 	}
 	c.events.Push(codec.Event{Kind: codec.Connected})
 	if c.tentative {

@@ -259,8 +259,8 @@ func (c *Conn) measure(now time.Time, s *sentCommand, echoed uint16) {
 	if echoed != s.clock { // echo of an earlier attempt
 		m = time.Duration(c.clock(now)-echoed) * time.Millisecond
 	}
-	c.rtt.sample(m)
-	c.throttle.sample(now, m, &c.rtt)
+	c.rtt.sample(m, 1)
+	c.throttle.sample(now, m, &c.whole)
 }
 
 // endByPeer ends a connection that the peer has left or refused.

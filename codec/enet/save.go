@@ -86,7 +86,8 @@ func (v *savedConn) check() error {
 		return saved.Fault("throttle", t.value)
 	}
 	for _, d := range [...]time.Duration{
-		h.interval, v.rtt.Mean, v.rtt.Deviation, t.lowest, t.widest, t.lastRTT, t.lastWidth,
+		h.interval, v.rtt.Mean, v.rtt.Deviation, v.whole.Mean, v.whole.Deviation,
+		t.lowest, t.widest, t.lastRTT, t.lastWidth,
 	} {
 		if err := saved.Duration("time", d); err != nil {
 			return err
