@@ -70,7 +70,7 @@ func suite(o Options) codectest.Config {
 		ForgeNear:        forgeNear,
 		ForgedLoss:       mostForgedLoss,
 		Derived: []string{
-			"events", "giant", "evident",
+			"events", "giant", "evident", "peerClock.far", "peerClock.farAt",
 			"handshake.due", "heirs.proved", "stats.RTT", "stats.Queued", "stats.Held", "stats.Kept", "stats.MTU",
 			"flight.bytes", "flight.messages", "flight.resend", "flight.waiting",
 			"in.early", "in.follows", "in.guesses", "in.held", "in.heldNext", "in.largest", "in.now", "in.waiting",

@@ -225,26 +225,31 @@ func (a *acks) append(b []byte, room int) []byte {
 type peerClock struct {
 	offset uint16    `cbor:"23,keyasint,omitempty"`
 	at     time.Time `cbor:"24,keyasint,omitempty"` // when offset was learned; zero: never
+	far    int16     // how much the last datagram was off, if that was too much; 0: it was not
+	farAt  time.Time
 }
 
-// clockTolerance is the greatest delay of a datagram in ms, and the greatest drift of a clock between two datagrams.
-const clockTolerance = 8000
+// Tolerances of a datagram's time, in ms.
+const (
+	clockTolerance = 8000 // the greatest change of a datagram's delay, and of a clock, between two datagrams
+	clockJitter    = 250  // the same between two datagrams that show together that the clock was set
+)
 
-func (p *peerClock) set(now time.Time, clock uint16) { p.offset, p.at = clock, now }
+func (p *peerClock) set(now time.Time, clock uint16) { *p = peerClock{offset: clock, at: now} }
 
-// allows reports whether a datagram's time is plausible, and learns from it if it is.
+// allows reports whether a datagram's time is plausible, and learns from it if it is. A machine's clock may be set, or
+// stand still with the machine. So a time is plausible, too, if an earlier datagram was off by as much just before.
 func (p *peerClock) allows(now time.Time, clock uint16) bool {
-	if p.at.IsZero() {
-		p.set(now, clock)
-		return true
-	}
-	expected := p.offset + uint16(now.Sub(p.at).Milliseconds())
-	late := int(int16(clock - expected))
-	if late < -clockTolerance || late > clockTolerance {
+	late := int16(clock - p.offset - uint16(now.Sub(p.at).Milliseconds()))
+	switch {
+	case p.at.IsZero(), isWithin(late, clockTolerance):
+	case p.far != 0 && now.After(p.farAt) && isWithin(late-p.far, clockJitter):
+	default:
+		p.far, p.farAt = late, now
 		return false
 	}
-	if late > 0 {
-		p.set(now, clock) // the least delayed datagram is the most exact
-	}
+	p.set(now, clock)
 	return true
 }
+
+func isWithin(n, bound int16) bool { return -bound <= n && n <= bound }

@@ -116,27 +116,28 @@ func (c *Conn) receiveCommand(now time.Time, h *header, cmd *command) error {
 // maxControlGap is how far a peer's next control number can be ahead of its newest one.
 const maxControlGap = 64
 
-// receiveControl handles a command of the control channel. Its number and its datagram's time must be plausible.
-// Without a checksum they are most of the secret that a forger lacks.
+// receiveControl handles a command of the control channel. A ping or a setting is always acknowledged: a peer that
+// waits in vain ends the session. A setting or a goodbye counts only if it is news.
 func (c *Conn) receiveControl(now time.Time, h *header, cmd *command) error {
 	gap := int(int16(cmd.seq - c.peerControl))
+	isNews := c.isNews(now, h, gap)
 	switch {
-	case gap > maxControlGap || h.timed && !c.peerClock.allows(now, h.time):
-		return codec.ErrWindow
-	case gap <= 0 && cmd.kind == kindDisconnect && c.farewell.heard.IsZero():
-		return codec.ErrDuplicate
-	case gap <= 0 && cmd.kind == kindDisconnect:
-		return c.queueAck(h, cmd, codec.ErrDuplicate) // our acknowledgement was lost
-	case gap > 0:
+	case isNews:
 		c.peerControl = cmd.seq
+	case cmd.kind == kindDisconnect && gap > 0:
+		return codec.ErrWindow
+	case cmd.kind == kindDisconnect && c.farewell.heard.IsZero():
+		return codec.ErrDuplicate
+	case cmd.kind == kindDisconnect:
+		return c.queueAck(h, cmd, codec.ErrDuplicate) // our acknowledgement was lost
 	}
 	switch {
 	case cmd.kind == kindDisconnect:
 		c.hearGoodbye(now, h, cmd)
 		return nil
-	case cmd.kind == kindBandwidth && gap > 0: // a late setting is out of date
+	case cmd.kind == kindBandwidth && isNews: // a late setting is out of date
 		c.window = windowOf(be.Uint32(cmd.body))
-	case cmd.kind == kindThrottle && gap > 0:
+	case cmd.kind == kindThrottle && isNews:
 		c.throttle.terms.parse(cmd.body)
 	case cmd.kind == kindPing, cmd.kind == kindBandwidth, cmd.kind == kindThrottle:
 	default:
@@ -146,6 +147,13 @@ func (c *Conn) receiveControl(now time.Time, h *header, cmd *command) error {
 		return nil
 	}
 	return c.queueAck(h, cmd, nil)
+}
+
+// isNews reports whether a control command may change the session. Its number must be beyond the newest one. Without a
+// checksum that number and the time of its datagram must also be plausible: they are most of the secret that a forger
+// lacks.
+func (c *Conn) isNews(now time.Time, h *header, gap int) bool {
+	return gap > 0 && (c.summed || gap <= maxControlGap && (!h.timed || c.peerClock.allows(now, h.time)))
 }
 
 // queueAck queues the acknowledgement of a command that wants one. ErrDuplicate wants it too: the first one was lost.
