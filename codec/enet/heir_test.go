@@ -61,6 +61,51 @@ func TestClientBeginsAnew(t *testing.T) {
 	}
 }
 
+// TestSecondPeerProvesFirst has a host connect two peers, of which the second one proves the address first. The first
+// one is told that its connection is over. A client that begins anew in the same place is told nothing.
+func TestSecondPeerProvesFirst(t *testing.T) {
+	for _, isSame := range []bool{false, true} {
+		var clients [2]*Conn
+		var server *Conn
+		for i := range clients {
+			s := secrets{ID: uint16(i), ConnectID: [4]byte{byte(i)}}
+			if isSame {
+				s.ID = 0
+			}
+			o := New(seeded(uint64(2+i), Options{})).options
+			clients[i] = newConn(&o, start, s).dial(codec.Hello{})
+			d, _ := clients[i].Transmit(start, nil)
+			if i == 0 {
+				accepted, _, err := New(seeded(1, Options{})).Accept(start, netip.AddrPort{}, d, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				server = accepted.(*Conn)
+				server.Admit(start, 1)
+			} else {
+				_ = server.Receive(start, d)
+			}
+			for _, d := range codectest.Transmit(server, start) {
+				_ = clients[i].Receive(start, d)
+			}
+			codectest.Drain(clients[i])
+		}
+		for _, d := range codectest.Transmit(clients[1], start) {
+			_ = server.Receive(start, d)
+		}
+		if codectest.Drain(server); server.Successor() == nil {
+			t.Fatal("the second peer has no session")
+		}
+		last := codectest.Transmit(server, start)
+		for _, d := range last {
+			_ = clients[0].Receive(start, d)
+		}
+		if isTold := !clients[0].farewell.heard.IsZero(); isTold == isSame || isSame != (len(last) == 0) {
+			t.Errorf("same place %v: the first peer is told: %v, by %d datagrams", isSame, isTold, len(last))
+		}
+	}
+}
+
 // TestForgedConnects gives a session Connects of a forger, a thousand a second. They are no sign of life, and neither
 // their memory nor their answers grow.
 func TestForgedConnects(t *testing.T) {

@@ -99,6 +99,9 @@ func (c *Conn) hearHeir(now time.Time, n *Conn, h *header, d, rest []byte) error
 	c.heirs = heirs{proved: n}
 	patience := heirPatience + 2*c.rtt.Mean
 	if c.state != connected || now.Sub(c.heard) > goodbyePatience+2*c.rtt.Mean || !c.farewell.heard.IsZero() {
+		if c.peer != n.peer { // another peer of the same host, which may have our VerifyConnect
+			c.refusal = c.appendDisconnectNow(nil)
+		}
 		c.endByPeer(c.farewell.data)
 		return nil
 	}
