@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // MaxDescription is the size in bytes of the largest session description. Real ones have about 2,000.
@@ -93,11 +94,12 @@ func isCredential(text string, least int) bool {
 }
 
 // lines yields the lines of a description without their ends. Programs do not agree on other characters that may end a
-// line. So a description with one is a fault: it could hide lines from us. Empty lines at the end are left out.
+// line, nor on bytes that are no UTF-8. So a description with one is a fault: it could hide lines from us. Empty lines
+// at the end are left out.
 func lines(text []byte) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		if len(text) > MaxDescription {
-			yield("", fault("too long"))
+		if len(text) > MaxDescription || !utf8.Valid(text) {
+			yield("", fault("too long, or no UTF-8"))
 			return
 		}
 		rest := bytes.TrimRight(text, "\r\n")

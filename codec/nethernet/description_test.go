@@ -179,6 +179,7 @@ func TestUnusableDescriptions(t *testing.T) {
 		"hidden by CR":      replaced("s=-", "s=-\ra=candidate:1 1 udp 1 192.0.2.1 1 typ host"),
 		"hidden by NUL":     replaced("s=-", "s=-\x00"),
 		"hidden by U+2028":  replaced("s=-", "s=-\u2028a=x"),
+		"no UTF-8":          replaced("AA:BB", "AA:\xff"),
 		"empty line within": replaced("s=-", "s=-\r\n"),
 		"two media":         short + "m=application 9 UDP/DTLS/SCTP webrtc-datachannel\r\n",
 		"audio":             replaced("m=application", "m=audio"),

@@ -61,7 +61,7 @@ func values() []*every {
 		{Bytes: []byte{}, Parts: []piece{}, Counts: map[string]uint64{}},
 		{
 			Head: Head{"kind", 1}, Bool: true, Uint8: 255, Uint64: math.MaxUint64, Int: -1, Duration: math.MinInt64, Float: 1.5,
-			Text: "text", Bytes: many, Address: netip.MustParseAddrPort("[2001:db8::1]:7"), IP: netip.MustParseAddr("10.0.0.1"),
+			Text: "t\xff", Bytes: many, Address: netip.MustParseAddrPort("[2001:db8::1]:7"), IP: netip.MustParseAddr("10.0.0.1"),
 			Networks: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}, Pointer: new(inner), Inner: inner{Set: true},
 			Parts:   []piece{{Small: 1, Wide: -500, Bytes: many[:30]}, {}},
 			Numbers: []int{0, 23, 24, 255, 256, 65535, 65536, 1 << 40, -24, -25},

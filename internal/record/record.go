@@ -34,12 +34,13 @@ type Head struct {
 	Version int    `cbor:"2,keyasint"` // changes only if older readers must refuse the record
 }
 
-// The library writes and reads records with these options.
+// The library writes and reads records with these options. It writes any string, so it must read any: strangers choose
+// some of them.
 var (
 	writer = must(cbor.EncOptions{NilContainers: cbor.NilContainerAsNull}.UserBufferEncMode())
 	reader = must(cbor.DecOptions{
 		DupMapKey: cbor.DupMapKeyEnforcedAPF, IndefLength: cbor.IndefLengthForbidden, TagsMd: cbor.TagsForbidden,
-		MaxArrayElements: MaxElements, MaxMapPairs: maxFields, MaxNestedLevels: maxDepth,
+		MaxArrayElements: MaxElements, MaxMapPairs: maxFields, MaxNestedLevels: maxDepth, UTF8: cbor.UTF8DecodeInvalid,
 	}.DecMode())
 )
 

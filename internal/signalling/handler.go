@@ -65,15 +65,15 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// joinID returns what follows /v1/join/ in the path: one part, or nothing. A path that the server could take for
-// another one is refused.
+// joinID returns what follows /v1/join/ in the path, as the log has it: one part, or nothing. A path that the server
+// could take for another one is refused.
 func joinID(r *http.Request) (id string, ok bool) {
 	if r.URL.Path == joinPath {
 		return "", true
 	}
 	id, ok = strings.CutPrefix(r.URL.Path, joinPath+"/")
 	ok = ok && !strings.ContainsAny(id, "/\\") && id != "." && id != ".."
-	return id, ok
+	return strings.ToValidUTF8(id[:min(len(id), maxID)], "?"), ok
 }
 
 // clientOf returns the address of the client. A trusted proxy's X-Forwarded-For names it: the last address that is no
@@ -135,7 +135,7 @@ func (s *Server) join(w http.ResponseWriter, r *http.Request, client netip.Addr,
 		s.limit(w, http.StatusServiceUnavailable, "no server")
 		return
 	}
-	ticket, err := s.o.Tickets.Ask(s.o.Now(), id[:min(len(id), maxID)], s.o.Route, client, to.Addr)
+	ticket, err := s.o.Tickets.Ask(s.o.Now(), id, s.o.Route, client, to.Addr)
 	if err != nil {
 		s.refuseTicket(w, err)
 		return

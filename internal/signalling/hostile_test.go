@@ -27,6 +27,7 @@ func TestHostileRequests(t *testing.T) {
 	}{
 		"no SDP":            {post("/v1/join/1", "37"), 400},
 		"empty":             {post("/v1/join/1", ""), 400},
+		"no UTF-8":          {post("/v1/join/1", strings.Replace(offerOf(1), "AA:BB", "\xff", 1)), 400},
 		"no ufrag":          {post("/v1/join/1", strings.Replace(offerOf(1), "ice-ufrag", "x", 1)), 400},
 		"too large":         {post("/v1/join/1", huge), 413},
 		"too large, chunks": {chunked("/v1/join/1", huge), 413},
@@ -58,6 +59,22 @@ func TestHostileRequests(t *testing.T) {
 		}
 	}
 	w.wantSilentServer()
+}
+
+// TestOddIDs joins with IDs that are no UTF-8, or not after the cut. Records and the log have text, and the server gets
+// the ID as it came.
+func TestOddIDs(t *testing.T) {
+	long := strings.Repeat("x", maxID-1)
+	for id, want := range map[string]string{"%ff": "?", long + "%c3%a9": long + "?"} {
+		w := serve(t, nil)
+		got := w.dial().send(post("/v1/join/"+id, offerOf(1)))
+		if asked := <-w.bds.asked; got.status != http.StatusOK || asked.uri != "/v1/join/"+id {
+			t.Errorf("%s: %+v, the server got %s", id, got, asked.uri)
+		}
+		if all := w.tickets.Save(start); len(all) != 1 || all[0].ID != want {
+			t.Errorf("%s is saved in %+v", id, all)
+		}
+	}
 }
 
 // TestSmuggledRequests states a body's length in two ways. The server gets one request with one length.

@@ -63,7 +63,7 @@ func (s *Server) ownList(w http.ResponseWriter) {
 // ownJoin answers an offer.
 func (s *Server) ownJoin(w http.ResponseWriter, r *http.Request, client netip.Addr, id string) {
 	own, now, place := s.own.Load(), s.o.Now(), connOf(r.Context())
-	t, err := s.o.Tickets.Ask(now, id[:min(len(id), maxID)], s.o.Route, client, place.local)
+	t, err := s.o.Tickets.Ask(now, id, s.o.Route, client, place.local)
 	if err != nil {
 		s.refuseTicket(w, err)
 		return

@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"bytes"
 	"errors"
 	"maps"
 	"net/netip"
@@ -175,6 +176,44 @@ func (g *goldenPair) playOn(t *testing.T, v *goldenWorld) {
 	if n.relay.table.Len() != 1 {
 		t.Errorf("%d sessions", n.relay.table.Len())
 	}
+}
+
+// TestOddStrings reads records back whose strings are no UTF-8: strangers choose some of them.
+func TestOddStrings(t *testing.T) {
+	n := 0
+	for kind, of := range record.Types() {
+		v, read := reflect.New(of), reflect.New(of)
+		n += spoil(v.Elem())
+		b := record.Append(nil, v.Interface())
+		if err := record.Read(b, read.Interface()); err != nil || !bytes.Equal(record.Append(nil, read.Interface()), b) {
+			t.Errorf("%s: %+v is read as %+v, %v", kind, v, read, err)
+		}
+	}
+	if n < 20 {
+		t.Errorf("only %d strings", n)
+	}
+}
+
+// spoil puts a byte that is no UTF-8 into all strings of a record, and returns their number.
+func spoil(v reflect.Value) (n int) {
+	switch {
+	case v.Kind() == reflect.String:
+		v.SetString("\xff")
+		return 1
+	case v.Kind() == reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		return spoil(v.Elem())
+	case v.Kind() == reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		return spoil(v.Index(0))
+	case v.Kind() == reflect.Struct:
+		for i := range v.NumField() {
+			if v.Field(i).CanSet() {
+				n += spoil(v.Field(i))
+			}
+		}
+	}
+	return n
 }
 
 // secretName matches the names of fields that may be secrets of a session.
