@@ -186,12 +186,12 @@ func (s *joinServers) await(ctx context.Context, one *joinServer, at netip.AddrP
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			one.raw = l
-			s.log.Info().Str("listener", one.name).Stringer("address", at).Msg("the port is free; joins are served")
+			s.log.Info().Str("listener", one.files.name).Stringer("address", at).Msg("the port is free; joins are served")
 			return l
 		}
 		if now.After(warn) {
 			warn = now.Add(portPeriod)
-			s.log.Error().Str("listener", one.name).Stringer("address", at).Err(err).
+			s.log.Error().Str("listener", one.files.name).Stringer("address", at).Err(err).
 				Msg("joins are not served yet; NetherNet clients cannot come in")
 		}
 	}

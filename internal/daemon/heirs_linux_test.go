@@ -232,7 +232,7 @@ func TestBusyPort(t *testing.T) {
 			t.Fatal(err)
 		}
 		log := make(lines, 100)
-		s, one := newJoinServers(zerolog.New(log)), &joinServer{name: "bedrock"}
+		s, one := newJoinServers(zerolog.New(log)), &joinServer{files: joinFiles{name: "bedrock"}}
 		at, came := busy.Addr().(*net.TCPAddr).AddrPort(), make(chan *net.TCPListener, 2)
 		go func() { came <- s.await(t.Context(), one, at) }()
 		time.Sleep(portTime + 2*portPeriod)

@@ -67,7 +67,6 @@ type joinTable struct {
 
 // joinServer is the HTTP side of one listener.
 type joinServer struct {
-	name  string // the listener's
 	terms atomic.Pointer[joinTerms]
 	files joinFiles
 	raw   *net.TCPListener // nil: another process has the port
@@ -76,6 +75,7 @@ type joinServer struct {
 
 // joinFiles are the settings with which a joinServer begins.
 type joinFiles struct {
+	name, route                           string // the listener's name, and its route's
 	certificate, key, identityKey, issuer string
 	identity                              config.Identity
 	own                                   bool
@@ -194,7 +194,7 @@ func set(l *relay.Listener, c *config.Config) *config.Listener {
 func filesOf(l *relay.Listener, c *config.Config) joinFiles {
 	from := set(l, c)
 	return joinFiles{
-		from.TLSCertificate, from.TLSKey, from.IdentityKey, from.IdentityIssuer, from.Identity,
+		l.Name, l.Route.Name, from.TLSCertificate, from.TLSKey, from.IdentityKey, from.IdentityIssuer, from.Identity,
 		l.Route.Mode == policy.ModeTerminate,
 	}
 }
@@ -210,7 +210,7 @@ func termsOf(l *relay.Listener, at netip.AddrPort, c *config.Config) *joinTerms 
 
 // start opens the HTTP server of a listener.
 func (s *joinServers) start(l *relay.Listener, at netip.AddrPort, c *config.Config) (*joinServer, error) {
-	one := &joinServer{name: l.Name, files: filesOf(l, c)}
+	one := &joinServer{files: filesOf(l, c)}
 	one.terms.Store(termsOf(l, at, c))
 	o := signalling.Options{
 		Tickets: l.Joins, Route: l.Route.Name, Room: s.room, Seed: rand.Uint64(),
@@ -293,7 +293,7 @@ func (s *joinServers) figures() map[string]admin.Joins {
 	defer s.mu.Unlock()
 	all := make(map[string]admin.Joins)
 	for addr, one := range s.open {
-		sum := all[one.name]
+		sum := all[one.files.name]
 		waiting, _ := s.tables[addr].Sizes()
 		sum.Waiting += waiting
 		if sum.Stages == nil {
@@ -302,7 +302,7 @@ func (s *joinServers) figures() map[string]admin.Joins {
 		for stage, n := range s.tables[addr].Counts() {
 			sum.Stages[joining.Stage(stage).Name()] += n
 		}
-		all[one.name] = sum
+		all[one.files.name] = sum
 	}
 	return all
 }

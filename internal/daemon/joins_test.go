@@ -150,6 +150,18 @@ func TestJoinServersFollow(t *testing.T) {
 	if !isOpen() {
 		t.Error("joins are not served again")
 	}
+	c.Listeners[0].Name = "lobby"
+	for _, name := range []string{"lobby", "games"} { // first the listener has another name, then its route has, too
+		old, renamed := s.open[at], settings(relay.NetherNet)
+		renamed.Listeners[0].Name = "lobby"
+		if name == "games" {
+			renamed.Listeners[0].Route.Name = name
+		}
+		s.follow(renamed, []netip.AddrPort{at}, c)
+		if _, ok := s.figures()["lobby"]; !ok || s.open[at] == old {
+			t.Errorf("joins keep the names that were before %q", name)
+		}
+	}
 	refuses, err := filter.New(filter.Rules{Sources: []filter.Source{{
 		Name: "home", Prefixes: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, Verdict: ratelimit.Drop,
 	}}})
