@@ -68,8 +68,10 @@ func (s *joinServers) takeLate(join []byte) {
 		}
 	}
 	if err != nil {
-		s.log.Warn().Str("join", v.Ticket.ID).Str("route", v.Ticket.Route).Stringer("client", v.Ticket.Client).
-			Str("why", "the predecessor has answered it: "+err.Error()).Msg("join failed")
+		s.ended(joining.Join{
+			ID: v.Ticket.ID, Route: v.Ticket.Route, Client: v.Ticket.Client, Server: v.Ticket.Server,
+			Stage: joining.Failed, Reason: "the predecessor has answered it: " + err.Error(),
+		})
 	}
 }
 

@@ -38,6 +38,7 @@ import (
 type joinServers struct {
 	log     zerolog.Logger
 	foreign zerolog.Logger // of joins that other nodes have answered
+	failed  *relay.JoinLog
 	server  *proxy.Server
 	bans    *ratelimit.Bans
 	rules   atomic.Pointer[filter.Set] // about sources
@@ -96,6 +97,7 @@ func newJoinServers(log zerolog.Logger) *joinServers {
 		ids:     make(map[uint64]*joining.Tickets),
 		room:    door.NewRoom(signalling.DefaultConnections),
 		foreign: log.Sample(&zerolog.BurstSampler{Burst: 1, Period: time.Minute}),
+		failed:  relay.NewJoinLog(time.Now(), log, rand.Uint64()),
 	}
 }
 
@@ -134,8 +136,7 @@ func (s *joinServers) ended(j joining.Join) {
 	if j.Stage == joining.Ended || j.Stage == joining.Lost {
 		return
 	}
-	s.log.Warn().Str("join", j.ID).Str("route", j.Route).Stringer("client", j.Client).Stringer("server", j.Server).
-		Str("why", j.String()).Msg("join failed")
+	s.failed.Failed(time.Now(), j)
 }
 
 // follow opens and closes the HTTP servers, by the settings in force. addrs are the listeners' addresses.
@@ -255,6 +256,7 @@ func (s *joinServers) start(l *relay.Listener, at netip.AddrPort, c *config.Conf
 	s.all.Go(func() {
 		for now := range pause.Every(ctx, expiryPeriod) {
 			l.Joins.Expire(now)
+			s.failed.CatchUp(now)
 		}
 	})
 	s.all.Go(func() {

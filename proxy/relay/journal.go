@@ -3,10 +3,12 @@ package relay
 import (
 	"errors"
 	"net/netip"
+	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
 	"tidegate/codec"
+	"tidegate/internal/joining"
 	"tidegate/internal/source"
 	"tidegate/proxy/relay/admission"
 	"tidegate/proxy/stats"
@@ -32,6 +34,35 @@ func newJournal(now time.Time, log, access zerolog.Logger, hide bool, seed uint6
 		log: log, access: access, hide: hide, lines: newLogLimiter(now, seed), causes: make(map[session.ID]string),
 		forwarding: ratelimit.Limiter{Every: dropLogEvery, Burst: dropLogBurst},
 	}
+}
+
+// JoinLog writes lines about joins of NetherNet clients that came to nothing, within the limits of a Relay's lines
+// about drops.
+type JoinLog struct {
+	mu sync.Mutex
+	journal
+}
+
+// NewJoinLog returns a JoinLog. The seed should be random.
+func NewJoinLog(now time.Time, log zerolog.Logger, seed uint64) *JoinLog {
+	return &JoinLog{journal: newJournal(now, log, zerolog.Nop(), false, seed)}
+}
+
+// Failed logs a join.
+func (l *JoinLog) Failed(now time.Time, j joining.Join) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if suppressed, ok := l.lines.allow(now, lineNoJoin, j.Client); ok {
+		counting(l.log.Warn(), suppressed).Str("join", j.ID).Str("route", j.Route).Stringer("client", j.Client).
+			Stringer("server", j.Server).Str("why", j.String()).Msg("join failed")
+	}
+}
+
+// CatchUp reports suppressed lines once that is due.
+func (l *JoinLog) CatchUp(now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.catchUp(now)
 }
 
 // drop logs a drop, within the limits of its kind and source. size is in bytes.
@@ -342,6 +373,7 @@ const (
 	lineJoined = lineKind(stats.DropCount) + iota
 	lineEnded
 	lineFailed // the end of a session that was never established
+	lineNoJoin // a join of NetherNet that came to nothing
 	lineBanned
 	lineKinds
 )
@@ -390,7 +422,9 @@ func newLogLimiter(now time.Time, seed uint64) logLimiter {
 	return h
 }
 
-func (k lineKind) isDrop() bool { return k < lineKind(stats.DropCount) || k == lineFailed }
+func (k lineKind) isDrop() bool {
+	return k < lineKind(stats.DropCount) || k == lineFailed || k == lineNoJoin
+}
 
 // allow reports whether a line about a source may be written. If so, it returns how many lines of its kind were
 // suppressed since the last one.
@@ -425,6 +459,8 @@ func (k lineKind) String() string {
 		return "session ended"
 	case lineFailed:
 		return "session never established"
+	case lineNoJoin:
+		return "join failed"
 	case lineBanned:
 		return "ban imposed"
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"tidegate/internal/joining"
 	"tidegate/proxy/stats"
 )
 
@@ -69,6 +70,20 @@ func TestWhatWasLeftOutIsToldInTheEnd(t *testing.T) {
 	j.catchUp(now.Add(catchUpAfter))
 	if want := `"about":"ask-again","suppressed":98,`; !strings.Contains(log.String(), want) || !j.lines.due.IsZero() {
 		t.Errorf("told %s, want %s", log.String(), want)
+	}
+}
+
+// TestFailedJoinsTakeFewLines has a source whose joins fail. It gets a few lines, and the others are counted.
+func TestFailedJoinsTakeFewLines(t *testing.T) {
+	now := time.Unix(1_700_000_000, 0)
+	var log bytes.Buffer
+	l := NewJoinLog(now, zerolog.New(&log), 1)
+	for range 50 {
+		l.Failed(now, joining.Join{Client: netip.MustParseAddr("192.0.2.7"), Stage: joining.Failed})
+	}
+	l.CatchUp(now.Add(catchUpAfter))
+	if n := strings.Count(log.String(), "192.0.2.7"); n != 2*2 || !strings.Contains(log.String(), `"suppressed":48,`) {
+		t.Errorf("told %s", log.String())
 	}
 }
 
