@@ -35,7 +35,7 @@ func TestJoinPorts(t *testing.T) {
 	}
 	c := &config.Config{Listeners: []config.Listener{{Name: "bedrock"}}}
 	begin := func() (*joinServers, *relay.Settings) {
-		s := newJoinServers(zerolog.Nop())
+		s := newJoinServers(zerolog.Nop(), false)
 		s.bans = ratelimit.NewBans(ratelimit.Terms{})
 		t.Cleanup(s.close)
 		settings := &relay.Settings{Listeners: []relay.Listener{{
@@ -89,7 +89,7 @@ func TestJoinPorts(t *testing.T) {
 // have is of no use.
 func TestGivenJoins(t *testing.T) {
 	log := make(lines, 100)
-	s := newJoinServers(zerolog.New(log))
+	s := newJoinServers(zerolog.New(log), false)
 	server := netip.MustParseAddrPort("192.0.2.1:1")
 	l := relay.Listener{
 		Name: "bedrock", Addr: server, Route: &relay.Route{Upstream: new(relay.Upstream)},
@@ -137,7 +137,7 @@ func TestOwnCertificates(t *testing.T) {
 		c.Listeners = append(c.Listeners, config.Listener{Name: name, IdentityKey: file})
 	}
 	begin := func(names ...string) (*joinServers, *relay.Settings) {
-		s, settings := newJoinServers(zerolog.Nop()), new(relay.Settings)
+		s, settings := newJoinServers(zerolog.Nop(), false), new(relay.Settings)
 		for _, name := range names {
 			settings.Listeners = append(settings.Listeners, relay.Listener{
 				Name: name, Addr: netip.AddrPortFrom(netip.MustParseAddr("192.0.2.1"), uint16(len(settings.Listeners)+1)),
@@ -171,7 +171,7 @@ func TestOwnCertificates(t *testing.T) {
 // TestHoldAfterReloads gives a successor the joins of all listeners, each once, with the names in force: of one that a
 // reload has renamed, and of one that a reload has removed. A reload that has failed changes nothing.
 func TestHoldAfterReloads(t *testing.T) {
-	s, at := newJoinServers(zerolog.Nop()), netip.MustParseAddrPort("192.0.2.1:1")
+	s, at := newJoinServers(zerolog.Nop(), false), netip.MustParseAddrPort("192.0.2.1:1")
 	gone := netip.MustParseAddrPort("192.0.2.1:2")
 	listener := func(name string, at netip.AddrPort) relay.Listener {
 		return relay.Listener{
@@ -232,7 +232,7 @@ func TestBusyPort(t *testing.T) {
 			t.Fatal(err)
 		}
 		log := make(lines, 100)
-		s, one := newJoinServers(zerolog.New(log)), &joinServer{files: joinFiles{name: "bedrock"}}
+		s, one := newJoinServers(zerolog.New(log), false), &joinServer{files: joinFiles{name: "bedrock"}}
 		at, came := busy.Addr().(*net.TCPAddr).AddrPort(), make(chan *net.TCPListener, 2)
 		go func() { came <- s.await(t.Context(), one, at) }()
 		time.Sleep(portTime + 2*portPeriod)

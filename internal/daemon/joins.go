@@ -91,13 +91,13 @@ type joinTerms struct {
 	behind   bool // the servers are behind NAT or in containers
 }
 
-func newJoinServers(log zerolog.Logger) *joinServers {
+func newJoinServers(log zerolog.Logger, hide bool) *joinServers {
 	return &joinServers{
 		log: log, tables: make(map[netip.AddrPort]joinTable), open: make(map[netip.AddrPort]*joinServer),
 		ids:     make(map[uint64]*joining.Tickets),
 		room:    door.NewRoom(signalling.DefaultConnections),
 		foreign: log.Sample(&zerolog.BurstSampler{Burst: 1, Period: time.Minute}),
-		failed:  relay.NewJoinLog(time.Now(), log, rand.Uint64()),
+		failed:  relay.NewJoinLog(time.Now(), log, hide, rand.Uint64()),
 	}
 }
 

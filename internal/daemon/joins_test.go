@@ -30,7 +30,7 @@ func TestCalls(t *testing.T) {
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}))
 	t.Cleanup(refuses.Close)
-	s := newJoinServers(zerolog.Nop())
+	s := newJoinServers(zerolog.Nop(), false)
 	c := &config.Config{Upstreams: []config.Upstream{{Name: "one"}, {Name: "two", IdentityKey: "missing.pem"}}}
 	all := &relay.Settings{}
 	for _, name := range []string{"one:19133", "two"} {
@@ -69,7 +69,7 @@ func TestJoinsExpireWithoutPort(t *testing.T) {
 	}
 	defer busy.Close()
 	at := busy.Addr().(*net.TCPAddr).AddrPort()
-	s := newJoinServers(zerolog.Nop())
+	s := newJoinServers(zerolog.Nop(), false)
 	t.Cleanup(s.close)
 	all := &relay.Settings{Listeners: []relay.Listener{{
 		Name: "bedrock", Addr: at, Protocols: []codec.Protocol{relay.NetherNet},
@@ -96,7 +96,7 @@ func TestJoinServersFollow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newJoinServers(zerolog.Nop())
+	s := newJoinServers(zerolog.Nop(), false)
 	s.bans = ratelimit.NewBans(ratelimit.Terms{})
 	t.Cleanup(s.close)
 	settings := func(protocols ...codec.Protocol) *relay.Settings {

@@ -300,7 +300,7 @@ func (s *service) listen() error {
 	}
 	warnInterpreted(s.log, s.modules)
 	s.addRetired(ruled)
-	s.joins = newJoinServers(s.log)
+	s.joins = newJoinServers(s.log, !s.config.Log.PlayerAddresses)
 	s.joins.seed = s.secrets.Seed
 	s.joins.prepare(ruled, s.config)
 	if s.bans, err = openBans(s.config, s.log); err != nil {

@@ -94,7 +94,7 @@ func TestOwnJoinsFollow(t *testing.T) {
 		t.Fatal(err)
 	}
 	log := make(lines, 100)
-	joins := newJoinServers(zerolog.New(log))
+	joins := newJoinServers(zerolog.New(log), false)
 	t.Cleanup(joins.close)
 	settings := setup.Settings(c, 1, setup.NewSecrets())
 	joins.prepare(settings, c)

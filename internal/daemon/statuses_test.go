@@ -66,7 +66,7 @@ func TestStatuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	settings := setup.Settings(c, 1, setup.NewSecrets())
-	joins := newJoinServers(zerolog.Nop())
+	joins := newJoinServers(zerolog.Nop(), false)
 	joins.prepare(settings, c)
 	server, err := proxy.Listen(settings, proxy.Options{Log: zerolog.Nop(), Loops: 1})
 	if err != nil {

@@ -44,25 +44,28 @@ type Join struct {
 func (j *Join) isOf(a netip.Addr) bool { return j.Client == a || j.From.Addr() == a }
 
 // String says in a sentence how far the join came.
-func (j Join) String() string {
+func (j Join) String() string { return j.Tell(j.Client.String(), j.From.String()) }
+
+// Tell is String with other texts for the client's addresses: over HTTP, and of its datagrams.
+func (j *Join) Tell(client, from string) string {
 	at := func(t, since time.Time) time.Duration { return t.Sub(since).Round(time.Millisecond) }
 	switch j.Stage {
 	case Asked:
-		return fmt.Sprintf("%s asked %s, which has not answered yet", j.Client, j.Server)
+		return fmt.Sprintf("%s asked %s, which has not answered yet", client, j.Server)
 	case Answered:
-		return fmt.Sprintf("%s got the answer of %s, and has sent no valid datagram yet", j.Client, j.Server)
+		return fmt.Sprintf("%s got the answer of %s, and has sent no valid datagram yet", client, j.Server)
 	case Admitted:
 		return fmt.Sprintf("%s came from %s, %v after the answer of %s",
-			j.Client, j.From, at(j.Admitted, j.Answered), j.Server)
+			client, from, at(j.Admitted, j.Answered), j.Server)
 	case Refused:
-		return fmt.Sprintf("%s refused %s: %s", j.Server, j.Client, j.Reason)
+		return fmt.Sprintf("%s refused %s: %s", j.Server, client, j.Reason)
 	case Failed:
-		return fmt.Sprintf("the join of %s at %s failed: %s", j.Client, j.Server, j.Reason)
+		return fmt.Sprintf("the join of %s at %s failed: %s", client, j.Server, j.Reason)
 	case NeverCame:
 		return fmt.Sprintf("%s got the answer of %s, and no valid datagram came within %v: the candidates may be wrong, "+
-			"or a firewall drops UDP", j.Client, j.Server, at(j.Over, j.Answered))
+			"or a firewall drops UDP", client, j.Server, at(j.Over, j.Answered))
 	}
-	return fmt.Sprintf("%s left after %v: %s", j.From, at(j.Over, j.Admitted), j.Reason)
+	return fmt.Sprintf("%s left after %v: %s", from, at(j.Over, j.Admitted), j.Reason)
 }
 
 // maxHistory is the number of joins that are remembered after their end.

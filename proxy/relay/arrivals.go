@@ -80,7 +80,7 @@ func (w *Arrivals) Add(now time.Time, a *Arrival) error {
 	}
 	switch {
 	case slices.ContainsFunc(a.keys(), func(key arrivalKey) bool { return w.waiting[key] != nil }):
-		return fmt.Errorf("%w: a session of client %v waits already", ErrTravel, a.Client)
+		return fmt.Errorf("%w: a session of its client waits already", ErrTravel)
 	case w.bytes+a.size > maxArrivals:
 		return fmt.Errorf("%w: too many sessions wait for their clients", ErrTravel)
 	case w.waiting == nil:

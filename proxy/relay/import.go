@@ -55,7 +55,7 @@ func (c *candidate) finish(i *Importer, err error) error {
 	switch {
 	case err != nil:
 	case i.relay.table.peek(c.key()) != nil:
-		err = unusable("client", c.Client)
+		err = unusable("client", "one with a session")
 	case c.OwnsID && !c.route.ids.claim(c.ID):
 		err = unusable("client ID in use", c.ID)
 	}

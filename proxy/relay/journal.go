@@ -2,6 +2,7 @@ package relay
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
 	"sync"
 	"time"
@@ -43,9 +44,9 @@ type JoinLog struct {
 	journal
 }
 
-// NewJoinLog returns a JoinLog. The seed should be random.
-func NewJoinLog(now time.Time, log zerolog.Logger, seed uint64) *JoinLog {
-	return &JoinLog{journal: newJournal(now, log, zerolog.Nop(), false, seed)}
+// NewJoinLog returns a JoinLog. hide is as HideAddresses of Options, and the seed should be random.
+func NewJoinLog(now time.Time, log zerolog.Logger, hide bool, seed uint64) *JoinLog {
+	return &JoinLog{journal: newJournal(now, log, zerolog.Nop(), hide, seed)}
 }
 
 // Failed logs a join.
@@ -53,8 +54,9 @@ func (l *JoinLog) Failed(now time.Time, j joining.Join) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if suppressed, ok := l.lines.allow(now, lineNoJoin, j.Client); ok {
-		counting(l.log.Warn(), suppressed).Str("join", j.ID).Str("route", j.Route).Stringer("client", j.Client).
-			Stringer("server", j.Server).Str("why", j.String()).Msg("join failed")
+		client := l.shown(j.Client, j.Client)
+		counting(l.log.Warn(), suppressed).Str("join", j.ID).Str("route", j.Route).Str("client", client).
+			Stringer("server", j.Server).Str("why", j.Tell(client, l.player(j.From))).Msg("join failed")
 	}
 }
 
@@ -209,16 +211,15 @@ func (j *journal) banned(now time.Time, e *Entry, ban *ratelimit.Ban) {
 }
 
 // player returns a client's address as logs show it.
-func (j *journal) player(addr netip.AddrPort) string {
-	if !j.hide {
-		return addr.String()
-	}
-	ip, bits := addr.Addr().Unmap(), 24
-	if ip.Is6() {
-		bits = 48
-	}
-	network, err := ip.Prefix(bits)
-	if err != nil || !network.IsValid() {
+func (j *journal) player(addr netip.AddrPort) string { return j.shown(addr.Addr(), addr) }
+
+// shown returns the full text about a client's address, or the network.
+func (j *journal) shown(a netip.Addr, full fmt.Stringer) string {
+	network := source.Of(a).Network()
+	switch {
+	case !j.hide:
+		return full.String()
+	case !network.IsValid():
 		return "hidden"
 	}
 	return network.String()

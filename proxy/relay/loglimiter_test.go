@@ -77,12 +77,27 @@ func TestWhatWasLeftOutIsToldInTheEnd(t *testing.T) {
 func TestFailedJoinsTakeFewLines(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	var log bytes.Buffer
-	l := NewJoinLog(now, zerolog.New(&log), 1)
+	l := NewJoinLog(now, zerolog.New(&log), false, 1)
 	for range 50 {
 		l.Failed(now, joining.Join{Client: netip.MustParseAddr("192.0.2.7"), Stage: joining.Failed})
 	}
 	l.CatchUp(now.Add(catchUpAfter))
 	if n := strings.Count(log.String(), "192.0.2.7"); n != 2*2 || !strings.Contains(log.String(), `"suppressed":48,`) {
+		t.Errorf("told %s", log.String())
+	}
+}
+
+// TestFailedJoinsHideAddresses logs joins of each stage without their addresses.
+func TestFailedJoinsHideAddresses(t *testing.T) {
+	now := time.Unix(1_700_000_000, 0)
+	var log bytes.Buffer
+	for stage := joining.Asked; stage <= joining.Lost; stage++ {
+		NewJoinLog(now, zerolog.New(&log), true, 1).Failed(now, joining.Join{
+			Client: netip.MustParseAddr("192.0.2.7"), From: netip.MustParseAddrPort("[2001:db8::7]:1"), Stage: stage,
+		})
+	}
+	if strings.Contains(log.String(), "192.0.2.7") || strings.Contains(log.String(), "db8::7") ||
+		strings.Count(log.String(), `"client":"192.0.2.0/24"`) != int(joining.Lost)+1 {
 		t.Errorf("told %s", log.String())
 	}
 }

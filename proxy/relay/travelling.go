@@ -193,7 +193,7 @@ func (a *Arrival) fits(now time.Time, r *Relay) error {
 		route := i.route(&a.session)
 		switch {
 		case r.table.peek(session.Key{Listener: l.index, Client: a.Client}) != nil:
-			return fmt.Errorf("%w: client %v has a session here", ErrTravel, a.Client)
+			return fmt.Errorf("%w: its client has a session here", ErrTravel)
 		case route == nil || (route.Mode == policy.ModeRelay) != (a.session.Body == nil):
 			return fmt.Errorf("%w: unknown route %q", ErrTravel, a.Route.Name)
 		case l.protocolNamed(a.session.Protocol) == nil && r.settings.protocolNamed(a.session.Protocol) == nil:
@@ -221,7 +221,7 @@ func (r *Relay) takeArrival(now time.Time, l *listener, s netio.Socket, key arri
 	}
 	e, err := a.enter(now, r, l, s)
 	if err != nil {
-		r.journal.log.Error().Err(err).Stringer("client", a.Client).Str("listener", l.name).
+		r.journal.log.Error().Err(err).Str("client", r.journal.player(a.Client)).Str("listener", l.name).
 			Msg("session lost: it cannot be taken in")
 	}
 	return e
