@@ -61,6 +61,8 @@ func (j *Join) Tell(client, from string) string {
 		return fmt.Sprintf("%s refused %s: %s", j.Server, client, j.Reason)
 	case Failed:
 		return fmt.Sprintf("the join of %s at %s failed: %s", client, j.Server, j.Reason)
+	case Malformed:
+		return fmt.Sprintf("the offer of %s cannot be used", client)
 	case NeverCame:
 		return fmt.Sprintf("%s got the answer of %s, and no valid datagram came within %v: the candidates may be wrong, "+
 			"or a firewall drops UDP", client, j.Server, at(j.Over, j.Answered))
@@ -116,7 +118,7 @@ func (s Stage) Name() string { return stageNames[s] }
 // Counts are totals of joins that have reached a stage, by stage.
 type Counts [stages]uint64
 
-// Count counts a request that became no join.
+// Count counts a request.
 func (k *Tickets) Count(s Stage) { k.counts[s].Add(1) }
 
 // Counts returns the totals.

@@ -178,8 +178,8 @@ func NewTickets(l Limits, ended func(Join)) *Tickets {
 	}
 }
 
-// Ask begins a join, before its server hears of it. Exactly one of Answer and End must follow. Errors are
-// ErrFull and ErrNetwork.
+// Ask begins a join, before its server hears of it. Count Asked once the offer is read. Exactly one of Answer and End
+// must follow. Errors are ErrFull and ErrNetwork.
 func (k *Tickets) Ask(now time.Time, id, route string, client netip.Addr, server netip.AddrPort) (*Ticket, error) {
 	t := &Ticket{Names: new(Names), Client: client, text: strings.Clone(id)}
 	network := source.Of(client).Network()
@@ -194,7 +194,6 @@ func (k *Tickets) Ask(now time.Time, id, route string, client netip.Addr, server
 	t.asked, t.Way = k.since(now), k.way(Way{Route: route, Server: server})
 	k.unfinished[t] = struct{}{}
 	k.networks[network]++
-	k.Count(Asked)
 	return t, nil
 }
 

@@ -199,7 +199,8 @@ func TestSentences(t *testing.T) {
 		Failed:   "the join of 198.51.100.7 at 192.0.2.2:19132 failed: code 37",
 		NeverCame: "198.51.100.7 got the answer of 192.0.2.2:19132, and no valid datagram came within 1m0s: " +
 			"the candidates may be wrong, or a firewall drops UDP",
-		Ended: "198.51.100.9:4000 left after 59.88s: code 37",
+		Malformed: "the offer of 198.51.100.7 cannot be used",
+		Ended:     "198.51.100.9:4000 left after 59.88s: code 37",
 	} {
 		j.Stage = stage
 		if got := j.String(); got != want {
@@ -288,9 +289,11 @@ func TestCounts(t *testing.T) {
 	}
 	answered(t, k, player, "late")
 	k.Expire(start.Add(time.Hour))
-	k.Count(Malformed)
+	k.Count(Asked)
+	bad, _ := k.Ask(start, "1", "arena", player, server)
+	k.End(start, bad, Malformed, "")
 	want := Counts{
-		Asked: 10, Answered: 4, Admitted: 3, Refused: 3, Failed: 3, NeverCame: 1, Ended: 1, Lost: 2, Limited: 3, Malformed: 1,
+		Asked: 1, Answered: 4, Admitted: 3, Refused: 3, Failed: 3, NeverCame: 1, Ended: 1, Lost: 2, Limited: 3, Malformed: 1,
 	}
 	if got := k.Counts(); got != want {
 		t.Errorf("%v, want %v", got, want)

@@ -142,10 +142,11 @@ func (s *Server) join(w http.ResponseWriter, r *http.Request, client netip.Addr,
 	}
 	offer, _, status := s.offer(w, r, ticket)
 	if status != 0 {
-		s.o.Tickets.End(s.o.Now(), ticket, joining.Failed, "the offer cannot be used")
-		s.refuse(w, status, http.StatusText(status))
+		s.o.Tickets.End(s.o.Now(), ticket, joining.Malformed, "")
+		s.reply(w, status, http.StatusText(status))
 		return
 	}
+	s.o.Tickets.Count(joining.Asked)
 	place := connOf(r.Context())
 	place.Keep() // others must not take its place while the server thinks
 	defer place.Yield()

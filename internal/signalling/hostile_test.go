@@ -61,6 +61,17 @@ func TestHostileRequests(t *testing.T) {
 	w.wantSilentServer()
 }
 
+// TestMalformedOffers counts an offer that no server hears of once, as such.
+func TestMalformedOffers(t *testing.T) {
+	for _, w := range []*world{serve(t, nil), serveOwn(t, newKey(t), IdentityNone, nil)} {
+		w.dial().send(post("/v1/join/1", "rubbish"))
+		join, n := w.lastOver(1), w.tickets.Counts()
+		if want := (joining.Counts{joining.Malformed: 1}); join.Stage != joining.Malformed || n != want {
+			t.Errorf("%+v, %v", join, n)
+		}
+	}
+}
+
 // TestOddIDs joins with IDs that are no UTF-8, or not after the cut. Records and the log have text, and the server gets
 // the ID as it came.
 func TestOddIDs(t *testing.T) {

@@ -73,10 +73,11 @@ func (s *Server) ownJoin(w http.ResponseWriter, r *http.Request, client netip.Ad
 		status = http.StatusBadRequest // the server begins with DTLS
 	}
 	if status != 0 {
-		s.o.Tickets.End(now, t, joining.Failed, "the offer cannot be used")
-		s.refuse(w, status, http.StatusText(status))
+		s.o.Tickets.End(now, t, joining.Malformed, "")
+		s.reply(w, status, http.StatusText(status))
 		return
 	}
+	s.o.Tickets.Count(joining.Asked)
 	if t.Peer, err = own.peer(now, offer); err != nil {
 		s.o.Tickets.End(now, t, joining.Refused, err.Error())
 		s.pass(w, &response{status: http.StatusOK}, []byte(identityRefused))

@@ -148,7 +148,7 @@ func TestOwnIdentity(t *testing.T) {
 		if r.status == http.StatusOK && r.body != identityRefused {
 			t.Errorf("%s: %s", name, r.body)
 		}
-		if last := w.lastOver(1); last.Stage != joining.Refused && last.Stage != joining.Failed {
+		if last := w.lastOver(1); last.Stage != joining.Refused && last.Stage != joining.Malformed {
 			t.Errorf("%s: %v", name, last)
 		}
 		w.wantSilentServer()

@@ -55,8 +55,11 @@ func (l *JoinLog) Failed(now time.Time, j joining.Join) {
 	defer l.mu.Unlock()
 	if suppressed, ok := l.lines.allow(now, lineNoJoin, j.Client); ok {
 		client := l.shown(j.Client, j.Client)
-		counting(l.log.Warn(), suppressed).Str("join", j.ID).Str("route", j.Route).Str("client", client).
-			Stringer("server", j.Server).Str("why", j.Tell(client, l.player(j.From))).Msg("join failed")
+		line := counting(l.log.Warn(), suppressed).Str("join", j.ID).Str("route", j.Route).Str("client", client)
+		if j.Stage != joining.Malformed { // no server has heard of it
+			line.Stringer("server", j.Server)
+		}
+		line.Str("why", j.Tell(client, l.player(j.From))).Msg("join failed")
 	}
 }
 

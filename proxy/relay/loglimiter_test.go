@@ -87,17 +87,18 @@ func TestFailedJoinsTakeFewLines(t *testing.T) {
 	}
 }
 
-// TestFailedJoinsHideAddresses logs joins of each stage without their addresses.
+// TestFailedJoinsHideAddresses logs joins of each stage without their addresses, and malformed ones without a server.
 func TestFailedJoinsHideAddresses(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	var log bytes.Buffer
-	for stage := joining.Asked; stage <= joining.Lost; stage++ {
+	for stage := joining.Asked; stage <= joining.Malformed; stage++ {
 		NewJoinLog(now, zerolog.New(&log), true, 1).Failed(now, joining.Join{
 			Client: netip.MustParseAddr("192.0.2.7"), From: netip.MustParseAddrPort("[2001:db8::7]:1"), Stage: stage,
 		})
 	}
 	if strings.Contains(log.String(), "192.0.2.7") || strings.Contains(log.String(), "db8::7") ||
-		strings.Count(log.String(), `"client":"192.0.2.0/24"`) != int(joining.Lost)+1 {
+		strings.Count(log.String(), `"client":"192.0.2.0/24"`) != int(joining.Malformed)+1 ||
+		strings.Count(log.String(), `"server":`) != int(joining.Malformed) {
 		t.Errorf("told %s", log.String())
 	}
 }
