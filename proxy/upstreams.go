@@ -39,17 +39,24 @@ func (s *Server) Upstreams() []UpstreamStatus {
 	return all
 }
 
-// Choose returns a server of an upstream for a client that joins beside its datagrams. It is safe for concurrent use.
-func (s *Server) Choose(upstreamName string, client netip.Addr) (netip.AddrPort, error) {
+// Choose returns a server of an upstream for a client that joins beside its datagrams, or that only asks for a server's
+// state. A question takes no turn from the joins. It is safe for concurrent use.
+func (s *Server) Choose(upstreamName string, client netip.Addr, joins bool) (netip.AddrPort, error) {
 	pool, err := s.pool(upstreamName)
 	if err != nil {
 		return netip.AddrPort{}, err
 	}
-	server := pool.Pick(time.Now(), client, nil)
+	pick := pool.Peek
+	if joins {
+		pick = pool.Pick
+	}
+	server := pick(time.Now(), client, nil)
 	if server == nil {
 		return netip.AddrPort{}, ErrNoServer
 	}
-	pool.Release(server) // the session takes it again when the client has come
+	if joins {
+		pool.Release(server) // the session takes it again when the client has come
+	}
 	return server.Addr, nil
 }
 

@@ -217,9 +217,9 @@ func (s *joinServers) start(l *relay.Listener, at netip.AddrPort, c *config.Conf
 		Tickets: l.Joins, Route: l.Route.Name, Room: s.room, Seed: rand.Uint64(),
 		Draining: s.drains.Load,
 		Allows:   func(a netip.Addr) bool { return s.allows(l.Name, a) },
-		Pick: func(_ time.Time, client netip.Addr) (signalling.Backend, error) {
+		Pick: func(client netip.Addr, joins bool) (signalling.Backend, error) {
 			terms := one.terms.Load()
-			addr, err := s.server.Choose(terms.upstream, client)
+			addr, err := s.server.Choose(terms.upstream, client, joins)
 			return signalling.Backend{Addr: addr, AnyAddress: terms.behind}, err
 		},
 		Candidates: func(local netip.Addr) []netip.AddrPort { return one.terms.Load().candidates(local) },

@@ -115,7 +115,7 @@ func (s *Server) refuse(w http.ResponseWriter, status int, text string) {
 
 // list passes a question for the server's state on.
 func (s *Server) list(w http.ResponseWriter, r *http.Request, client netip.Addr) {
-	to, err := s.o.Pick(s.o.Now(), client)
+	to, err := s.o.Pick(client, false)
 	if err != nil {
 		s.limit(w, http.StatusServiceUnavailable, "no server")
 		return
@@ -130,7 +130,7 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, client netip.Addr)
 
 // join passes an offer to a server, and its answer back.
 func (s *Server) join(w http.ResponseWriter, r *http.Request, client netip.Addr, id string) {
-	to, err := s.o.Pick(s.o.Now(), client)
+	to, err := s.o.Pick(client, true)
 	if err != nil {
 		s.limit(w, http.StatusServiceUnavailable, "no server")
 		return

@@ -34,8 +34,8 @@ import (
 type Options struct {
 	Tickets *joining.Tickets
 	Route   string // for tickets
-	// Pick returns the server of a client's next join or question.
-	Pick func(now time.Time, client netip.Addr) (Backend, error)
+	// Pick returns the server of a client's next join, or of its question.
+	Pick func(client netip.Addr, joins bool) (Backend, error)
 	Own  *Own // answers joins in place of servers; nil: Pick's servers do
 	// Candidates returns the addresses that the answer names, at least one. The client reached the HTTP side at local.
 	Candidates func(local netip.Addr) []netip.AddrPort

@@ -51,6 +51,23 @@ func TestWeighted(t *testing.T) {
 	}
 }
 
+// TestPeek looks at each turn before it is taken, as a NetherNet client asks before it joins.
+func TestPeek(t *testing.T) {
+	for balance, turns := range map[policy.Balance][]netip.AddrPort{
+		policy.RoundRobin: {a, b, a, b}, policy.Weighted: {a, b, a, a, b, a},
+	} {
+		p := New([]Target{{Addr: a, Weight: 2}, {Addr: b}}, Options{Balance: balance})
+		for _, want := range turns {
+			for range 3 {
+				if got := p.Peek(now, client, nil); got == nil || got.Addr != want {
+					t.Fatalf("balance %v: Peek = %v, want %v", balance, got, want)
+				}
+			}
+			pick(t, p, now, want)
+		}
+	}
+}
+
 // TestHash checks the spread of clients by weight. A client keeps its server, and only the clients of a removed
 // server move.
 func TestHash(t *testing.T) {

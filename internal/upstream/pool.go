@@ -7,6 +7,7 @@
 package upstream
 
 import (
+	"cmp"
 	"errors"
 	"net/netip"
 	"slices"
@@ -163,6 +164,13 @@ func (p *Pool) Pick(now time.Time, client netip.Addr, failed *Server) *Server {
 		s.sessions++
 	}
 	return s
+}
+
+// Peek returns the server that Pick would choose. It counts no session, and the turn stays.
+func (p *Pool) Peek(now time.Time, client netip.Addr, failed *Server) *Server {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return cmp.Or(p.next(now, client, []*Server{failed}), p.firstRested(failed))
 }
 
 // Take counts a session at the server with this address until Release, regardless of balance and bounds. It returns

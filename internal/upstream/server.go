@@ -145,13 +145,33 @@ func (s *Server) heardAfter(t time.Time) bool {
 	return last != 0 && last > int64(t.Sub(origin))
 }
 
-// choose returns an open server for a client, none of the excluded ones. It returns nil if there is none.
+// choose returns an open server for a client's session, none of the excluded ones. It returns nil if there is none.
 func (p *Pool) choose(now time.Time, client netip.Addr, excluded []*Server) *Server {
+	best := p.next(now, client, excluded)
+	if best == nil {
+		return nil
+	}
+	switch p.options.Balance {
+	case policy.RoundRobin:
+		p.turn = (slices.Index(p.servers, best) + 1) % len(p.servers)
+	case policy.Weighted: // as in nginx: each server earns its weight, and the chosen one pays the sum
+		for _, s := range p.servers {
+			if s.open(now) && !slices.Contains(excluded, s) {
+				s.credit += s.weight
+				best.credit -= s.weight
+			}
+		}
+	}
+	return best
+}
+
+// next is choose without the session: the turn and the credit stay.
+func (p *Pool) next(now time.Time, client netip.Addr, excluded []*Server) *Server {
 	switch p.options.Balance {
 	case policy.RoundRobin:
 		return p.roundRobinNext(now, excluded)
 	case policy.Weighted:
-		return p.weightedNext(now, excluded)
+		return p.best(now, excluded, func(s *Server) float64 { return float64(s.credit + s.weight) })
 	case policy.Hash:
 		seed := hashOf(client)
 		return p.best(now, excluded, func(s *Server) float64 { return s.affinity(seed) })
@@ -195,30 +215,10 @@ func (p *Pool) roundRobinNext(now time.Time, excluded []*Server) *Server {
 	n := len(p.servers)
 	for i := range n {
 		if s := p.servers[(p.turn+i)%n]; s.open(now) && !slices.Contains(excluded, s) {
-			p.turn = (p.turn + i + 1) % n
 			return s
 		}
 	}
 	return nil
-}
-
-// weightedNext implements nginx's smooth weighted round robin. Every server earns its weight as credit, the server
-// with the most credit is chosen, and pays the sum of all weights.
-func (p *Pool) weightedNext(now time.Time, excluded []*Server) (best *Server) {
-	total := 0
-	for _, s := range p.servers {
-		if !s.open(now) || slices.Contains(excluded, s) {
-			continue
-		}
-		total += s.weight
-		if s.credit += s.weight; best == nil || s.credit > best.credit {
-			best = s
-		}
-	}
-	if best != nil {
-		best.credit -= total
-	}
-	return best
 }
 
 // affinity returns a client's score of the server in weighted rendezvous hashing. When a server is added or removed,

@@ -1,0 +1,131 @@
+package daemon
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/rs/zerolog"
+
+	"tidegate/internal/config"
+	"tidegate/internal/setup"
+	"tidegate/internal/testkit/freeport"
+	"tidegate/proxy"
+	"tidegate/ratelimit"
+)
+
+const twoPlaces = `
+[[listener]]
+name = "bedrock"
+address = "%s"
+protocols = ["bedrock", "nethernet"]
+route = "bedrock"
+
+[[route]]
+name = "bedrock"
+upstream = "bedrock"
+mode = "relay"
+
+[[upstream]]
+name = "bedrock"
+protocol = "bedrock"
+health = "off"
+`
+
+// anAnswer is a server's answer to an offer, as short as it can be.
+const anAnswer = "v=0\r\no=- 1 2 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\n" +
+	"m=application 9 UDP/DTLS/SCTP webrtc-datachannel\r\na=candidate:1 1 udp 1 127.0.0.1 9 typ host\r\n" +
+	"a=ice-ufrag:srv%d\r\na=ice-pwd:abcdefghijabcdefghijab\r\na=fingerprint:sha-256 CC:DD\r\na=setup:active\r\n"
+
+// entrance is a proxy that clients of NetherNet join, before servers that count their joins.
+type entrance struct {
+	at     netip.AddrPort
+	server *proxy.Server
+	joins  *joinServers
+	web    [2]*httptest.Server
+	joined [2]atomic.Int32
+	all    atomic.Int32
+}
+
+// enters starts an entrance. upstream is what the configuration says of the servers, whose addresses are its %s.
+func enters(t *testing.T, upstream string) *entrance {
+	t.Helper()
+	e := new(entrance)
+	for i := range e.web {
+		e.web[i] = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodPost {
+				e.joined[i].Add(1)
+				_, _ = fmt.Fprintf(w, anAnswer, e.all.Add(1))
+			}
+		}))
+		t.Cleanup(e.web[i].Close)
+	}
+	var err error
+	if e.at, err = freeport.Find(netip.MustParseAddr("127.0.0.1")); err != nil {
+		t.Fatal(err)
+	}
+	text := fmt.Sprintf(twoPlaces+upstream, e.at, e.web[0].Listener.Addr(), e.web[1].Listener.Addr())
+	c, _, err := config.Parse("t.toml", []byte(text), setup.Traits())
+	if err != nil {
+		t.Fatal(err)
+	}
+	settings := setup.Settings(c, 1, setup.NewSecrets())
+	e.joins = newJoinServers(zerolog.Nop())
+	e.joins.prepare(settings, c)
+	if e.server, err = proxy.Listen(settings, proxy.Options{Log: zerolog.Nop(), Loops: 1}); err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = e.server.Run(t.Context()) }()
+	e.joins.server, e.joins.bans = e.server, ratelimit.NewBans(ratelimit.Terms{})
+	e.joins.follow(settings, e.server.Addrs(), c)
+	t.Cleanup(e.joins.close)
+	return e
+}
+
+// asks sends a client's request, and returns the status. With an offer it is a join.
+func (e *entrance) asks(t *testing.T, offer string) int {
+	t.Helper()
+	method, path := http.MethodGet, "/v1/join"
+	if offer != "" {
+		method, path = http.MethodPost, "/v1/join/1"
+	}
+	r, err := http.NewRequestWithContext(t.Context(), method, "http://"+e.at.String()+path, strings.NewReader(offer))
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = in.Body.Close() }()
+	_, _ = io.Copy(io.Discard, in.Body)
+	return in.StatusCode
+}
+
+// joinAs lets a client ask for the state and join, and returns both statuses.
+func (e *entrance) joinAs(t *testing.T, n int) [2]int {
+	t.Helper()
+	return [2]int{e.asks(t, ""), e.asks(t, strings.Replace(fmt.Sprintf(anAnswer, n), "active", "actpass", 1))}
+}
+
+var welcome = [2]int{http.StatusOK, http.StatusOK}
+
+// TestJoinsTakeTurns lets clients join that first ask for the state. Only their joins take turns.
+func TestJoinsTakeTurns(t *testing.T) {
+	for _, balance := range []string{"round_robin", "weighted"} {
+		e := enters(t, `servers = ["%s", "%s"]`+"\nbalance = \""+balance+"\"\n")
+		for n := range 6 {
+			if got := e.joinAs(t, n); got != welcome {
+				t.Fatalf("%s: join %d: %v", balance, n, got)
+			}
+		}
+		if one, two := e.joined[0].Load(), e.joined[1].Load(); one != 3 || two != 3 {
+			t.Errorf("%s: %d and %d joins, want 3 each", balance, one, two)
+		}
+	}
+}
