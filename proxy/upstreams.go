@@ -40,11 +40,13 @@ func (s *Server) Upstreams() []UpstreamStatus {
 }
 
 // Choose returns a server of an upstream for a client that joins beside its datagrams, or that only asks for a server's
-// state. A question takes no turn from the joins. It is safe for concurrent use.
-func (s *Server) Choose(upstreamName string, client netip.Addr, joins bool) (netip.AddrPort, error) {
+// state. A join counts there until free; a question has none, and takes no turn from the joins. Choose is safe for
+// concurrent use.
+func (s *Server) Choose(upstreamName string, client netip.Addr, joins bool) (at netip.AddrPort, free func(),
+	err error) {
 	pool, err := s.pool(upstreamName)
 	if err != nil {
-		return netip.AddrPort{}, err
+		return at, nil, err
 	}
 	pick := pool.Peek
 	if joins {
@@ -52,12 +54,12 @@ func (s *Server) Choose(upstreamName string, client netip.Addr, joins bool) (net
 	}
 	server := pick(time.Now(), client, nil)
 	if server == nil {
-		return netip.AddrPort{}, ErrNoServer
+		return at, nil, ErrNoServer
 	}
 	if joins {
-		pool.Release(server) // the session takes it again when the client has come
+		free = func() { pool.Release(server) }
 	}
-	return server.Addr, nil
+	return server.Addr, free, nil
 }
 
 // TransferServer moves all sessions of a server to other servers, as the upstream balances new sessions. It drains

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"net/netip"
@@ -49,6 +50,7 @@ type joinServers struct {
 	all     sync.WaitGroup
 
 	mu     sync.Mutex
+	stop   context.CancelFunc           // of expire; nil: it does not run
 	tables map[netip.AddrPort]joinTable // by the listener's address as in the settings
 	ids    map[uint64]*joining.Tickets  // of the settings in force, by stray.ListenerID
 	ports  []*net.TCPListener           // from a predecessor, until they are used
@@ -144,6 +146,11 @@ func (s *joinServers) follow(settings *relay.Settings, addrs []netip.AddrPort, c
 	s.rules.Store(settings.Filter)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.stop == nil {
+		ctx, stop := context.WithCancel(context.Background())
+		s.stop = stop
+		s.all.Go(func() { s.expire(ctx) })
+	}
 	s.states.log, s.states.server = s.log, s.server
 	s.states.follow(settings, addrs)
 	stays := make(map[netip.AddrPort]bool)
@@ -183,6 +190,19 @@ func (s *joinServers) follow(settings *relay.Settings, addrs []netip.AddrPort, c
 	}
 }
 
+// expire ends the joins whose players do not come, also those of removed listeners: they hold places at servers.
+func (s *joinServers) expire(ctx context.Context) {
+	for now := range pause.Every(ctx, expiryPeriod) {
+		s.mu.Lock()
+		tables := slices.Collect(maps.Values(s.tables))
+		s.mu.Unlock()
+		for _, table := range tables {
+			table.Expire(now)
+		}
+		s.failed.CatchUp(now)
+	}
+}
+
 // set returns the configuration of a listener, which has the name of all its ports.
 func set(l *relay.Listener, c *config.Config) *config.Listener {
 	i := slices.IndexFunc(c.Listeners, func(one config.Listener) bool { return one.Name == l.Name })
@@ -219,8 +239,8 @@ func (s *joinServers) start(l *relay.Listener, at netip.AddrPort, c *config.Conf
 		Allows:   func(a netip.Addr) bool { return s.allows(l.Name, a) },
 		Pick: func(client netip.Addr, joins bool) (signalling.Backend, error) {
 			terms := one.terms.Load()
-			addr, err := s.server.Choose(terms.upstream, client, joins)
-			return signalling.Backend{Addr: addr, AnyAddress: terms.behind}, err
+			addr, free, err := s.server.Choose(terms.upstream, client, joins)
+			return signalling.Backend{Addr: addr, AnyAddress: terms.behind, Free: free}, err
 		},
 		Candidates: func(local netip.Addr) []netip.AddrPort { return one.terms.Load().candidates(local) },
 	}
@@ -253,12 +273,6 @@ func (s *joinServers) start(l *relay.Listener, at netip.AddrPort, c *config.Conf
 		files := []string{one.files.identityKey, one.files.issuer}
 		s.all.Go(func() { s.watch(ctx, "identity", load, c, files) })
 	}
-	s.all.Go(func() {
-		for now := range pause.Every(ctx, expiryPeriod) {
-			l.Joins.Expire(now)
-			s.failed.CatchUp(now)
-		}
-	})
 	s.all.Go(func() {
 		if port == nil {
 			if port = s.await(ctx, one, at); port == nil {
@@ -315,6 +329,9 @@ func (s *joinServers) close() {
 	for addr, one := range s.open {
 		one.stop()
 		delete(s.open, addr)
+	}
+	if s.stop != nil {
+		s.stop()
 	}
 	s.states.close()
 	s.mu.Unlock()

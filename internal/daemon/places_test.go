@@ -9,13 +9,16 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/rs/zerolog"
 
 	"tidegate/internal/config"
+	"tidegate/internal/joining"
 	"tidegate/internal/setup"
 	"tidegate/internal/testkit/freeport"
 	"tidegate/proxy"
+	"tidegate/proxy/relay"
 	"tidegate/ratelimit"
 )
 
@@ -126,6 +129,31 @@ func TestJoinsTakeTurns(t *testing.T) {
 		}
 		if one, two := e.joined[0].Load(), e.joined[1].Load(); one != 3 || two != 3 {
 			t.Errorf("%s: %d and %d joins, want 3 each", balance, one, two)
+		}
+	}
+}
+
+// TestJoinsHoldPlaces lets clients join that send no datagram yet. Each counts at its server until its time is over.
+func TestJoinsHoldPlaces(t *testing.T) {
+	e := enters(t, `servers = [{ address = "%s", max_sessions = 2 }, { address = "%s", max_sessions = 2 }]`+"\n")
+	for n := range 4 {
+		if got := e.joinAs(t, n); got != welcome {
+			t.Fatalf("join %d: %v", n, got)
+		}
+	}
+	if one, two := e.joined[0].Load(), e.joined[1].Load(); one != 2 || two != 2 {
+		t.Errorf("%d and %d joins, want 2 each", one, two)
+	}
+	if got := e.joinAs(t, 4); got[1] != http.StatusServiceUnavailable {
+		t.Errorf("a join that has no place: %v", got)
+	}
+	e.joins.follow(new(relay.Settings), nil, new(config.Config)) // its listener has gone
+	for _, table := range e.joins.tables {
+		table.Expire(time.Now().Add(joining.DefaultLimits.Patience))
+	}
+	for _, s := range e.server.Upstreams()[0].Servers {
+		if s.Sessions != 0 {
+			t.Errorf("%d places are held for players who did not come", s.Sessions)
 		}
 	}
 }

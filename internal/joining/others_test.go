@@ -54,6 +54,40 @@ func TestHeir(t *testing.T) {
 	}
 }
 
+// TestPlaces ends joins in each way. Each gives back its place at its server once.
+func TestPlaces(t *testing.T) {
+	for name, ends := range map[string]func(k *Tickets, t *Ticket){
+		"failed":    func(k *Tickets, t *Ticket) { k.End(start, t, Failed, "") },
+		"late":      func(k *Tickets, _ *Ticket) { k.Expire(start.Add(DefaultLimits.Patience)) },
+		"withdrawn": func(k *Tickets, t *Ticket) { k.Withdraw(t) },
+		"turned away": func(k *Tickets, t *Ticket) {
+			k.Admit(start, t, elsewhere, 0)
+			k.End(start, t, Failed, "")
+		},
+		"seated": func(k *Tickets, t *Ticket) {
+			k.Admit(start, t, elsewhere, 0)
+			k.Seated(t)
+		},
+		"came elsewhere": func(k *Tickets, _ *Ticket) {
+			k.Lend(start, &SavedTicket{ServerUfrag: "srv1", ClientUfrag: "cli1"}, true)
+		},
+	} {
+		freed := 0
+		free := func() { freed++ }
+		k := NewTickets(DefaultLimits, nil)
+		ticket := answered(t, k, player, "1")
+		k.Place(ticket, free)
+		if freed != 0 {
+			t.Errorf("%s: free before its end", name)
+		}
+		ends(k, ticket)
+		k.End(start, ticket, Ended, "")
+		if freed != 1 || len(k.places) != 0 {
+			t.Errorf("%s: %d places came back, %d are held", name, freed, len(k.places))
+		}
+	}
+}
+
 // TestLend has a join come to another node than the one that has answered. Joins of others take no place, and end
 // without a word.
 func TestLend(t *testing.T) {

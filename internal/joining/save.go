@@ -106,6 +106,7 @@ func (k *Tickets) withdraw(t *Ticket) {
 		return
 	}
 	delete(k.answered, t.name())
+	k.leave(t)
 	if _, waits := k.unfinished[t]; waits {
 		k.finish(t)
 	} else {
@@ -177,8 +178,11 @@ func (k *Tickets) restore(t *Ticket) error {
 		k.unfinished[t] = struct{}{}
 		if t.borrowed {
 			k.borrowed++
-		} else {
-			k.networks[source.Of(t.Client).Network()]++
+			break
+		}
+		k.networks[source.Of(t.Client).Network()]++
+		if t.Peer == nil && k.place != nil {
+			k.places[t] = k.place(t.Server)
 		}
 	default:
 		t.stage = Admitted

@@ -163,6 +163,8 @@ type Tickets struct {
 	unfinished map[*Ticket]struct{}
 	networks   map[netip.Prefix]int // of unfinished
 	borrowed   int                  // of unfinished
+	places     map[*Ticket]func()   // give back what joins hold at their servers
+	place      func(server netip.AddrPort) (free func())
 	sessions   int
 	recent     history
 }
@@ -174,7 +176,7 @@ func NewTickets(l Limits, ended func(Join)) *Tickets {
 	}
 	return &Tickets{
 		limits: l, ended: ended, answered: make(map[string]*Ticket), unfinished: make(map[*Ticket]struct{}),
-		networks: make(map[netip.Prefix]int), ways: make(map[Way]*Way),
+		networks: make(map[netip.Prefix]int), ways: make(map[Way]*Way), places: make(map[*Ticket]func()),
 	}
 }
 
@@ -195,6 +197,37 @@ func (k *Tickets) Ask(now time.Time, id, route string, client netip.Addr, server
 	k.unfinished[t] = struct{}{}
 	k.networks[network]++
 	return t, nil
+}
+
+// Place notes that a join which was asked holds a place at its server. free gives the place back; nil: there is
+// none. It is called once: by Seated, or when the join is over. It must not block, and calls no Tickets.
+func (k *Tickets) Place(t *Ticket, free func()) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.places[t] = free
+}
+
+// PlaceAt sets what gives the joins of Restore their places.
+func (k *Tickets) PlaceAt(place func(server netip.AddrPort) (free func())) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.place = place
+}
+
+// Seated notes that the session of a join counts at the server itself.
+func (k *Tickets) Seated(t *Ticket) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.leave(t)
+}
+
+// leave gives back the place of a join, if it has one.
+func (k *Tickets) leave(t *Ticket) {
+	free := k.places[t]
+	delete(k.places, t)
+	if free != nil {
+		free()
+	}
 }
 
 // Answer puts a join whose names, passwords and target are set into the table. From then on Find finds it. After
@@ -295,6 +328,7 @@ func (k *Tickets) End(now time.Time, t *Ticket, stage Stage, reason string) {
 	if present {
 		delete(k.answered, t.name())
 	}
+	k.leave(t)
 	if waits {
 		k.finish(t)
 	} else {

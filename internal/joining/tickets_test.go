@@ -172,6 +172,28 @@ func TestLiveNamesAreNotTaken(t *testing.T) {
 	}
 }
 
+// TestUnansweredPlaces ends joins without an answer, which give back their places.
+func TestUnansweredPlaces(t *testing.T) {
+	k := NewTickets(DefaultLimits, nil)
+	answered(t, k, player, "1")
+	held := 2
+	for range held {
+		ticket, err := k.Ask(start, "2", "arena", player, server)
+		if err != nil {
+			t.Fatal(err)
+		}
+		k.Place(ticket, func() { held-- })
+		ticket.ServerUfrag, ticket.ClientUfrag = "srv1", "cli1"
+		if err := k.Answer(start, ticket); !errors.Is(err, ErrConflict) {
+			t.Error(err)
+		}
+		k.End(start, ticket, Refused, "37")
+	}
+	if held != 0 {
+		t.Errorf("%d places are held", held)
+	}
+}
+
 // TestHistory tells the newest joins of an address first.
 func TestHistory(t *testing.T) {
 	var h history

@@ -25,6 +25,7 @@ type Backend struct {
 	Addr netip.AddrPort // of its HTTP side
 	// AnyAddress takes the port that its answers name, and Addr's address, for a server behind NAT or in a container.
 	AnyAddress bool
+	Free       func() // gives back the place that a join holds there; nil: it holds none
 }
 
 // maxBody is the size in bytes of the largest body, both ways.

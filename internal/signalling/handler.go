@@ -137,9 +137,13 @@ func (s *Server) join(w http.ResponseWriter, r *http.Request, client netip.Addr,
 	}
 	ticket, err := s.o.Tickets.Ask(s.o.Now(), id, s.o.Route, client, to.Addr)
 	if err != nil {
+		if to.Free != nil {
+			to.Free()
+		}
 		s.refuseTicket(w, err)
 		return
 	}
+	s.o.Tickets.Place(ticket, to.Free)
 	offer, _, status := s.offer(w, r, ticket)
 	if status != 0 {
 		s.o.Tickets.End(s.o.Now(), ticket, joining.Malformed, "")

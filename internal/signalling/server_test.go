@@ -162,7 +162,7 @@ func TestSilentServer(t *testing.T) {
 func TestServerAtAnyAddress(t *testing.T) {
 	var w *world
 	w = serve(t, func(o *Options) {
-		o.Pick = func(netip.Addr, bool) (Backend, error) { return Backend{w.bds.addr, true}, nil }
+		o.Pick = func(netip.Addr, bool) (Backend, error) { return Backend{Addr: w.bds.addr, AnyAddress: true}, nil }
 	})
 	const inner = "172.17.0.2"
 	w.bds.behave(func(to http.ResponseWriter, _ *http.Request, n int) { fmt.Fprintf(to, answerText, inner, n) })

@@ -199,6 +199,12 @@ func (p *Pool) Rejoin(addr netip.AddrPort) *Server {
 	return s
 }
 
+// Hold is Rejoin for a join that waits for its player. free releases it.
+func (p *Pool) Hold(addr netip.AddrPort) (free func()) {
+	s := p.Rejoin(addr)
+	return func() { p.Release(s) }
+}
+
 // Release ends a session at a server.
 func (p *Pool) Release(s *Server) {
 	p.mu.Lock()

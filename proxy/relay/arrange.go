@@ -161,6 +161,9 @@ func (r *Relay) configure(listener *listener, l *Listener, route *route) {
 	listener.queries = l.Queries
 	listener.name, listener.addr, listener.retired = l.Name, l.Addr, false
 	listener.transport, listener.stream = l.Transport, l.Transport.Stream
+	if l.Joins != nil {
+		l.Joins.PlaceAt(route.pool.Hold)
+	}
 	listener.joins, listener.stacks = newJoinTable(l.Joins, listener.joins, &r.known), l.Stacks
 	listener.route, listener.pong, listener.answers, listener.entries = route, l.Pong, nil, nil
 	listener.first = l.FirstBytes()

@@ -109,6 +109,7 @@ func (r *Relay) dialEdge(now time.Time, e *Entry) bool {
 	s := &e.Value
 	t, u, target := s.edge.ticket, s.route.Upstream, s.edge.ticket.Told().Target
 	s.server = s.route.pool.Rejoin(t.Server)
+	s.listener.joins.table.Seated(t)
 	socket, err := u.dial(r.sockets.Sockets, nil, target, e.Key.Client) // the bounds of RakNet servers are not for it
 	if err != nil {
 		r.drops.add(now, dropped{stats.DropSocket, s.listener, target, 0, err})

@@ -380,6 +380,25 @@ func TestEdgeCannotBeTerminated(t *testing.T) {
 	}
 }
 
+// TestEdgeTakesItsPlace lets a session take over the place that its join holds at the server.
+func TestEdgeTakesItsPlace(t *testing.T) {
+	w := newEdge(t)
+	pool := w.relay.routes[0].pool
+	counts := func(want int) {
+		t.Helper()
+		if n := pool.Status(w.now)[0].Sessions; n != want {
+			t.Errorf("the server counts %d sessions and joins, want %d", n, want)
+		}
+	}
+	ticket := w.join("a")
+	w.tickets.Place(ticket, pool.Hold(serverAddr))
+	counts(1)
+	w.hears(playerAddr(1), w.request(ticket, true))
+	counts(1)
+	w.wait(40 * time.Second)
+	counts(0)
+}
+
 // TestEdgeOutlivesAnUpgrade lets a new Relay take over a session with two addresses, and a join that waits.
 func TestEdgeOutlivesAnUpgrade(t *testing.T) {
 	w := newEdge(t)
@@ -391,8 +410,12 @@ func TestEdgeOutlivesAnUpgrade(t *testing.T) {
 	shared, all := exportAll(w.relay, w.now)
 	next := newEdge(t)
 	next.check = w.check
+	pool := next.relay.routes[0].pool
 	next.sockets[upstreamSocketAddr(0)] = w.sockets[upstreamSocketAddr(0)]
 	importAll(t, next.relay, next.now, shared, all)
+	if n := pool.Status(next.now)[0].Sessions; n != 2 {
+		t.Errorf("the server counts %d sessions and joins", n)
+	}
 	if out := next.answers(0, edgeRecord); len(out) != 1 || out[0].to != playerAddr(2) {
 		t.Fatalf("the server's datagram became %v", out)
 	}

@@ -199,6 +199,9 @@ func (p *performance) checkEmpty() {
 		p.judge.Errorf("%d identities are left after the drain", left)
 	}
 	for _, sc := range p.scenes {
+		if joins := p.proxy.settings.Listeners[p.indexOf(sc)].Joins; joins != nil {
+			joins.Expire(p.Now().Add(simulatedJoins.Patience)) // they hold places
+		}
 		for _, s := range p.proxy.shared.Pools.Get(sc.route.Upstream.Name).Status(p.Now()) {
 			if s.Sessions != 0 {
 				p.judge.Errorf("server %v counts %d sessions after the drain", s.Addr, s.Sessions)

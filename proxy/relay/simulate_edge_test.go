@@ -31,7 +31,6 @@ func (p *performance) askToJoin(s *seat) *edgeNames {
 	if server == nil {
 		return nil
 	}
-	pool.Release(server)
 	i := 0
 	if server.Addr == sc.pooled(1) {
 		i = 1
@@ -41,6 +40,7 @@ func (p *performance) askToJoin(s *seat) *edgeNames {
 	if err != nil {
 		p.judge.Errorf("player %d may not ask: %v", s.number, err)
 	}
+	table.Place(t, func() { pool.Release(server) })
 	if sc.games[i].down || now.Before(sc.refusing[i]) {
 		table.End(now, t, joining.Refused, "code 37")
 		return nil
