@@ -41,18 +41,18 @@ func (s *Server) Upstreams() []UpstreamStatus {
 
 // Choose returns a server of an upstream for a client that joins beside its datagrams, or that only asks for a server's
 // state. A join counts there until free; a question has none, and takes no turn from the joins. Choose is safe for
-// concurrent use.
-func (s *Server) Choose(upstreamName string, client netip.Addr, joins bool) (at netip.AddrPort, free func(),
-	err error) {
-	pool, err := s.pool(upstreamName)
-	if err != nil {
-		return at, nil, err
+// concurrent use. If tried is valid, that server has just failed, and another one is preferred.
+func (s *Server) Choose(upstreamName string, client netip.Addr, joins bool, tried netip.AddrPort) (
+	at netip.AddrPort, free func(), err error) {
+	pool, failed := s.serverAt(upstreamName, tried)
+	if pool == nil {
+		return at, nil, ErrNoUpstream
 	}
 	pick := pool.Peek
 	if joins {
 		pick = pool.Pick
 	}
-	server := pick(time.Now(), client, nil)
+	server := pick(time.Now(), client, failed)
 	if server == nil {
 		return at, nil, ErrNoServer
 	}
@@ -93,16 +93,30 @@ func (s *Server) Servers(upstreamName string) (all []netip.AddrPort) {
 // Checked notes the result of a health check that is asked beside the loops. An empty why means that the server is
 // well. It reports whether the server has gone down or come up. It is safe for concurrent use.
 func (s *Server) Checked(upstreamName string, at netip.AddrPort, took time.Duration, why string) (changed bool) {
+	pool, server := s.serverAt(upstreamName, at)
+	return server != nil && pool.Checked(server, time.Now(), why == "", took, why)
+}
+
+// Failed notes why a request beside the loops, which began at since, found a server gone or at fault. It is safe for
+// concurrent use.
+func (s *Server) Failed(upstreamName string, at netip.AddrPort, since time.Time, why string) {
+	if pool, server := s.serverAt(upstreamName, at); server != nil {
+		pool.Failed(server, time.Now(), since, why)
+	}
+}
+
+// serverAt returns an upstream's pool, and its listed server with this address. Each is nil if there is none.
+func (s *Server) serverAt(upstreamName string, at netip.AddrPort) (*upstream.Pool, *upstream.Server) {
 	pool, err := s.pool(upstreamName)
 	if err != nil {
-		return false
+		return nil, nil
 	}
 	for _, server := range pool.Servers() {
 		if server.Addr == at {
-			return pool.Checked(server, time.Now(), why == "", took, why)
+			return pool, server
 		}
 	}
-	return false
+	return pool, nil
 }
 
 // DrainServer stops new sessions to a server of an upstream. Its sessions stay. It is safe for concurrent use.

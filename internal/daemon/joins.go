@@ -237,10 +237,13 @@ func (s *joinServers) start(l *relay.Listener, at netip.AddrPort, c *config.Conf
 		Tickets: l.Joins, Route: l.Route.Name, Room: s.room, Seed: rand.Uint64(),
 		Draining: s.drains.Load,
 		Allows:   func(a netip.Addr) bool { return s.allows(l.Name, a) },
-		Pick: func(client netip.Addr, joins bool) (signalling.Backend, error) {
+		Pick: func(client netip.Addr, joins bool, failed netip.AddrPort) (signalling.Backend, error) {
 			terms := one.terms.Load()
-			addr, free, err := s.server.Choose(terms.upstream, client, joins)
+			addr, free, err := s.server.Choose(terms.upstream, client, joins, failed)
 			return signalling.Backend{Addr: addr, AnyAddress: terms.behind, Free: free}, err
+		},
+		Failed: func(server netip.AddrPort, begun time.Time, fault error) {
+			s.server.Failed(one.terms.Load().upstream, server, begun, causeOf(fault))
 		},
 		Candidates: func(local netip.Addr) []netip.AddrPort { return one.terms.Load().candidates(local) },
 	}

@@ -17,6 +17,7 @@ import (
 	"tidegate/internal/joining"
 	"tidegate/internal/setup"
 	"tidegate/internal/testkit/freeport"
+	"tidegate/internal/upstream"
 	"tidegate/proxy"
 	"tidegate/proxy/relay"
 	"tidegate/ratelimit"
@@ -52,6 +53,7 @@ type entrance struct {
 	joins  *joinServers
 	web    [2]*httptest.Server
 	joined [2]atomic.Int32
+	faulty [2]atomic.Bool
 	all    atomic.Int32
 }
 
@@ -61,7 +63,9 @@ func enters(t *testing.T, upstream string) *entrance {
 	e := new(entrance)
 	for i := range e.web {
 		e.web[i] = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r.Method == http.MethodPost {
+			if e.faulty[i].Load() {
+				w.WriteHeader(http.StatusInternalServerError)
+			} else if r.Method == http.MethodPost {
 				e.joined[i].Add(1)
 				_, _ = fmt.Fprintf(w, anAnswer, e.all.Add(1))
 			}
@@ -155,5 +159,40 @@ func TestJoinsHoldPlaces(t *testing.T) {
 		if s.Sessions != 0 {
 			t.Errorf("%d places are held for players who did not come", s.Sessions)
 		}
+	}
+}
+
+// TestJoinsPassFailedServers lets clients join while a server answers with faults, and while one is gone.
+func TestJoinsPassFailedServers(t *testing.T) {
+	e := enters(t, `servers = ["%s", "%s"]`+"\n")
+	e.faulty[0].Store(true)
+	if got := e.asks(t, "v=0"); got == http.StatusOK {
+		t.Error("a bad offer is answered")
+	}
+	if got := e.joinAs(t, 1); got != welcome || e.joined[1].Load() != 1 {
+		t.Errorf("with a faulty server: %v", got)
+	}
+	if s := e.server.Upstreams()[0].Servers[0]; s.State != upstream.Resting || s.Cause != "HTTP status 500" {
+		t.Errorf("the faulty server: %+v", s)
+	}
+	e.faulty[0].Store(false)
+	e.web[1].Close()
+	if got := e.joinAs(t, 2); got != welcome || e.joined[0].Load() != 1 {
+		t.Errorf("with a server that rests: %v", got)
+	}
+
+	e = enters(t, `servers = ["%s", "%s"]`+"\n")
+	e.web[0].Close()
+	if got := e.asks(t, strings.Replace(fmt.Sprintf(anAnswer, 1), "active", "actpass", 1)); got != http.StatusOK {
+		t.Errorf("a join that finds a dead server: %d", got)
+	}
+	servers := e.server.Upstreams()[0].Servers
+	if servers[0].Cause != upstream.Refused || servers[0].Sessions != 0 || servers[1].Sessions != 1 {
+		t.Errorf("the servers: %+v", servers)
+	}
+	e.faulty[1].Store(true)
+	e.asks(t, strings.Replace(fmt.Sprintf(anAnswer, 2), "active", "actpass", 1))
+	if n := e.server.Upstreams()[0].Servers[1].Sessions; n != 1 {
+		t.Errorf("a join that failed holds a place: %d", n)
 	}
 }

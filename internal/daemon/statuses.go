@@ -18,6 +18,7 @@ import (
 	"tidegate/codec/nethernet"
 	"tidegate/internal/pause"
 	"tidegate/internal/policy"
+	"tidegate/internal/upstream"
 	"tidegate/proxy"
 	"tidegate/proxy/relay"
 )
@@ -148,15 +149,7 @@ func (a *asker) ask(ctx context.Context, at netip.AddrPort) (*nethernet.Status, 
 
 // note tells the upstream how a check has ended.
 func (a *asker) note(at netip.AddrPort, took time.Duration, err error) {
-	name, why := a.listener.Route.Upstream.Name, ""
-	switch {
-	case errors.Is(err, syscall.ECONNREFUSED):
-		why = "refused"
-	case errors.Is(err, context.DeadlineExceeded):
-		why = "timed-out"
-	case err != nil:
-		why = err.Error()
-	}
+	name, why := a.listener.Route.Upstream.Name, causeOf(err)
 	if !a.server.Checked(name, at, took, why) {
 		return
 	}
@@ -166,6 +159,19 @@ func (a *asker) note(at netip.AddrPort, took time.Duration, err error) {
 		line, text = a.log.Warn().Str("reason", why), "server down"
 	}
 	line.Str("upstream", name).Stringer("server", at).Msg(text)
+}
+
+// causeOf returns an error of a request as a server's status has it.
+func causeOf(err error) string {
+	switch {
+	case err == nil:
+		return ""
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return upstream.Refused
+	case errors.Is(err, context.DeadlineExceeded):
+		return "timed-out"
+	}
+	return err.Error()
 }
 
 // show puts the servers' texts together as the list of the listener.

@@ -76,7 +76,7 @@ func TestPlaces(t *testing.T) {
 		free := func() { freed++ }
 		k := NewTickets(DefaultLimits, nil)
 		ticket := answered(t, k, player, "1")
-		k.Place(ticket, free)
+		k.Place(ticket, server, free)
 		if freed != 0 {
 			t.Errorf("%s: free before its end", name)
 		}

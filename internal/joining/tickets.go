@@ -176,7 +176,8 @@ func NewTickets(l Limits, ended func(Join)) *Tickets {
 	}
 	return &Tickets{
 		limits: l, ended: ended, answered: make(map[string]*Ticket), unfinished: make(map[*Ticket]struct{}),
-		networks: make(map[netip.Prefix]int), ways: make(map[Way]*Way), places: make(map[*Ticket]func()),
+		networks: make(map[netip.Prefix]int), ways: make(map[Way]*Way),
+		places: make(map[*Ticket]func()),
 	}
 }
 
@@ -199,11 +200,14 @@ func (k *Tickets) Ask(now time.Time, id, route string, client netip.Addr, server
 	return t, nil
 }
 
-// Place notes that a join which was asked holds a place at its server. free gives the place back; nil: there is
-// none. It is called once: by Seated, or when the join is over. It must not block, and calls no Tickets.
-func (k *Tickets) Place(t *Ticket, free func()) {
+// Place notes that a join without an answer holds a place at a server, which is asked from now on. free gives the place
+// back; nil: there is none. It is called once: by Place for another server, by Seated, or when the join is over. It must
+// not block, and calls no Tickets.
+func (k *Tickets) Place(t *Ticket, server netip.AddrPort, free func()) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	k.leave(t)
+	t.Way = k.way(Way{Route: t.Route, Server: server})
 	k.places[t] = free
 }
 

@@ -182,7 +182,7 @@ func TestUnansweredPlaces(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		k.Place(ticket, func() { held-- })
+		k.Place(ticket, server, func() { held-- })
 		ticket.ServerUfrag, ticket.ClientUfrag = "srv1", "cli1"
 		if err := k.Answer(start, ticket); !errors.Is(err, ErrConflict) {
 			t.Error(err)

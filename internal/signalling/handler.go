@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"net"
@@ -11,6 +12,7 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"tidegate/codec/nethernet"
@@ -115,12 +117,12 @@ func (s *Server) refuse(w http.ResponseWriter, status int, text string) {
 
 // list passes a question for the server's state on.
 func (s *Server) list(w http.ResponseWriter, r *http.Request, client netip.Addr) {
-	to, err := s.o.Pick(client, false)
+	to, err := s.o.Pick(client, false, netip.AddrPort{})
 	if err != nil {
 		s.limit(w, http.StatusServiceUnavailable, "no server")
 		return
 	}
-	in, err := s.backends.ask(r.Context(), to, r, nil)
+	_, in, err := s.ask(r, client, to, nil, nil)
 	if err != nil {
 		s.fail(w, err)
 		return
@@ -130,7 +132,7 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, client netip.Addr)
 
 // join passes an offer to a server, and its answer back.
 func (s *Server) join(w http.ResponseWriter, r *http.Request, client netip.Addr, id string) {
-	to, err := s.o.Pick(client, true)
+	to, err := s.o.Pick(client, true, netip.AddrPort{})
 	if err != nil {
 		s.limit(w, http.StatusServiceUnavailable, "no server")
 		return
@@ -143,7 +145,7 @@ func (s *Server) join(w http.ResponseWriter, r *http.Request, client netip.Addr,
 		s.refuseTicket(w, err)
 		return
 	}
-	s.o.Tickets.Place(ticket, to.Free)
+	s.o.Tickets.Place(ticket, to.Addr, to.Free)
 	offer, _, status := s.offer(w, r, ticket)
 	if status != 0 {
 		s.o.Tickets.End(s.o.Now(), ticket, joining.Malformed, "")
@@ -154,13 +156,62 @@ func (s *Server) join(w http.ResponseWriter, r *http.Request, client netip.Addr,
 	place := connOf(r.Context())
 	place.Keep() // others must not take its place while the server thinks
 	defer place.Yield()
-	in, err := s.backends.ask(r.Context(), to, r, offer)
+	to, in, err := s.ask(r, client, to, ticket, offer)
 	if err != nil {
 		s.o.Tickets.End(s.o.Now(), ticket, joining.Failed, err.Error())
 		s.fail(w, err)
 		return
 	}
 	s.answer(w, place, ticket, to, in)
+}
+
+// maxTries is the number of servers that are tried for one request.
+const maxTries = 4
+
+// ask passes a client's request on, and returns the server that it reached. The next server gets a question that has no
+// good answer, but a join only if this server cannot have seen the offer. t is nil for a question.
+func (s *Server) ask(r *http.Request, client netip.Addr, to Backend, t *joining.Ticket, offer []byte) (Backend,
+	*response, error) {
+	for tries := 1; ; tries++ {
+		begun := s.o.Now()
+		in, err := s.backends.ask(r.Context(), to, r, offer)
+		fault, unseen := err, isUnseen(err)
+		if err == nil && in.status >= http.StatusInternalServerError {
+			fault = fmt.Errorf("HTTP status %d", in.status)
+		}
+		if fault == nil || isLate(fault) && !unseen || r.Context().Err() != nil {
+			return to, in, err // to be slow is no fault
+		}
+		if (unseen || err == nil) && s.o.Failed != nil {
+			s.o.Failed(to.Addr, begun, fault)
+		}
+		if tries == maxTries || t != nil && !unseen {
+			return to, in, err
+		}
+		next, none := s.o.Pick(client, t != nil, to.Addr)
+		if none != nil {
+			return to, in, err
+		}
+		if t != nil {
+			s.o.Tickets.Place(t, next.Addr, next.Free)
+		}
+		if next.Addr == to.Addr {
+			return to, in, err
+		}
+		to = next
+	}
+}
+
+// isUnseen reports whether a server cannot have seen a request: it was not reached. Without descriptors here, no server
+// is to blame.
+func isUnseen(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "dial" && !errors.Is(err, syscall.EMFILE)
+}
+
+func isLate(err error) bool {
+	var timeout net.Error
+	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout()
 }
 
 // refuseTicket refuses a join for which there is no place.
@@ -254,9 +305,8 @@ func refusal(in *response) string {
 
 // fail answers for a server that did not.
 func (s *Server) fail(w http.ResponseWriter, err error) {
-	var timeout net.Error
 	status := http.StatusBadGateway
-	if errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout() {
+	if isLate(err) {
 		status = http.StatusGatewayTimeout
 	}
 	s.reply(w, status, "the server did not answer")

@@ -120,7 +120,7 @@ func serve(t *testing.T, change func(*Options)) *world {
 			defer w.mu.Unlock()
 			w.over = append(w.over, j)
 		}),
-		Pick:       func(netip.Addr, bool) (Backend, error) { return Backend{Addr: w.bds.addr}, nil },
+		Pick:       func(netip.Addr, bool, netip.AddrPort) (Backend, error) { return Backend{Addr: w.bds.addr}, nil },
 		Candidates: func(netip.Addr) []netip.AddrPort { return []netip.AddrPort{edge} },
 		Rates:      ratelimit.Rates{Overall: 10_000, Network: 10_000},
 		Now: func() time.Time {

@@ -34,9 +34,11 @@ import (
 type Options struct {
 	Tickets *joining.Tickets
 	Route   string // for tickets
-	// Pick returns the server of a client's next join, or of its question.
-	Pick func(client netip.Addr, joins bool) (Backend, error)
-	Own  *Own // answers joins in place of servers; nil: Pick's servers do
+	// Pick returns the server of a client's next join, or of its question. If failed is valid, that server was tried.
+	Pick func(client netip.Addr, joins bool, failed netip.AddrPort) (Backend, error)
+	// Failed hears of a server that cannot be reached, or that answers a request of begun with a fault; nil: nothing does.
+	Failed func(server netip.AddrPort, begun time.Time, fault error)
+	Own    *Own // answers joins in place of servers; nil: Pick's servers do
 	// Candidates returns the addresses that the answer names, at least one. The client reached the HTTP side at local.
 	Candidates func(local netip.Addr) []netip.AddrPort
 	// Certificate returns the certificate for TLS; nil: there is only plain HTTP, as at Bedrock's own server.

@@ -162,7 +162,9 @@ func TestSilentServer(t *testing.T) {
 func TestServerAtAnyAddress(t *testing.T) {
 	var w *world
 	w = serve(t, func(o *Options) {
-		o.Pick = func(netip.Addr, bool) (Backend, error) { return Backend{Addr: w.bds.addr, AnyAddress: true}, nil }
+		o.Pick = func(netip.Addr, bool, netip.AddrPort) (Backend, error) {
+			return Backend{Addr: w.bds.addr, AnyAddress: true}, nil
+		}
 	})
 	const inner = "172.17.0.2"
 	w.bds.behave(func(to http.ResponseWriter, _ *http.Request, n int) { fmt.Fprintf(to, answerText, inner, n) })
@@ -207,7 +209,9 @@ func TestServerIsDown(t *testing.T) {
 	down := listen(t)
 	_ = down.Close()
 	w := serve(t, func(o *Options) {
-		o.Pick = func(netip.Addr, bool) (Backend, error) { return Backend{Addr: addrOf(down.Addr())}, nil }
+		o.Pick = func(netip.Addr, bool, netip.AddrPort) (Backend, error) {
+			return Backend{Addr: addrOf(down.Addr())}, nil
+		}
 	})
 	c := w.dial()
 	if got := c.send(get("/v1/join")); got.status != http.StatusBadGateway {

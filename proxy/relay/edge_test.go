@@ -391,7 +391,7 @@ func TestEdgeTakesItsPlace(t *testing.T) {
 		}
 	}
 	ticket := w.join("a")
-	w.tickets.Place(ticket, pool.Hold(serverAddr))
+	w.tickets.Place(ticket, serverAddr, pool.Hold(serverAddr))
 	counts(1)
 	w.hears(playerAddr(1), w.request(ticket, true))
 	counts(1)

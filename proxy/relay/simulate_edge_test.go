@@ -40,7 +40,7 @@ func (p *performance) askToJoin(s *seat) *edgeNames {
 	if err != nil {
 		p.judge.Errorf("player %d may not ask: %v", s.number, err)
 	}
-	table.Place(t, func() { pool.Release(server) })
+	table.Place(t, server.Addr, func() { pool.Release(server) })
 	if sc.games[i].down || now.Before(sc.refusing[i]) {
 		table.End(now, t, joining.Refused, "code 37")
 		return nil

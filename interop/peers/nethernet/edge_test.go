@@ -62,7 +62,7 @@ func startEdge(t *testing.T, server netip.AddrPort, candidate func(edge netip.Ad
 	to := signalling.Backend{Addr: server, AnyAddress: true} // some servers leave loopback out
 	s := signalling.New(signalling.Options{
 		Tickets:    e.tickets,
-		Pick:       func(netip.Addr, bool) (signalling.Backend, error) { return to, nil },
+		Pick:       func(netip.Addr, bool, netip.AddrPort) (signalling.Backend, error) { return to, nil },
 		Candidates: func(netip.Addr) []netip.AddrPort { return []netip.AddrPort{named} },
 		Rates:      ratelimit.Rates{Overall: 10_000, Network: 10_000},
 	})
