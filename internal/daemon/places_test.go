@@ -82,7 +82,7 @@ func enters(t *testing.T, upstream string) *entrance {
 		t.Fatal(err)
 	}
 	settings := setup.Settings(c, 1, setup.NewSecrets())
-	e.joins = newJoinServers(zerolog.Nop())
+	e.joins = newJoinServers(zerolog.Nop(), false)
 	e.joins.prepare(settings, c)
 	if e.server, err = proxy.Listen(settings, proxy.Options{Log: zerolog.Nop(), Loops: 1}); err != nil {
 		t.Fatal(err)
