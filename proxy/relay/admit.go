@@ -119,10 +119,8 @@ func (r *Relay) reach(now time.Time, e *Entry) bool {
 	s.searches = s.route.Upstream.Transport.Probes
 	s.preamble = newPreamble(s.route.Upstream.Headers, e.Key.Client, s.face.Addr())
 	s.refused, s.askedAt = 0, now.Sub(r.born)
-	// The server gets a share of the client's own timeout. So time is left to tell the client, or to ask the next
-	// server.
 	s.spare(r.stood)
-	s.dialBy = now.Add(r.settings.HandshakeTimeout / time.Duration(1+s.route.mostTries()))
+	s.dialBy = s.giveUpAt(now, r.settings.HandshakeTimeout, joins)
 	hello := s.hello
 	hello.From = s.socket
 	// A client that has not answered yet must stay hidden from the game. A client that may wait for the game's first
@@ -140,6 +138,21 @@ func (r *Relay) reach(now time.Time, e *Entry) bool {
 		s.upstream.Conn = s.route.speaks.Dial(now, s.server.Addr, hello)
 	}
 	return true
+}
+
+// giveUpAt returns until when a server may be silent that is asked now: for a share of the client's own timeout, so that
+// there is time for the next server. The last one gets what is left, but for a moment to tell the client. Clients that
+// are not connected meanwhile give up sooner by themselves. A server that is asked over HTTP may have to gather its
+// addresses first.
+func (s *link) giveUpAt(now time.Time, timeout time.Duration, overHTTP bool) time.Time {
+	share := timeout / time.Duration(1+s.route.mostTries())
+	if overHTTP {
+		share = timeout / 2
+	}
+	if last := s.expires.Add(-timeout / 10); s.life != asking && !s.route.mayTry(s.tries) && last.After(now.Add(share)) {
+		return last
+	}
+	return now.Add(share)
 }
 
 // openUp opens the session's socket to an address of its server.

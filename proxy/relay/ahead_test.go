@@ -181,7 +181,7 @@ func TestServerThatDoesNotAnswer(t *testing.T) {
 		least  time.Duration
 	}{
 		{"silent", false, false, 4 * time.Second},
-		{"closed", true, false, 0},
+		{"closed", true, false, 4 * time.Second},
 		{"silent, and another", false, true, 3 * time.Second},
 		{"closed, and another", true, true, 0},
 	} {

@@ -72,5 +72,8 @@ func (c *call) begin(r *Relay, now time.Time) error {
 		return err
 	}
 	c.Begin(now, answer, r.calls.integrity, stack)
+	if s := &c.of.Value; s.life.isJoining() {
+		s.dialBy = s.giveUpAt(now, r.settings.HandshakeTimeout, false)
+	}
 	return nil
 }

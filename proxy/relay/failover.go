@@ -222,6 +222,7 @@ func refused(now time.Time, r *Relay, e *Entry, err error) {
 	case s.life.isHeld() || s.life.isEnding() || s.route.mayTry(s.tries):
 		believed = true
 	default:
+		believed = false
 		s.route.pool.Failed(s.server, now, r.born.Add(s.askedAt), upstream.Refused)
 		if stream {
 			postpone(now, r, e)
