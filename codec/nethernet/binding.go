@@ -89,12 +89,12 @@ type Binding struct {
 // integrity. An error wraps codec.ErrMalformed. An error does not mean that a peer would refuse the datagram:
 // extensions of ICE use other messages.
 func (b *Binding) Parse(datagram []byte) error {
-	if !IsSTUN(datagram) || len(datagram) > maxBinding {
+	if !IsSTUN(datagram) {
 		return codec.ErrMalformed
 	}
 	*b = Binding{Class: Class(be.Uint16(datagram)), datagram: datagram}
-	if b.Class&^bindingMethodMask != 0 || b.Class&1 == 0 {
-		return fmt.Errorf("%w: not a Binding", codec.ErrMalformed)
+	if len(datagram) > maxBinding || b.Class&^bindingMethodMask != 0 || b.Class&1 == 0 {
+		return fmt.Errorf("%w: not a Binding, or too long", codec.ErrMalformed)
 	}
 	copy(b.ID[:], datagram[transactionAt:])
 	seen := 0 // a bit for each attribute that was there

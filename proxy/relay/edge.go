@@ -150,9 +150,7 @@ func (r *Relay) fromEdge(now time.Time, e *Entry, sock netio.Socket, from netip.
 		r.drops.add(now, dropped{edgeDrop(err), l, from, len(datagram), err})
 		return
 	}
-	if g.sources.Active() == from {
-		s.face = sock
-	}
+	s.hears(from, sock)
 	if closes := nethernet.MayClose(datagram); closes != g.closes {
 		g.closes = closes
 		r.table.Schedule(e, now, now.Add(edgeClose))

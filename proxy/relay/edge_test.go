@@ -5,12 +5,14 @@ import (
 	"errors"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"tidegate/codec/nethernet"
 	"tidegate/internal/joining"
 	"tidegate/internal/kernel/flow"
+	"tidegate/internal/netio"
 	"tidegate/internal/testkit/allocs"
 	"tidegate/proxy/stats"
 )
@@ -432,5 +434,57 @@ func TestEdgeOutlivesAnUpgrade(t *testing.T) {
 	}
 	if waiting, sessions := next.tickets.Sizes(); waiting != 0 || sessions != 2 || next.relay.Len() != 2 {
 		t.Errorf("%d joins wait, %d have sessions, %d sessions", waiting, sessions, next.relay.Len())
+	}
+}
+
+// TestEdgeServerRefuses lets a session ask only the server that has answered its join, although that one's port is
+// closed at first. If it never answers, the join says so.
+func TestEdgeServerRefuses(t *testing.T) {
+	for _, opens := range []bool{true, false} {
+		w := newEdge(t)
+		ticket, client := w.join("a"), playerAddr(1)
+		for range 6 {
+			if out := w.hears(client, w.request(ticket, true)); len(out) != 1 || out[0].to != edgeTarget {
+				t.Fatalf("the request became %v", out)
+			}
+			w.relay.Failed(w.now, w.sockets[upstreamSocketAddr(0)], netio.ErrRefused)
+			w.wait(500 * time.Millisecond)
+		}
+		if opens {
+			if out := w.answers(0, edgeRecord); len(out) != 1 || out[0].to != client {
+				t.Errorf("the server's datagram became %v", out)
+			}
+			continue
+		}
+		w.wait(w.settings.HandshakeTimeout)
+		if len(w.ended) != 1 || w.ended[0].Stage != joining.Failed || !strings.Contains(w.ended[0].Reason, edgeTarget.String()) {
+			t.Errorf("ended: %v", w.ended)
+		}
+	}
+}
+
+// TestEdgeFaces answers each check from the address that it has reached.
+func TestEdgeFaces(t *testing.T) {
+	w := newEdge(t)
+	ticket, first, second := w.join("a"), playerAddr(1), playerAddr(2)
+	w.hears(first, w.request(ticket, true))
+	s := &w.relay.listeners[0].joins.sessions[ticket].Value
+	here, there := s.face, netio.Socket(&simSocket{})
+	s.hears(second, there)
+	if s.faceTo(first) != here || s.faceTo(second) != there || s.face != here {
+		t.Error("a source is answered from another address than it has reached")
+	}
+}
+
+// TestEdgeMalformedRequest drops a request that names no join, also from a player's address.
+func TestEdgeMalformedRequest(t *testing.T) {
+	w := newStacked(t)
+	ticket, client := w.joinStacked("a"), playerAddr(1)
+	whole := w.request(ticket, true)
+	w.hears(client, whole)
+	bare := append([]byte{0, 1, 0, 8}, whole[4:20]...)
+	bare = append(bare, 0, 0x24, 0, 5, 1, 2, 3, 4) // a priority of the wrong size
+	if out := w.hears(client, bare); len(out) != 0 || w.relay.counters.Drops[stats.DropMalformed] != 1 {
+		t.Errorf("%v; dropped %v", out, w.relay.counters.Drops)
 	}
 }

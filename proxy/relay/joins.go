@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"cmp"
 	"errors"
 	"net/netip"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"tidegate/codec"
 	"tidegate/codec/nethernet"
 	"tidegate/internal/joining"
+	"tidegate/internal/netio"
 	"tidegate/internal/stray"
 	"tidegate/proxy/relay/saved"
 )
@@ -61,8 +63,9 @@ func newJoinTable(table *joining.Tickets, so *joinTable, k *known) *joinTable {
 type edge struct {
 	ticket  *joining.Ticket
 	sources nethernet.Sources
-	closes  bool         // the client's last datagram seems to close the connection
-	why     codec.Reason // of the end of a relayed session
+	faces   map[netip.AddrPort]netio.Socket // where each source is answered; nil: all where the session is
+	closes  bool                            // the client's last datagram seems to close the connection
+	why     codec.Reason                    // of the end of a relayed session
 }
 
 // verify reads a request, and finds the join whose password it was made with.
@@ -103,11 +106,14 @@ func (j *joinTable) asks(v *saved.Session, from netip.AddrPort) bool {
 // the password has made.
 func (j *joinTable) admit(now time.Time, e *Entry, from netip.AddrPort, datagram []byte) error {
 	g, b := e.Value.edge, &j.binding
-	if !nethernet.IsSTUN(datagram) || b.Parse(datagram) != nil || b.Class != nethernet.Request {
+	malformed := b.Parse(datagram)
+	if !nethernet.IsSTUN(datagram) || b.Class != nethernet.Request {
 		if !g.sources.Heard(e.Value.since(now), from, datagram) {
 			return errNoSource
 		}
 		return nil // DTLS, or a response to the server's own check
+	} else if malformed != nil {
+		return malformed
 	}
 	t, err := j.verifyParsed(now)
 	switch {
@@ -151,19 +157,53 @@ func (j *joinTable) leave(e *Entry, addresses []netip.AddrPort) {
 	}
 }
 
-// forget ends the join of a session that has ended.
-func (j *joinTable) forget(now time.Time, e *Entry) {
+// forget ends the join of a session that has ended. The cause may be empty.
+func (j *joinTable) forget(now time.Time, e *Entry, cause string) {
 	g := e.Value.edge
 	j.leave(e, g.sources.Append(j.addresses[:0]))
 	delete(j.sessions, g.ticket)
-	stage, why := g.ending()
+	stage, why := e.Value.joinEnding(cause)
 	j.table.End(now, g.ticket, stage, why)
 	clientStackOf(&e.Value).abandon()
 }
 
-// ending says how the join of a session ends.
-func (g *edge) ending() (joining.Stage, string) {
-	switch {
+// hears notes where a source's datagram came in. A check is answered from the address that it has reached.
+func (s *link) hears(from netip.AddrPort, sock netio.Socket) {
+	g := s.edge
+	if home := s.home(); g.faces == nil && sock != home {
+		g.faces = make(map[netip.AddrPort]netio.Socket)
+		for _, at := range g.sources.Append(nil) {
+			g.faces[at] = home
+		}
+	}
+	if g.faces != nil {
+		if len(g.faces) > 2*nethernet.MaxSources {
+			clear(g.faces)
+		}
+		g.faces[from] = sock
+	}
+	if g.sources.Active() == from {
+		s.face = sock
+	}
+}
+
+// faceTo returns where the session's client is answered at one of its addresses.
+func (s *link) faceTo(to netip.AddrPort) netio.Socket {
+	if s.edge != nil && s.home() == s.face {
+		if face := s.edge.faces[to]; face != nil {
+			return face
+		}
+	}
+	return s.face
+}
+
+// joinEnding says how the join of a session ends.
+func (s *link) joinEnding(cause string) (joining.Stage, string) {
+	switch g := s.edge; {
+	case s.isRelayed() && !s.answered:
+		return joining.Failed, "the server has answered no datagram at " + g.ticket.Told().Target.String()
+	case clientStackOf(s).isOpening():
+		return joining.Failed, "the connection did not open: " + cmp.Or(cause, s.why.String())
 	case g.why == codec.TimedOut && g.closes:
 		return joining.Ended, "the client has closed the connection"
 	case g.why == codec.TimedOut:

@@ -119,15 +119,16 @@ func (r *Relay) passDown(now time.Time, e *Entry, datagram []byte) {
 	if s.hasMoved(now) {
 		r.sockets.seek(s, client, datagram)
 	}
-	if far, ok := s.face.(*farFace); ok {
+	face := s.faceTo(client)
+	if far, ok := face.(*farFace); ok {
 		r.sockets.answerFar(far, s.listener, client, datagram)
 		return
 	}
 	if !s.via.simple() {
-		r.sockets.Forward(s.face, s.via.to(client), datagram)
+		r.sockets.Forward(face, s.via.to(client), datagram)
 		return
 	}
-	r.sockets.sendHeaded(now, e, s.face, s.via.to(client), s.via.begin(r.sockets.Buffer()), datagram)
+	r.sockets.sendHeaded(now, e, face, s.via.to(client), s.via.begin(r.sockets.Buffer()), datagram)
 }
 
 // affords reports whether n more bytes may go to a client that may be forged. Beyond amplification times the client's
@@ -163,14 +164,15 @@ func onWire(t *stats.Traffic, client netip.AddrPort) uint64 {
 
 // refusedRelayed handles the news that a session's server cannot be reached. While the server has not answered, the
 // Relay tries another: the client repeats its first datagram. Later, the session ends if the Relay believes the news.
-// Then the client's next first datagram finds a live server.
+// Then the client's next first datagram finds a live server. A NetherNet client can play on no other server than the
+// one that has answered its join, and that one's port may not be open yet.
 func (r *Relay) refusedRelayed(now time.Time, e *Entry, err error) {
 	s := &e.Value
 	r.offload.review(now, e)
 	s.path.refuse()
 	believed := s.believes(now.Sub(r.born), err)
 	switch {
-	case s.answered && !believed:
+	case !believed && s.answered || s.edge != nil && !s.answered:
 		return
 	case believed:
 		s.route.pool.Doubt(s.server, now, codec.NoConnection.String())
