@@ -106,3 +106,27 @@ func TestHoleAfterArrival(t *testing.T) {
 		t.Errorf("%d bytes wait", s.bytes)
 	}
 }
+
+// TestHostileLine: in no record does a message in flight wait in a line. On a narrower path it begins again.
+func TestHostileLine(t *testing.T) {
+	l := newConnected(t, Options{})
+	l.send(l.server, codec.Reliable, 1400, 0)
+	for ok := true; ok; {
+		_, ok = l.server.Transmit(l.now, nil)
+	}
+	m := l.server.sender.flight.parts[0].message
+	m.InLine, m.Channel = true, maxChannels-1
+	l.server.sender.Narrowing.Turns = narrowAfter
+	conn, err := l.p.Restore(l.now, nil, l.server.Save(l.now, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	restored := conn.(*Conn)
+	restored.Advance(l.now)
+	if got := restored.sender.bulk.peek(); got == nil || got.InLine {
+		t.Fatal("no message begins again, or it waits in a line")
+	}
+	for ok := true; ok; {
+		_, ok = restored.Transmit(l.now, nil)
+	}
+}

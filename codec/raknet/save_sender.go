@@ -115,7 +115,7 @@ func (s *sender) restoreMessages(v *savedSender, o *Options) error {
 			}
 			m := messages[at]
 			if i == 3 {
-				where[at].done, m.InLine = true, false // earlier programs left the mark
+				where[at].done = true
 				s.flight.done = append(s.flight.done, outcome{message: m})
 				continue
 			}
@@ -127,6 +127,7 @@ func (s *sender) restoreMessages(v *savedSender, o *Options) error {
 		if !where[i].fits(m) {
 			return saved.Fault("parts of a message", m.Parts)
 		}
+		m.InLine = m.InLine && where[i].queued // its channel counts no other message
 	}
 	return nil
 }
