@@ -240,9 +240,9 @@ type Gatekeeper interface {
 	Protocol
 	// PassUp returns why a client's datagram must not reach a server while the gate is closed, or nil. The error wraps
 	// ErrMalformed, ErrUnexpected or ErrRefused.
-	PassUp(gate *Gate, server netip.AddrPort, datagram []byte) error
+	PassUp(now time.Time, gate *Gate, server netip.AddrPort, datagram []byte) error
 	// PassDown notes a server's datagram.
-	PassDown(gate *Gate, server netip.AddrPort, datagram []byte)
+	PassDown(now time.Time, gate *Gate, server netip.AddrPort, datagram []byte)
 }
 
 // Gate is what a Gatekeeper remembers of one client and server. It begins as 0.

@@ -74,7 +74,7 @@ func TestGate(t *testing.T) {
 		if !ok {
 			break
 		}
-		if err := keeper.PassUp(&gate, at, d); err != nil {
+		if err := keeper.PassUp(now, &gate, at, d); err != nil {
 			t.Fatalf("%x: %v", d, err)
 		}
 		made, reply, err := keeper.Accept(now, at, d, nil)
@@ -84,21 +84,23 @@ func TestGate(t *testing.T) {
 		if server = made; made != nil {
 			reply, _ = made.Transmit(now, nil)
 		}
-		keeper.PassDown(&gate, at, reply)
+		keeper.PassDown(now, &gate, at, reply)
 		_ = conn.Receive(now, reply)
 	}
 	if server == nil || gate != codec.GateOpen {
 		t.Fatalf("gate %x after the handshake, want it open", uint64(gate))
 	}
 	refusal := "\x19\x08\x00\xff\xff\x00\xfe\xfe\xfe\xfe\xfd\xfd\xfd\xfd\x12\x34\x56\x78abcdefgh"
-	gate = 0
-	keeper.PassDown(&gate, at, []byte(refusal))
 	first, _ := client.Dial(now, at, codec.Hello{}).Transmit(now, nil)
-	if err := keeper.PassUp(&gate, at, first); err == nil {
-		t.Error("a request of version 11 passed to a server that has named version 8")
+	for server, granted := range map[netip.AddrPort]bool{at: true, netip.MustParseAddrPort("192.0.2.2:19132"): false} {
+		gate = 0
+		keeper.PassDown(now, &gate, server, []byte(refusal))
+		if err := keeper.PassUp(now, &gate, server, first); (err == nil) != granted {
+			t.Errorf("version 11 to a server that names version 8, and has granted 11: %v: %v", granted, err)
+		}
 	}
 	stock := raknet.New(raknet.Options{})
-	if err := stock.PassUp(&gate, at, []byte{0x84}); err != nil || gate != codec.GateOpen {
+	if err := stock.PassUp(now, &gate, at, []byte{0x84}); err != nil || gate != codec.GateOpen {
 		t.Errorf("a server that blocks no address: %v, gate %x", err, uint64(gate))
 	}
 }

@@ -1,6 +1,7 @@
 package raknet
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"time"
@@ -14,6 +15,10 @@ var _ codec.Gatekeeper = (*Protocol)(nil)
 const (
 	gateAnswered codec.Gate = 1 << 32 // the server has answered a first request
 	gateCookie   codec.Gate = 1 << 33 // its answer has a cookie
+	// gateVersions are the version of the client's first requests, or gateMixed: the server may have granted any of them.
+	gateVersions codec.Gate = 0xff * gateVersion
+	gateVersion             = 1 << 34
+	gateMixed               = 0xff
 )
 
 var (
@@ -24,7 +29,7 @@ var (
 
 // PassUp lets a client open a connection as a server wants it, where servers block an address otherwise: with whole
 // pings, the server's version, and the cookie that the server gave.
-func (p *Protocol) PassUp(gate *codec.Gate, server netip.AddrPort, datagram []byte) error {
+func (p *Protocol) PassUp(now time.Time, gate *codec.Gate, server netip.AddrPort, datagram []byte) error {
 	if !p.o.Blocks {
 		*gate = codec.GateOpen
 		return nil
@@ -40,14 +45,23 @@ func (p *Protocol) PassUp(gate *codec.Gate, server netip.AddrPort, datagram []by
 		if err := m.parse(datagram); err != nil {
 			return err
 		}
-		if v := p.servers.ask(server, p.o.OnlyVersion); v != 0 && v != m.version {
+		only := p.o.OnlyVersion
+		if only != AnyVersion && p.servers.ask(now, server, cmp.Or(only, m.version)) != m.version {
 			return errGateVersion
 		}
+		noteVersion(gate, m.version)
 		return nil
 	case idOpenConnectionRequest2:
 		return passRequest2(*gate, datagram)
 	}
 	return errGate
+}
+
+func noteVersion(gate *codec.Gate, version uint8) {
+	if known := *gate & gateVersions / gateVersion; known != 0 && known != codec.Gate(version) {
+		version = gateMixed
+	}
+	*gate = *gate&^gateVersions | codec.Gate(version)*gateVersion
 }
 
 func passRequest2(gate codec.Gate, datagram []byte) error {
@@ -65,23 +79,24 @@ func passRequest2(gate codec.Gate, datagram []byte) error {
 }
 
 // PassDown learns a server's cookie and version, and that it has granted the connection.
-func (p *Protocol) PassDown(gate *codec.Gate, server netip.AddrPort, datagram []byte) {
+func (p *Protocol) PassDown(now time.Time, gate *codec.Gate, server netip.AddrPort, datagram []byte) {
 	switch id, _ := offlineID(datagram); id {
 	case idOpenConnectionReply1:
 		var m openConnectionReply1
 		if m.parse(datagram) == nil {
-			*gate = gateAnswered
+			*gate = *gate&gateVersions | gateAnswered
 			if m.hasCookie {
 				*gate |= gateCookie | codec.Gate(m.cookie)
 			}
 		}
 	case idIncompatibleVersion:
 		var m incompatible
-		if m.parse(datagram) == nil {
-			p.servers.learn(server, m.version)
+		if m.parse(datagram) == nil && p.o.OnlyVersion == 0 {
+			p.servers.refuse(now, server, m.version)
 		}
 	case idOpenConnectionReply2:
 		if *gate&gateAnswered != 0 {
+			p.servers.grant(server, uint8(*gate/gateVersion))
 			*gate = codec.GateOpen
 		}
 	}

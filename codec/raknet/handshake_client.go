@@ -43,6 +43,7 @@ type attempt struct {
 	from  codec.Addresser      // as in codec.Hello
 	reply openConnectionReply1 `record:"inline"`
 	due   request              // the next request to send
+	named uint8                // by a refusal that may be forged: the version of the next first request
 
 	Password []byte        `cbor:"1,keyasint,omitempty" secret:"true"`
 	Pad      uint8         `cbor:"2,keyasint,omitempty"` // of the password
@@ -92,7 +93,7 @@ func dial(p *Protocol, now time.Time, to netip.AddrPort, hello codec.Hello) *Con
 	if p.o.KeepVersion && hello.Version != 0 {
 		version = hello.Version
 	}
-	c.asking = &attempt{from: hello.From, Version: p.servers.ask(to, version)}
+	c.asking = &attempt{from: hello.From, Version: p.servers.ask(now, to, version)}
 	c.asking.setPassword(hello)
 	c.attempt = c.asking
 	c.ask(0)
@@ -120,6 +121,7 @@ func (c *Conn) ask(now time.Duration) {
 			a.KeyedReplies++
 		}
 		a.Replied = false
+		a.changeVersion()
 		c.request1(now)
 	}
 	again := max(a.Tries-1, 0) % triesPerProbe
@@ -229,6 +231,7 @@ func (c *Conn) receiveReply(now time.Duration, id byte, b []byte) error {
 		if err := m.parse(b); err != nil {
 			return err
 		}
+		a.named = 0
 		if a.Replied && a.Requests > 0 {
 			return nil // it answers an earlier request, and the second is under way
 		}
@@ -283,19 +286,31 @@ func (c *Conn) changeVersion(now time.Duration, b []byte) error {
 	if err := m.parse(b); err != nil {
 		return err
 	}
-	a := c.attempt
+	a, only := c.attempt, c.p.o.OnlyVersion
 	switch {
 	case m.version == a.Version && len(a.Refused) > 0:
 		return errPhase // it answers a request from before the change
-	case m.version == a.Version, slices.Contains(a.Refused, m.version), !slices.Contains(c.p.o.Versions, m.version):
+	case m.version == a.Version, slices.Contains(a.Refused, m.version), !slices.Contains(c.p.o.Versions, m.version),
+		only != 0 && only != AnyVersion && only != m.version:
 		c.end(codec.Event{Reason: codec.Incompatible, Identity: m.guid, Version: m.version})
 		return nil
 	}
-	c.p.servers.learn(c.peer, m.version)
-	a.Refused = append(a.Refused, a.Version)
-	a.Version, a.Replied = m.version, false
+	a.named = m.version
+	if c.p.servers.know(c.peer).grants(a.Version) {
+		return nil // the server replies before we ask again, if the refusal is forged
+	}
+	c.p.servers.refuse(c.start.Add(now), c.peer, m.version)
+	a.changeVersion()
+	a.Replied = false
 	c.ask(now)
 	return nil
+}
+
+// changeVersion takes the version that the server has named, if it has.
+func (a *attempt) changeVersion() {
+	if a.named != 0 {
+		a.Refused, a.Version, a.named = append(a.Refused, a.Version), a.named, 0
+	}
 }
 
 // granted handles the server's grant.
@@ -367,6 +382,9 @@ func (c *Conn) handleClient(now time.Duration, payload []byte) error {
 		return err
 	}
 	c.sampleClock(now, m.requestTime, m.replyTime)
+	if a := c.asking; a != nil && len(a.Refused) == 0 { // otherwise it may have granted the version before
+		c.p.servers.grant(c.peer, a.Version)
+	}
 	c.phase, c.askedAt, c.asking = accepted, m.replyTime, nil
 	if !c.tentative {
 		c.join(now)

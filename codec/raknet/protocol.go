@@ -238,29 +238,70 @@ func (p *Protocol) clampMTU(mtu uint16) int { return min(max(int(mtu), p.o.MinMT
 // maxServerVersions bounds the remembered servers' versions. At the bound all are forgotten.
 const maxServerVersions = 1024
 
-// serverVersions are the protocol versions that servers named when they refused ours. The next connections ask with
-// those. A go-raknet server ignores an address for 10 s after a first request of another version.
+// refusalLife is how long a server's refusal counts if the server has granted no version. It may be forged. It outlasts
+// the 10 s for which a go-raknet server ignores an address after a first request of another version.
+const refusalLife = 20 * time.Second
+
+// serverVersions are what servers have told about their protocol versions. The next connections begin with those.
 type serverVersions struct {
-	of atomic.Pointer[map[netip.AddrPort]uint8] // the map it points to is never changed
+	of atomic.Pointer[map[netip.AddrPort]serverVersion] // the map it points to is never changed
 }
 
-// ask returns the version for a server: the one that it named, or else ours.
-func (v *serverVersions) ask(server netip.AddrPort, ours uint8) uint8 {
-	if known := v.of.Load(); known != nil {
-		if version, ok := (*known)[server]; ok {
-			return version
-		}
+type serverVersion struct {
+	granted uint32    // bit n: the server has let in a client of version n
+	named   uint8     // by a refusal; 0: there was none
+	at      time.Time // when it came
+}
+
+func (v serverVersion) grants(version uint8) bool { return v.granted>>version&1 != 0 }
+
+// isFresh reports whether a refusal counts by itself.
+func (v serverVersion) isFresh(now time.Time) bool { return now.Sub(v.at) < refusalLife }
+
+func (v *serverVersions) know(server netip.AddrPort) (known serverVersion) {
+	if all := v.of.Load(); all != nil {
+		known = (*all)[server]
+	}
+	return known
+}
+
+// ask returns the version for a server: ours, unless it has not granted ours and has named another.
+func (v *serverVersions) ask(now time.Time, server netip.AddrPort, ours uint8) uint8 {
+	known := v.know(server)
+	if known.named != 0 && !known.grants(ours) && (known.grants(known.named) || known.isFresh(now)) {
+		return known.named
 	}
 	return ours
 }
 
-// learn records the version that a server named. Of two concurrent calls, one may be lost until the next.
-func (v *serverVersions) learn(server netip.AddrPort, version uint8) {
-	next := make(map[netip.AddrPort]uint8)
+// refuse records that a server named a version. Once it has granted versions, it can name only those: a forged refusal
+// would keep out their players.
+func (v *serverVersions) refuse(now time.Time, server netip.AddrPort, version uint8) {
+	known := v.know(server)
+	if known.granted == 0 && known.isFresh(now) || known.granted != 0 && !known.grants(version) ||
+		known.named == version && known.grants(version) {
+		return
+	}
+	known.named, known.at = version, now
+	v.learn(server, known)
+}
+
+// grant records that a server let in a client of a version.
+func (v *serverVersions) grant(server netip.AddrPort, version uint8) {
+	known := v.know(server)
+	if with := known.granted | 1<<version; with != known.granted {
+		known.granted = with
+		v.learn(server, known)
+	}
+}
+
+// learn replaces what a server has told. Of two concurrent calls, one may be lost until the next.
+func (v *serverVersions) learn(server netip.AddrPort, told serverVersion) {
+	next := make(map[netip.AddrPort]serverVersion)
 	if known := v.of.Load(); known != nil && len(*known) < maxServerVersions {
 		maps.Copy(next, *known)
 	}
-	next[server] = version
+	next[server] = told
 	v.of.Store(&next)
 }
 
@@ -305,7 +346,8 @@ type Options struct {
 	Bits bool
 
 	// Blocks says that servers may block an address for a datagram that opens a connection wrongly, and OnlyVersion that
-	// another version is such a fault; 0: not known. A proxy that passes datagrams unchanged holds those back.
+	// another version is such a fault; 0: not known, AnyVersion: none is. A proxy that passes datagrams unchanged holds
+	// those back.
 	Blocks      bool
 	OnlyVersion uint8
 
@@ -335,6 +377,9 @@ type Options struct {
 	// the peer has more waiting than it may send. Default 25 ms, as in QUIC.
 	AckDelay time.Duration
 }
+
+// AnyVersion is the OnlyVersion of servers that block no address for a version.
+const AnyVersion = 0xff
 
 // maxPong bounds the answer to a ping, as in stock RakNet.
 const maxPong = 400
@@ -384,7 +429,7 @@ type profile struct {
 	bits   bool  // messages and passwords may end within a byte
 	blocks bool  // it blocks an address for a datagram of a wrong form
 	keeps  bool  // it takes versions other than its own, or ignores them
-	only   uint8 // the only version that it takes; 0: not known
+	only   uint8 // as Options.OnlyVersion
 	parts  int   // of a message; 0: as configured
 }
 
@@ -392,8 +437,8 @@ type profile struct {
 var profiles = map[string]profile{
 	"stock":      {bits: true, keeps: true, parts: math.MaxInt},
 	"go-raknet":  {blocks: true, only: 11},
-	"cloudburst": {blocks: true, keeps: true},
-	"raklib":     {blocks: true, keeps: true},
+	"cloudburst": {blocks: true, keeps: true, only: AnyVersion},
+	"raklib":     {blocks: true, keeps: true, only: AnyVersion},
 }
 
 // Suit fits the options to servers of a library: stock, go-raknet, cloudburst or raklib. Servers of Bedrock may be of

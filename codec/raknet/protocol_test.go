@@ -183,7 +183,7 @@ func TestDialRemembersVersion(t *testing.T) {
 func TestServerVersionsAreBounded(t *testing.T) {
 	var v serverVersions
 	for port := range uint16(3 * maxServerVersions / 2) {
-		v.learn(netip.AddrPortFrom(netip.IPv4Unspecified(), port), 11)
+		v.grant(netip.AddrPortFrom(netip.IPv4Unspecified(), port), 11)
 	}
 	if n := len(*v.of.Load()); n > maxServerVersions {
 		t.Errorf("%d servers are remembered, want at most %d", n, maxServerVersions)

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"errors"
 	"math"
+	"net/netip"
 	"testing"
+	"time"
 
 	"tidegate/codec"
 )
@@ -97,5 +99,105 @@ func TestMadeGUIDs(t *testing.T) {
 		if guid := guidFrom(&[32]byte{i}, nil); guid>>63 == 0 {
 			t.Fatalf("GUID %x", guid)
 		}
+	}
+}
+
+// passes reports whether a gate lets a first request of a version up to linkServer.
+func passes(p *Protocol, now time.Time, version uint8) bool {
+	return p.PassUp(now, new(codec.Gate), linkServer, firstRequestOf(version)) == nil
+}
+
+func firstRequestOf(version uint8) []byte {
+	return (&openConnectionRequest1{version: version, length: 1464}).append(nil)
+}
+
+// suited returns Bedrock for servers of a library.
+func suited(library string) *Protocol {
+	o := Bedrock()
+	o.Suit(library)
+	return New(o)
+}
+
+func refusalOf(version uint8) []byte { return (&incompatible{version: version, guid: 1}).append(nil) }
+
+// letIn has a server let in a relayed client that has sent first requests of some versions.
+func letIn(t *testing.T, p *Protocol, server netip.AddrPort, versions ...uint8) {
+	var gate codec.Gate
+	for _, version := range versions {
+		if err := p.PassUp(linkStart, &gate, server, firstRequestOf(version)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.PassDown(linkStart, &gate, server, (&openConnectionReply1{guid: 1, mtu: 1492}).append(nil))
+	reply := openConnectionReply2{guid: 1, client: address{linkClient, 4}, mtu: 1492}
+	if p.PassDown(linkStart, &gate, server, reply.append(nil)); gate != codec.GateOpen {
+		t.Fatalf("gate %x, want it open", uint64(gate))
+	}
+}
+
+// TestForgedRefusalOfARelay: a refusal in a server's name keeps no player out, where the server's version is known or
+// has let players in, and elsewhere not for long.
+func TestForgedRefusalOfARelay(t *testing.T) {
+	for library, known := range map[string]bool{"go-raknet": true, "cloudburst": true, "raklib": true, "any": false} {
+		p := suited(library)
+		p.PassDown(linkStart, new(codec.Gate), linkServer, refusalOf(77))
+		if passes(p, linkStart, 11) != known {
+			t.Errorf("%s: version 11 passes behind a refusal: %v, want %v", library, !known, known)
+		}
+		if !passes(p, linkStart.Add(refusalLife), 11) {
+			t.Errorf("%s: version 11 is kept out after %v", library, refusalLife)
+		}
+	}
+	p := suited("any")
+	letIn(t, p, linkServer, 11)
+	for _, version := range []uint8{77, 10} {
+		if p.PassDown(linkStart, new(codec.Gate), linkServer, refusalOf(version)); !passes(p, linkStart, 11) {
+			t.Errorf("version %d, which was never let in, keeps out version 11, which was", version)
+		}
+	}
+	p.PassDown(linkStart, new(codec.Gate), linkServer, refusalOf(11))
+	if later := linkStart.Add(time.Hour); passes(p, later, 6) || !passes(p, later, 11) {
+		t.Error("the server's own refusal does not last")
+	}
+}
+
+// TestMixedRequests: a client with first requests of several versions does not tell which of them the server takes.
+func TestMixedRequests(t *testing.T) {
+	p := suited("any")
+	letIn(t, p, linkServer, 11, 6, 11)
+	if told := p.servers.know(linkServer); told.granted != 0 {
+		t.Errorf("granted %b", told.granted)
+	}
+}
+
+// TestForgedRefusalOfADial: a refusal in the name of a server that has let players in changes no request, if the server
+// replies. Without a reply it counts.
+func TestForgedRefusalOfADial(t *testing.T) {
+	for _, silent := range []bool{false, true} {
+		p := suited("any")
+		connect(t, newLinkOf(t, p))
+		l := newLinkOf(t, p)
+		asked := make(map[uint8]bool)
+		l.drop = func(toServer bool, b []byte) bool {
+			var m openConnectionRequest1
+			if toServer && m.parse(b) == nil {
+				asked[m.version] = true
+				return silent
+			}
+			return false
+		}
+		l.carry(l.client, true)
+		_ = l.client.Receive(l.now, refusalOf(10))
+		if l.wait(time.Second); asked[10] != silent {
+			t.Errorf("silent server: %v; asked with version 10: %v", silent, asked[10])
+		}
+		if got := p.Dial(l.now, linkServer, codec.Hello{}).(*Conn).attempt.Version; got != 11 {
+			t.Errorf("the next player's dial begins with version %d", got)
+		}
+	}
+	l := newLinkOf(t, suited("go-raknet"))
+	_ = l.client.Receive(l.now, refusalOf(10))
+	if l.poll(); ending(t, l.toClient) != codec.Incompatible {
+		t.Error("a server of one version is asked with another")
 	}
 }

@@ -253,7 +253,7 @@ func (o *outlet) refusePresent(now time.Time, l *listener, entry *protocolEntry,
 
 // judgeOpening returns why a relayed client's datagram must not reach the server, or nil. Once the server has let the
 // client in, all datagrams pass.
-func (s *link) judgeOpening(datagram []byte) error {
+func (s *link) judgeOpening(now time.Time, datagram []byte) error {
 	if s.gate == codec.GateOpen {
 		return nil
 	}
@@ -262,16 +262,16 @@ func (s *link) judgeOpening(datagram []byte) error {
 		s.gate = codec.GateOpen
 		return nil
 	}
-	return keeper.PassUp(&s.gate, s.server.Addr, datagram)
+	return keeper.PassUp(now, &s.gate, s.server.Addr, datagram)
 }
 
 // noteOpening gives a server's datagram to the Gatekeeper of a client that is not let in yet.
-func (s *link) noteOpening(datagram []byte) {
+func (s *link) noteOpening(now time.Time, datagram []byte) {
 	if s.gate == codec.GateOpen {
 		return
 	}
 	if keeper, ok := s.route.Upstream.Protocol.(codec.Gatekeeper); ok {
-		keeper.PassDown(&s.gate, s.server.Addr, datagram)
+		keeper.PassDown(now, &s.gate, s.server.Addr, datagram)
 	}
 }
 

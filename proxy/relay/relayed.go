@@ -68,7 +68,7 @@ func (r *Relay) dialRelayed(now time.Time, e *Entry, failed *upstream.Server) bo
 // passUp forwards a client's datagram to its server.
 func (r *Relay) passUp(now time.Time, e *Entry, datagram []byte) {
 	s := &e.Value
-	if err := s.judgeOpening(datagram); err != nil {
+	if err := s.judgeOpening(now, datagram); err != nil {
 		r.drops.add(now, dropped{stats.DropOf(err), s.listener, e.Key.Client, len(datagram), err})
 		return
 	}
@@ -94,7 +94,7 @@ func (r *Relay) passDown(now time.Time, e *Entry, datagram []byte) {
 		r.drops.add(now, dropped{stats.DropEmpty, s.listener, s.server.Addr, 0, nil})
 		return
 	}
-	s.noteOpening(datagram)
+	s.noteOpening(now, datagram)
 	s.server.Heard(now)
 	if !s.answered {
 		s.answered = true
