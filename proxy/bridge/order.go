@@ -12,7 +12,7 @@ import (
 // lives as long as its session.
 type order struct {
 	channels []orderChannel // by channel number, grown as channels are used
-	bytes    int            // held in all channels
+	load                    // of all channels
 }
 
 // orderChannel keeps the order of one channel.
@@ -20,14 +20,42 @@ type orderChannel struct {
 	busy    bool   `cbor:"1,keyasint,omitempty"` // holdOne: a message is under way
 	sent    uint32 `cbor:"2,keyasint,omitempty"` // holdWatch: messages sent
 	highest uint32 `cbor:"3,keyasint,omitempty"` // holdWatch: the newest message that is known to have arrived
-	queue   []held // holdOne: waiting messages, the oldest at head
+	queue   []held // holdOne: a ring of waiting messages, the oldest at head
 	head    int
+	count   int
 }
 
-// held is a message that waits. The next one reuses its payload buffer.
+// held is a message that waits. The next one in its place reuses its payload buffer.
 type held struct {
 	message codec.Message
 	buffer  []byte
+}
+
+// A message costs queueOverhead bytes in addition to its payload. At most maxQueued messages wait for one side, so that
+// a record has room for them, and a turn has time.
+const (
+	queueOverhead = 64
+	maxQueued     = 1 << 16
+	manyPlaces    = 256 // more of them are freed once no message needs one
+)
+
+// load is the memory of messages that a Sender stores.
+type load struct{ bytes, count int } // bytes of the payloads alone
+
+func (l *load) add(n int)    { l.bytes, l.count = l.bytes+n, l.count+1 }
+func (l *load) remove(n int) { l.bytes, l.count = l.bytes-n, l.count-1 }
+
+// size returns the bytes that the messages cost.
+func (l *load) size() int { return l.bytes + queueOverhead*l.count }
+
+// fits reports whether another message of n bytes stays within limit, in bytes, and within maxQueued.
+func (l *load) fits(n, limit int) bool {
+	return l.count < maxQueued && l.size()+queueOverhead+n <= limit
+}
+
+// fill returns the used part of a queue of limit bytes.
+func (l *load) fill(limit float64) float64 {
+	return max(float64(l.size())/limit, float64(l.count)/maxQueued)
 }
 
 // A receipt has the channel plus one in its low bits, and the message's number in the high bits.
@@ -75,57 +103,56 @@ func (o *order) busy(channel uint8) bool { return o.channel(channel).busy }
 func (o *order) cancel(channel uint8) { o.channel(channel).busy = false }
 
 // keep holds m back until its turn. A sequenced message replaces an older one, which is stale by then. keep reports
-// false if limit, in bytes, is reached.
+// false if no more may wait. limit is in bytes.
 func (o *order) keep(m *codec.Message, sequenced bool, limit int) bool {
-	c := o.channel(m.Channel)
-	slot := -1
-	if n := len(c.queue); sequenced && n > c.head && isSequenced(c.queue[n-1].message.Mode) {
-		slot = n - 1
-		o.bytes -= len(c.queue[slot].message.Payload)
+	c, before := o.channel(m.Channel), o.load
+	replaces := sequenced && c.count > 0 && isSequenced(c.at(c.count-1).message.Mode)
+	if replaces {
+		o.remove(len(c.at(c.count - 1).message.Payload))
 	}
-	if o.bytes+len(m.Payload) > limit {
+	if !o.fits(len(m.Payload), limit) {
+		o.load = before
 		return false
 	}
-	if slot < 0 {
-		slot = c.grow()
+	if !replaces {
+		c.grow()
 	}
-	h := &c.queue[slot]
+	h := c.at(c.count - 1)
 	h.buffer = append(h.buffer[:0], m.Payload...)
 	h.message = *m
 	h.message.Payload = h.buffer
-	o.bytes += len(m.Payload)
+	o.add(len(m.Payload))
 	return true
 }
 
-// grow makes room for one more message and returns its place.
-func (c *orderChannel) grow() int {
-	if c.head > 0 && len(c.queue) == cap(c.queue) {
-		// Move the waiting messages to the front, and the buffers of sent messages behind them.
-		old := len(c.queue)
-		for i := c.head; i < old; i++ {
-			c.queue[i-c.head], c.queue[i] = c.queue[i], c.queue[i-c.head]
-		}
-		c.queue, c.head = c.queue[:old-c.head], 0
+// at returns the place of the waiting message i. The oldest one is 0.
+func (c *orderChannel) at(i int) *held { return &c.queue[(c.head+i)%len(c.queue)] }
+
+// grow makes room for one more message.
+func (c *orderChannel) grow() {
+	if c.count == len(c.queue) {
+		longer := make([]held, max(4, 2*c.count))
+		n := copy(longer, c.queue[c.head:])
+		copy(longer[n:], c.queue[:c.head])
+		c.queue, c.head = longer, 0
 	}
-	if n := len(c.queue); n < cap(c.queue) {
-		c.queue = c.queue[:n+1]
-	} else {
-		c.queue = append(c.queue, held{})
-	}
-	return len(c.queue) - 1
+	c.count++
 }
 
 // next takes the oldest waiting message of a channel, or nil. The message is lent until the next keep.
 func (o *order) next(channel uint8) *codec.Message {
 	c := o.channel(channel)
-	if c.head == len(c.queue) {
+	if c.count == 0 {
 		return nil
 	}
-	h := &c.queue[c.head]
-	c.head++
-	o.bytes -= len(h.message.Payload)
-	if c.head == len(c.queue) {
-		c.queue, c.head = c.queue[:0], 0
+	h := c.at(0)
+	c.head, c.count = (c.head+1)%len(c.queue), c.count-1
+	o.remove(len(h.message.Payload))
+	if c.count == 0 {
+		c.head = 0 // the next message reuses the same buffer as the last one
+		if len(c.queue) > manyPlaces {
+			c.queue = nil
+		}
 	}
 	return &h.message
 }
@@ -153,11 +180,11 @@ func isSequenced(m codec.Mode) bool {
 
 // resends keeps copies of messages to one side that only the Relay would send again.
 type resends struct {
-	kept  []keptMessage
-	free  []int  // unused places in kept
-	last  uint64 // number of the youngest message
-	lost  int    // number of messages marked as lost
-	bytes int
+	kept []keptMessage
+	free []int  // unused places in kept
+	last uint64 // number of the youngest message
+	lost int    // number of messages marked as lost
+	load
 }
 
 // keptMessage is a message whose fate is not known yet. The next one reuses its buffer.
@@ -174,13 +201,13 @@ type keptMessage struct {
 // resendBit distinguishes receipts of kept messages from receipts of order.
 const resendBit codec.Receipt = 1 << 31
 
-// keep copies m and marks it. It reports false if limit, in bytes, is reached.
+// keep copies m and marks it. It reports false if no more may be kept. limit is in bytes.
 func (r *resends) keep(m *codec.Message, c care, ordered bool, limit int) bool {
 	size := 0
 	if c != careReport {
 		size = len(m.Payload)
 	}
-	if r.bytes+size > limit {
+	if !r.fits(size, limit) {
 		return false
 	}
 	if len(r.free) == 0 {
@@ -196,7 +223,7 @@ func (r *resends) keep(m *codec.Message, c care, ordered bool, limit int) bool {
 	k.buffer = append(k.buffer[:0], m.Payload[:size]...)
 	k.message, k.care, k.ordered, k.inner, k.number, k.lost = *m, c, ordered, inner, r.last, false
 	k.message.Payload = k.buffer
-	r.bytes += size
+	r.add(size)
 	return true
 }
 
@@ -212,13 +239,16 @@ func (r *resends) has(receipt codec.Receipt) bool {
 // forget releases a kept message.
 func (r *resends) forget(receipt codec.Receipt) {
 	k := r.of(receipt)
-	r.bytes -= len(k.buffer)
+	r.remove(len(k.buffer))
 	k.buffer, k.number = k.buffer[:0], 0
 	if k.lost {
 		k.lost = false
 		r.lost--
 	}
 	r.free = append(r.free, int(receipt&^resendBit-1))
+	if r.count == 0 && len(r.kept) > manyPlaces {
+		*r = resends{last: r.last}
+	}
 }
 
 // lose marks a kept message as lost.
@@ -241,7 +271,7 @@ func (r *resends) inOrder() []codec.Receipt {
 
 // receipts lists the receipts of all kept messages for which chosen returns true, oldest first.
 func (r *resends) receipts(chosen func(*keptMessage) bool) []codec.Receipt {
-	all := make([]codec.Receipt, 0, len(r.kept)-len(r.free))
+	all := make([]codec.Receipt, 0, r.count)
 	for i := range r.kept {
 		if k := &r.kept[i]; k.number > 0 && chosen(k) {
 			all = append(all, k.message.Receipt)

@@ -24,8 +24,8 @@ func TestOneOfAChannelAtATime(t *testing.T) {
 	if !o.begin(text(4, codec.ReliableOrdered, "other channel")) {
 		t.Fatal("another channel waits")
 	}
-	o.keep(text(3, codec.ReliableOrdered, "second"), false, 100)
-	o.keep(text(3, codec.ReliableOrdered, "third"), false, 100)
+	o.keep(text(3, codec.ReliableOrdered, "second"), false, 1000)
+	o.keep(text(3, codec.ReliableOrdered, "third"), false, 1000)
 	channel, overtaken, free := o.answered(first.Receipt)
 	if channel != 3 || overtaken || !free {
 		t.Fatalf("answered = %d, %v, %v; want 3, false, true", channel, overtaken, free)
@@ -35,18 +35,18 @@ func TestOneOfAChannelAtATime(t *testing.T) {
 			t.Fatalf("next = %v, want %q", m, want)
 		}
 	}
-	if m := o.next(3); m != nil || o.bytes != 0 {
-		t.Fatalf("an empty queue gives %v and holds %d bytes", m, o.bytes)
+	if m := o.next(3); m != nil || o.load != (load{}) {
+		t.Fatalf("an empty queue gives %v and holds %+v", m, o.load)
 	}
 }
 
 func TestSequencedTakesThePlaceOfOlder(t *testing.T) {
 	var o order
 	o.begin(text(0, codec.ReliableOrdered, "under way"))
-	o.keep(text(0, codec.UnreliableSequenced, "stale"), true, 100)
-	o.keep(text(0, codec.ReliableSequenced, "fresh"), true, 100)
-	o.keep(text(0, codec.ReliableOrdered, "ordered"), false, 100)
-	o.keep(text(0, codec.UnreliableSequenced, "after"), true, 100)
+	o.keep(text(0, codec.UnreliableSequenced, "stale"), true, 1000)
+	o.keep(text(0, codec.ReliableSequenced, "fresh"), true, 1000)
+	o.keep(text(0, codec.ReliableOrdered, "ordered"), false, 1000)
+	o.keep(text(0, codec.UnreliableSequenced, "after"), true, 1000)
 	for _, want := range []string{"fresh", "ordered", "after"} {
 		if m := o.next(0); m == nil || string(m.Payload) != want {
 			t.Fatalf("next = %v, want %q", m, want)
@@ -56,15 +56,49 @@ func TestSequencedTakesThePlaceOfOlder(t *testing.T) {
 
 func TestHeldBytesAreBounded(t *testing.T) {
 	var o order
-	if !o.keep(text(0, codec.ReliableOrdered, "12345"), false, 8) {
+	if !o.keep(text(0, codec.ReliableOrdered, "12345"), false, 136) {
 		t.Fatal("refused below the bound")
 	}
-	if o.keep(text(1, codec.ReliableOrdered, "1234"), false, 8) {
+	if o.keep(text(1, codec.ReliableOrdered, "1234"), false, 136) {
 		t.Fatal("kept beyond the bound")
 	}
 	o.next(0)
-	if !o.keep(text(1, codec.ReliableOrdered, "1234"), false, 8) {
+	if !o.keep(text(1, codec.ReliableOrdered, "1234"), false, 136) {
 		t.Fatal("refused after room was made")
+	}
+}
+
+// TestSmallMessagesFillTheQueue asserts that messages without bytes fill a queue, too, since they cost memory. A record
+// has room for all of them.
+func TestSmallMessagesFillTheQueue(t *testing.T) {
+	for limit, want := range map[int]int{64 << 10: 1024, 16 << 20: maxQueued} {
+		var s Sender
+		s.order.begin(text(0, codec.ReliableOrdered, ""))
+		waiting, copied := 0, 0
+		for waiting <= want && s.order.keep(text(0, codec.ReliableOrdered, ""), false, limit) {
+			waiting++
+		}
+		for copied <= want && s.kept.keep(text(0, codec.ReliableOrdered, ""), careHold, true, limit) {
+			copied++
+		}
+		if waiting != want || copied != want || s.Stored() != 2*queueOverhead*want {
+			t.Errorf("%d wait, %d copies, %d bytes; want %d of each", waiting, copied, s.Stored(), want)
+		}
+		if waiting, copied := s.Fill(float64(limit)); waiting != 1 || copied != 1 {
+			t.Errorf("filled by %v and %v, want 1", waiting, copied)
+		}
+		saved := s.Save()
+		if restored, err := saved.Restore(); err != nil || restored.Stored() != s.Stored() {
+			t.Errorf("restored with %d bytes of %d, %v", restored.Stored(), s.Stored(), err)
+		}
+		for s.order.next(0) != nil {
+		}
+		for _, receipt := range s.kept.inOrder() {
+			s.kept.forget(receipt)
+		}
+		if places := len(s.order.channels[0].queue) + len(s.kept.kept); s.Stored() != 0 || places > 2*manyPlaces {
+			t.Errorf("%d bytes and %d places are left", s.Stored(), places)
+		}
 	}
 }
 

@@ -15,7 +15,7 @@ func TestKeptInOrder(t *testing.T) {
 	var all []codec.Receipt
 	for i := range 6 {
 		m := codec.Message{Payload: []byte{byte(i)}, Receipt: codec.Receipt(i)}
-		if !r.keep(&m, careHold, true, 100) {
+		if !r.keep(&m, careHold, true, 1000) {
 			t.Fatal("no room")
 		}
 		all = append(all, m.Receipt)
@@ -41,10 +41,10 @@ func TestKeptInOrder(t *testing.T) {
 func TestKeepingIsBounded(t *testing.T) {
 	var r resends
 	m := codec.Message{Payload: make([]byte, 60)}
-	if first := r.keep(&m, careHold, false, 100); !first || r.keep(&m, careHold, false, 100) {
+	if first := r.keep(&m, careHold, false, 200); !first || r.keep(&m, careHold, false, 200) {
 		t.Error("the bound does not hold")
 	}
-	if !r.keep(&m, careReport, false, 100) {
+	if !r.keep(&m, careReport, false, 200) {
 		t.Error("a message without a copy takes room")
 	}
 }

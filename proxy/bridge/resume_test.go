@@ -29,7 +29,7 @@ func TestResumeGoesOn(t *testing.T) {
 	s := &Sender{Conn: to, Keeps: true}
 	for i := range byte(3) {
 		m := codec.Message{Mode: codec.Reliable, Payload: []byte{i}}
-		s.kept.keep(&m, careHold, true, 100)
+		s.kept.keep(&m, careHold, true, 1000)
 	}
 	c.Resume(time.Time{}, s, &Direction{})
 	if string(to.sent) != "\x00\x02" || counters.Lost != 1 || !c.HasFailed() || c.Failure().Why != stats.DropKiller {

@@ -6,11 +6,6 @@ import (
 	"tidegate/codec"
 )
 
-const (
-	maxSavedKept   = 1 << 16 // kept messages of a record: more than any queue holds
-	maxSavedQueued = 1 << 16 // messages of a record that wait for their turn in one channel
-)
-
 // Saved is a Sender as plain data, without its connection. A record of a session has one for each side. Joined messages
 // are not part of it: they leave at the end of each turn.
 type Saved struct {
@@ -35,8 +30,8 @@ func (s *Sender) Save() Saved {
 	for i := range s.order.channels {
 		c := &s.order.channels[i]
 		one := savedChannel{orderChannel: *c}
-		for j := c.head; j < len(c.queue); j++ {
-			one.Queue = append(one.Queue, c.queue[j].message)
+		for j := range c.count {
+			one.Queue = append(one.Queue, c.at(j).message)
 		}
 		v.Channels = append(v.Channels, one)
 	}
@@ -68,7 +63,7 @@ func (v *Saved) restoreOrder(o *order) error {
 	}
 	for _, one := range v.Channels {
 		c := one.orderChannel
-		if len(one.Queue) > maxSavedQueued || len(one.Queue) > 0 && !c.busy {
+		if len(one.Queue) > maxQueued || len(one.Queue) > 0 && !c.busy {
 			return fault("number of waiting messages", len(one.Queue))
 		}
 		for _, m := range one.Queue {
@@ -76,15 +71,16 @@ func (v *Saved) restoreOrder(o *order) error {
 				return fault("mode", m.Mode)
 			}
 			c.queue = append(c.queue, held{m, m.Payload})
-			o.bytes += len(m.Payload)
+			o.add(len(m.Payload))
 		}
+		c.count = len(c.queue)
 		o.channels = append(o.channels, c)
 	}
 	return nil
 }
 
 func (v *Saved) restoreKept(r *resends) error {
-	if len(v.Kept) > maxSavedKept {
+	if len(v.Kept) > maxQueued {
 		return fault("number of kept messages", len(v.Kept))
 	}
 	unused := 0
@@ -101,7 +97,7 @@ func (v *Saved) restoreKept(r *resends) error {
 			return fault("kept message", k.number)
 		default:
 			k.buffer = m.Payload
-			r.bytes += len(m.Payload)
+			r.add(len(m.Payload))
 		}
 		if k.lost {
 			r.lost++

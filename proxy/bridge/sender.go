@@ -27,11 +27,17 @@ func (s *Sender) Live() bool { return s.Conn != nil && !s.Down }
 // Takes reports whether messages may be sent.
 func (s *Sender) Takes() bool { return s.Live() || s.Away }
 
-// Held returns how many bytes of messages wait for their turn.
-func (s *Sender) Held() int { return s.order.bytes }
+// Stored returns the bytes of messages that wait for their turn, and of the copies of messages whose fate is not known.
+func (s *Sender) Stored() int { return s.order.size() + s.kept.size() }
 
-// Copied returns how many bytes the copies of messages have whose fate is not known.
-func (s *Sender) Copied() int { return s.kept.bytes }
+// Fill returns the used part of a queue of limit bytes, for the messages that wait for their turn and for the copies.
+// Copies for a peer that is away do not count: none of them leaves by waiting.
+func (s *Sender) Fill(limit float64) (waiting, copied float64) {
+	if !s.Away {
+		copied = s.kept.fill(limit)
+	}
+	return s.order.fill(limit), copied
+}
 
 // HasLost reports whether lost messages wait for Resume or Purge.
 func (s *Sender) HasLost() bool { return s.kept.lost > 0 }

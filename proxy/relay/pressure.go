@@ -112,9 +112,9 @@ func (s *side) fill(limit float64) float64 {
 	if !s.Live() {
 		return 0
 	}
-	held := float64(s.Held()) / limit
+	waiting, copied := s.Fill(limit)
 	if t, ok := s.Conn.(codec.Throttler); ok {
-		return held + t.Fill()
+		return max(waiting+t.Fill(), copied) // the connection has the messages of the copies, too
 	}
-	return held + float64(s.Conn.Stats().Queued)/limit
+	return max(waiting+float64(s.Conn.Stats().Queued)/limit, copied)
 }

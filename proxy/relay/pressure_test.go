@@ -76,6 +76,27 @@ func waitForSlowSide(t *testing.T, clients, servers codec.Protocol, down bool) {
 	}
 }
 
+// TestSmallMessagesSlowThePlayer asserts that small messages to a server that does not read slow the player, and do not
+// end the session. The copies for the next server (hold) are more than the server's own connection counts.
+func TestSmallMessagesSlowThePlayer(t *testing.T) {
+	s := newSaga(t, 1, simnet.Weather{Latency: time.Millisecond}, raknet6(), func(r *Route) { r.Bridge.Queue = 64 << 10 })
+	s.servers[0].busy = true
+	for range 200 {
+		for range 10 {
+			s.send(&s.player.peer, codec.Message{Payload: []byte{0x86, 0, 0}, Mode: codec.ReliableOrdered})
+		}
+		s.Run(5 * time.Millisecond)
+	}
+	for e := range s.proxy.relay.table.All {
+		if got := e.Value.client.pressure; got != codec.Refuse || s.player.gone() {
+			t.Errorf("pressure %d, gone = %v; want %d, false", got, s.player.gone(), codec.Refuse)
+		}
+	}
+	if n := s.proxy.relay.table.Len(); n != 1 {
+		t.Errorf("%d sessions", n)
+	}
+}
+
 // waitingConn is a connection with messages that wait for an earlier one.
 type waitingConn struct {
 	codec.Throttler

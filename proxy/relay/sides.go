@@ -95,8 +95,7 @@ func (s *link) memory(touched sides) (held, queued int) {
 	s.client.weigh(touched.has(clientSide))
 	s.upstream.weigh(touched.has(serverSide))
 	held = len(s.hello.Data) + s.kept.size() + s.client.weight.held + s.upstream.weight.held
-	queued = s.client.weight.queued + s.upstream.weight.queued
-	queued += s.client.Held() + s.upstream.Held() + s.client.Copied() + s.upstream.Copied()
+	queued = s.client.weight.queued + s.upstream.weight.queued + s.client.Stored() + s.upstream.Stored()
 	if s.listener.stream {
 		in, out := buffered(s.face)
 		held, queued = held+in, queued+out
