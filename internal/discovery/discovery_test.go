@@ -2,6 +2,7 @@ package discovery
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/netip"
 	"os"
@@ -18,6 +19,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"tidegate/internal/testkit/await"
+	"tidegate/internal/testkit/freeport"
 	"tidegate/internal/upstream"
 )
 
@@ -34,15 +36,24 @@ type zone struct {
 
 func newZone(t *testing.T, records ...string) *zone {
 	t.Helper()
-	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
+	at, err := freeport.Find(netip.MustParseAddr("127.0.0.1"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	z := &zone{addr: conn.LocalAddr().String(), news: make(chan struct{}, 1)}
+	conn, err := net.ListenPacket("udp", at.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", at.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	z := &zone{addr: at.String(), news: make(chan struct{}, 1)}
 	z.set(t, records...)
-	server := &dns.Server{PacketConn: conn, Handler: z}
-	go func() { _ = server.ActivateAndServe() }()
-	t.Cleanup(func() { _ = server.Shutdown() })
+	for _, server := range []*dns.Server{{PacketConn: conn, Handler: z}, {Listener: listener, Handler: z}} {
+		go func() { _ = server.ActivateAndServe() }()
+		t.Cleanup(func() { _ = server.Shutdown() })
+	}
 	return z
 }
 
@@ -86,6 +97,9 @@ func (z *zone) ServeDNS(w dns.ResponseWriter, question *dns.Msg) {
 		if q := question.Question[0]; r.Header().Name == q.Name && r.Header().Rrtype == q.Qtype && z.code == 0 {
 			answer.Answer = append(answer.Answer, r)
 		}
+	}
+	if w.LocalAddr().Network() == "udp" {
+		answer.Truncate(1232)
 	}
 	_ = w.WriteMsg(answer)
 }
@@ -185,6 +199,31 @@ func TestService(t *testing.T) {
 	want(t, found, target("192.0.2.1:7777", 3), target("[2001:db8::2]:7778", 1))
 	z.set(t, "_game._udp.test. 0 SRV 20 1 7779 spare.test.", "spare.test. 0 A 192.0.2.9")
 	want(t, found, target("192.0.2.9:7779", 1))
+}
+
+// TestWrongAnswers asserts that an answer must be as right as a file. Otherwise the last result stays.
+func TestWrongAnswers(t *testing.T) {
+	srv := func(port int) string { return fmt.Sprintf("_game._udp.test. 0 SRV 1 1 %d a.test.", port) }
+	var many []string
+	for i := range 6 {
+		many = append(many, srv(7777+i))
+	}
+	for i := range 2000 {
+		many = append(many, fmt.Sprintf("a.test. 0 A 10.0.%d.%d", i>>8, i&255))
+	}
+	z := newZone(t)
+	for want, records := range map[string][]string{
+		"a.test.: 192.0.2.1:0 is no address of a game server":  {srv(0), "a.test. 0 A 192.0.2.1"},
+		"a.test.: 0.0.0.0:7777 is no address of a game server": {srv(7777), "a.test. 0 A 0.0.0.0"},
+		"a.test.: [::]:7777 is no address of a game server":    {srv(7777), "a.test. 0 AAAA ::"},
+		"more than 10000 servers":                              many,
+	} {
+		z.set(t, records...)
+		source := Service("_game._udp.test", Lookup{Resolver: z.addr}).(*service)
+		if got, _, err := source.find(t.Context()); err == nil || err.Error() != want || len(got) > 0 {
+			t.Errorf("%d servers, %v; want %s", len(got), err, want)
+		}
+	}
 }
 
 func TestFile(t *testing.T) {

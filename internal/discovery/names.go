@@ -71,7 +71,9 @@ func (s *service) find(ctx context.Context) (all []upstream.Target, ttl time.Dur
 		if err != nil {
 			return nil, 0, err // a partial result would drain the missing servers
 		}
-		all, ttl = append(all, found...), min(ttl, t)
+		if all, ttl = append(all, found...), min(ttl, t); len(all) > maxServers {
+			return nil, 0, fmt.Errorf("more than %d servers", maxServers)
+		}
 	}
 	return all, ttl, nil
 }
@@ -95,7 +97,8 @@ func (c *client) repeat(ctx context.Context, tell func([]upstream.Target, error)
 	}
 }
 
-// addresses returns the servers at a host's addresses of both families, with the other fields copied from like.
+// addresses returns the servers at a host's addresses of both families, with the other fields copied from like. An
+// answer has room for fewer than maxServers.
 func (c *client) addresses(ctx context.Context, name string, like upstream.Target, port uint16) (all []upstream.Target,
 	ttl time.Duration, err error) {
 	ttl = maxTTL
@@ -109,10 +112,11 @@ func (c *client) addresses(ctx context.Context, name string, like upstream.Targe
 		}
 		ttl = min(ttl, t)
 		for _, r := range records {
-			if addr, ok := addressOf(r); ok {
-				like.Addr = netip.AddrPortFrom(addr, port)
-				all = append(all, like)
+			like.Addr = netip.AddrPortFrom(addressOf(r), port)
+			if !canServe(like.Addr) {
+				return nil, 0, fmt.Errorf("%s: %s is no address of a game server", name, like.Addr)
 			}
+			all = append(all, like)
 		}
 	}
 	if len(all) == 0 {
@@ -121,7 +125,8 @@ func (c *client) addresses(ctx context.Context, name string, like upstream.Targe
 	return all, ttl, nil
 }
 
-func addressOf(r dns.RR) (netip.Addr, bool) {
+// addressOf returns the address of a record. It is not valid if the record has none.
+func addressOf(r dns.RR) netip.Addr {
 	var b []byte
 	switch r := r.(type) {
 	case *dns.A:
@@ -129,12 +134,17 @@ func addressOf(r dns.RR) (netip.Addr, bool) {
 	case *dns.AAAA:
 		b = r.AAAA
 	}
-	addr, ok := netip.AddrFromSlice(b)
-	return addr.Unmap(), ok
+	addr, _ := netip.AddrFromSlice(b)
+	return addr.Unmap()
 }
 
-// maxServers bounds the servers in a file.
+// maxServers bounds the servers of a source.
 const maxServers = 10_000
+
+// canServe reports whether a game server may have this address.
+func canServe(at netip.AddrPort) bool {
+	return at.Port() != 0 && at.IsValid() && !at.Addr().Unmap().IsUnspecified()
+}
 
 // File returns a source that reads a file as ParseFile does.
 func File(path string) Source { return &file{path} }
@@ -197,7 +207,7 @@ func ParseFile(r io.Reader) ([]upstream.Target, error) {
 
 func parseLine(fields []string) (t upstream.Target, err error) {
 	t.Weight = 1
-	if t.Addr, err = netip.ParseAddrPort(fields[0]); err != nil || t.Addr.Port() == 0 || t.Addr.Addr().IsUnspecified() {
+	if t.Addr, err = netip.ParseAddrPort(fields[0]); err != nil || !canServe(t.Addr) {
 		return t, fmt.Errorf("%q: want ip:port of a game server", fields[0])
 	}
 	for _, field := range fields[1:] {

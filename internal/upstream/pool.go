@@ -93,18 +93,24 @@ func (p *Pool) Discover(servers []Target) {
 	}
 }
 
-// list makes servers from the targets. Servers that were listed before, or still have sessions, are reused.
+// list makes servers from the targets. Servers that were listed before, or still have sessions, are reused. There may
+// be thousands of servers, and joins wait meanwhile. So no server is compared with all others.
 func (p *Pool) list() {
-	known := slices.Concat(p.servers, p.leaving, p.queued)
+	old := slices.Concat(p.servers, p.leaving, p.queued)
+	known := make(map[netip.AddrPort]*Server, len(old))
+	for _, s := range old {
+		s.gone, known[s.Addr] = true, s
+	}
 	listed := make([]*Server, 0, len(p.configured)+len(p.discovered))
 	for i, t := range slices.Concat(p.configured, p.discovered) {
-		if find(listed, t.Addr) != nil {
-			continue // both discovered and configured
-		}
-		s := find(known, t.Addr)
-		if s == nil {
+		s := known[t.Addr]
+		switch {
+		case s == nil:
 			s = &Server{Addr: t.Addr}
+			known[t.Addr] = s
 			p.applyInheritedDrain(s)
+		case !s.gone:
+			continue // both discovered and configured
 		}
 		if at, ok := p.fleet[t.Addr]; ok {
 			s.drainedAt = at
@@ -118,12 +124,10 @@ func (p *Pool) list() {
 		listed = append(listed, s)
 	}
 	p.leaving = nil
-	for _, s := range known {
-		if find(listed, s.Addr) != nil {
-			continue
-		}
-		if s.gone = true; s.sessions > 0 && !slices.Contains(p.leaving, s) {
+	for _, s := range old {
+		if s.gone && s.sessions > 0 && known[s.Addr] == s {
 			p.leaving = append(p.leaving, s)
+			delete(known, s.Addr) // it may be in old twice
 		}
 	}
 	p.servers, p.turn = listed, 0

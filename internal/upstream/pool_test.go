@@ -273,6 +273,26 @@ func TestChecks(t *testing.T) {
 	pick(t, p, now, a) // there are no checks any more
 }
 
+// TestManyServersAreListedSoon changes a list of fifty thousand servers, one of them with a session. Joins wait for
+// that. It takes milliseconds, and would take many seconds if each server were compared with all others.
+func TestManyServersAreListedSoon(t *testing.T) {
+	all := make([]Target, 50_000)
+	for i := range all {
+		all[i].Addr = netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}), 7777)
+	}
+	p, began := new(Pool), time.Now()
+	p.Discover(all)
+	s := p.Take(all[0].Addr)
+	p.Discover(all[1:])
+	p.Discover(all[2:])
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("took %v", took)
+	}
+	if len(p.Servers()) != len(all)-2 || len(p.leaving) != 1 || p.leaving[0] != s || !s.gone {
+		t.Errorf("%d servers, and %d left", len(p.Servers()), len(p.leaving))
+	}
+}
+
 // TestConcurrentSessions checks that counts are right with several loops.
 func TestConcurrentSessions(t *testing.T) {
 	var pools Pools
