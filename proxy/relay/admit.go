@@ -66,13 +66,13 @@ func (s *link) keepPace() {
 }
 
 // notePace remembers the pace that the server has told.
-func (r *Relay) notePace(s *link) {
+func (r *Relay) notePace(now time.Time, s *link) {
 	server, ok := s.upstream.Conn.(codec.Paced)
 	if !ok || server.Pace() == s.route.pool.Pace() {
 		return
 	}
 	s.route.pool.SetPace(server.Pace())
-	r.journal.paced(s.route.Upstream.Name, server.Pace())
+	r.journal.paced(now, s, server.Pace())
 }
 
 // dial opens the upstream side. It returns false if the session first waits for held sessions. failed is the server

@@ -83,7 +83,7 @@ func (r *Relay) upstreamEvent(now time.Time, e *Entry, ev *codec.Event) {
 		delete(r.journal.causes, s.serial) // another server's
 		s.forgetEarlier()
 		r.samples.accepted(s)
-		r.notePace(s)
+		r.notePace(now, s)
 		if s.route.pool.Answered(s.server, now) {
 			r.journal.serverUp(s.route.Upstream.Name, s.server.Addr)
 		}

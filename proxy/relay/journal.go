@@ -261,9 +261,12 @@ func (j *journal) serverUp(upstream string, server netip.AddrPort) {
 	j.log.Info().Str("upstream", upstream).Stringer("server", server).Msg("server up")
 }
 
-// paced logs the pace that a server has told, in packets a second.
-func (j *journal) paced(upstream string, pace uint8) {
-	j.log.Info().Str("upstream", upstream).Uint8("pace", pace).Msg("server's pace")
+// paced logs the pace that a server has told, in packets a second. With servers of different paces, each join may.
+func (j *journal) paced(now time.Time, s *link, pace uint8) {
+	if suppressed, ok := j.lines.allow(now, linePaced, s.server.Addr.Addr()); ok {
+		line := j.log.Info().Str("upstream", s.route.Upstream.Name).Uint8("pace", pace)
+		counting(line, suppressed).Msg("server's pace")
+	}
 }
 
 // catchUp reports all suppressed lines once that is due.
@@ -379,6 +382,7 @@ const (
 	lineFailed // the end of a session that was never established
 	lineNoJoin // a join of NetherNet that came to nothing
 	lineBanned
+	linePaced // as rare as lines about a drop
 	lineKinds
 )
 
@@ -427,7 +431,7 @@ func newLogLimiter(now time.Time, seed uint64) logLimiter {
 }
 
 func (k lineKind) isDrop() bool {
-	return k < lineKind(stats.DropCount) || k == lineFailed || k == lineNoJoin
+	return k < lineKind(stats.DropCount) || k == lineFailed || k == lineNoJoin || k == linePaced
 }
 
 // allow reports whether a line about a source may be written. If so, it returns how many lines of its kind were
@@ -467,6 +471,8 @@ func (k lineKind) String() string {
 		return "join failed"
 	case lineBanned:
 		return "ban imposed"
+	case linePaced:
+		return "server's pace"
 	}
 	return stats.Drop(k).String()
 }

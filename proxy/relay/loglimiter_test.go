@@ -9,7 +9,9 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"tidegate/codec"
 	"tidegate/internal/joining"
+	"tidegate/internal/upstream"
 	"tidegate/proxy/stats"
 )
 
@@ -110,5 +112,32 @@ func TestEveryKindOfLineHasAName(t *testing.T) {
 	}
 	if len(names) != int(lineKinds) || names["unknown"] {
 		t.Errorf("%d kinds have %d names", lineKinds, len(names))
+	}
+}
+
+// pacedConn is a connection to a server that has told its pace.
+type pacedConn struct {
+	codec.Conn
+	pace uint8
+}
+
+func (c *pacedConn) Pace() uint8 { return c.pace }
+
+func (*pacedConn) SetPace(uint8) {}
+
+// TestPacesTakeFewLines asserts that joins at servers of different paces do not write a line each.
+func TestPacesTakeFewLines(t *testing.T) {
+	now := time.Unix(1_700_000_000, 0)
+	var log bytes.Buffer
+	r := &Relay{journal: newJournal(now, zerolog.New(&log), zerolog.Nop(), false, 1)}
+	arena := &route{Route: &Route{Upstream: &Upstream{Name: "arena"}}, pool: new(upstream.Pool)}
+	s := &link{terminated: new(terminated), route: arena}
+	for i := range 1000 {
+		s.server = &upstream.Server{Addr: netip.AddrPortFrom(serverAddr.Addr(), uint16(1+i%2))}
+		s.upstream.Conn = &pacedConn{pace: uint8(30 + i%2)}
+		r.notePace(now, s)
+	}
+	if n := strings.Count(log.String(), `"upstream":"arena"`); n == 0 || n > dropLogBurst {
+		t.Errorf("%d lines, want at most %d", n, dropLogBurst)
 	}
 }
