@@ -41,6 +41,35 @@ func TestNotifyReceives(t *testing.T) {
 	}
 }
 
+// TestNotifyAfterOutage: no message of a slow sender is refused after an outage that its session survives. Where a
+// sender has paused for longer, a jump needs evidence.
+func TestNotifyAfterOutage(t *testing.T) {
+	const second = time.Second
+	for _, test := range []struct {
+		interval, outage time.Duration
+		lost             seq
+		want             bool
+	}{
+		{second / 5, second * 6 / 5, 6, true},
+		{second / 2, 2 * second, 4, true},
+		{second, 9 * second / 2, 5, true},
+		{4 * second, 5 * second, 2, true},
+		{second / 5, 16 * second, 2, false},
+	} {
+		n, now, s := newNotifier(1), start, seq(1)
+		for ; s < 50; s++ {
+			now = now.Add(test.interval)
+			if err := n.receive(now, &notifyHeader{seq: s}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		now = now.Add(test.outage + test.interval)
+		if got := n.receive(now, &notifyHeader{seq: s + test.lost}) == nil; got != test.want {
+			t.Errorf("a message each %v, the first after an outage of %v counts: %v", test.interval, test.outage, got)
+		}
+	}
+}
+
 // take gives n the peer's message s, as its doorman would admit it. It reports whether it is newer than all before.
 func take(n *notifier, s seq) bool {
 	gap := s.minus(n.last)

@@ -139,9 +139,9 @@ func (w *window) clear(s seq)      { w.bits[s%windowSize/64] &^= 1 << (s % 64) }
 
 // Limits of a doorman.
 const (
-	leastGap    = 2           // how far ahead of the newest a number counts at any time
-	mostGap     = 8           // the same, while messages may have been lost
-	mostSilence = time.Second // after which no messages are lost: the peer has sent none
+	leastGap    = 2                // how far ahead of the newest a number counts at any time
+	mostGap     = 8                // the same, while messages may have been lost
+	mostSilence = 15 * time.Second // no session survives a longer outage: the peer has sent none
 	leastPace   = 5 * time.Millisecond
 	mostPace    = 200 * time.Millisecond
 	strayRun    = 4 // numbers that lead to one that counts, with itself
