@@ -11,6 +11,7 @@ type Message struct {
 	Channel uint8   `cbor:"2,keyasint,omitempty"` // ordering channel; 0 if the protocol has none
 	ID      uint16  `cbor:"3,keyasint,omitempty"` // application message ID, if HasID
 	HasID   bool    `cbor:"4,keyasint,omitempty"`
+	Apart   bool    `cbor:"8,keyasint,omitempty"` // came as a packet of its own: RUDP joins it with no other message
 	Receipt Receipt `cbor:"7,keyasint,omitempty"` // non-zero asks for Delivered or Lost
 }
 

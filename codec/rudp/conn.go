@@ -43,6 +43,7 @@ type Conn struct {
 	deadline time.Time     `cbor:"12,keyasint,omitempty"` // when a handshake ends; zero once connected
 	heard    time.Time     `cbor:"13,keyasint,omitempty"` // when the peer's latest valid packet arrived
 	due      bool          // the packet of this period waits for Transmit
+	apart    bool          `cbor:"26,keyasint,omitempty"` // each message is a packet of the far side, and stays one
 	closing  []kind        // last packets of a connection, which wait for Transmit
 
 	events events.Queue
@@ -52,12 +53,13 @@ type Conn struct {
 // Poll returns the next event.
 func (c *Conn) Poll() (codec.Event, bool) { return c.events.Poll() }
 
-// Transmit appends the due packet to b.
+// Transmit appends the due packet to b. Messages that are left over follow in more packets at once. If they waited, all
+// later ones would wait as long, since a game may send one in each period.
 func (c *Conn) Transmit(now time.Time, b []byte) ([]byte, bool) {
 	switch {
 	case c.due:
-		c.due = false
 		b = c.appendDue(now, b)
+		c.due = c.state == connected && c.outbox.count() > 0 && !c.flight.isFull()
 	case len(c.closing) > 0:
 		b = c.write(b, &packet{seq: c.flight.number(now), kind: c.closing[0]})
 		c.closing = c.closing[1:]
@@ -132,13 +134,13 @@ func (c *Conn) tick(now time.Time) {
 	case admitted:
 		c.repeatAccept()
 	case connected:
-		if c.flight.isFull() {
+		c.due = !c.flight.isFull()
+		if !c.due && c.flight.isOverdue(now, c.period) {
 			if !c.believe(now) {
 				c.giveUp(now)
 			}
 			return
 		}
-		c.due = true
 	}
 	c.schedule(now, c.period)
 }
@@ -246,7 +248,7 @@ func (c *Conn) receiveInSession(now time.Time, p *packet) error {
 	}
 	switch p.kind {
 	case kindData:
-		m := codec.Message{Payload: p.data, Mode: codec.UnreliableSequenced}
+		m := codec.Message{Payload: p.data, Mode: codec.UnreliableSequenced, Apart: true}
 		c.events.Push(codec.Event{Kind: codec.Received, Message: m})
 	case kindNotify:
 		c.end(codec.Closed)
@@ -276,7 +278,7 @@ func (c *Conn) acknowledge(now time.Time, a *acks) {
 // errEmpty refuses a message without payload. Joined with other messages it would be invisible.
 var errEmpty = fmt.Errorf("rudp: empty message: %w", codec.ErrMode)
 
-// Send queues a message for the packet of this period, or for a later one if that packet is full.
+// Send queues a message for this period.
 func (c *Conn) Send(_ time.Time, m codec.Message) error {
 	switch {
 	case c.state == closed:
@@ -291,10 +293,11 @@ func (c *Conn) Send(_ time.Time, m codec.Message) error {
 		return codec.ErrFull
 	}
 	c.outbox.add(m.Payload, m.Receipt)
+	c.apart = c.apart || m.Apart
 	return nil
 }
 
-// appendDue appends the packet of this period.
+// appendDue appends a packet of this period.
 func (c *Conn) appendDue(now time.Time, b []byte) []byte {
 	switch c.state {
 	case dialing:
@@ -306,7 +309,11 @@ func (c *Conn) appendDue(now time.Time, b []byte) []byte {
 	var messages []waiting
 	if c.outbox.count() > 0 {
 		p.kind = kindData
-		p.data, messages = c.outbox.take(c.options.MaxJoined)
+		limit := c.options.MaxJoined
+		if c.apart {
+			limit = 0
+		}
+		p.data, messages = c.outbox.take(limit)
 	}
 	for _, m := range messages {
 		if m.Receipt != 0 {

@@ -53,8 +53,14 @@ func (f *flight) carry(s seq, r codec.Receipt) {
 	f.receipts = append(f.receipts, carried{Packet: s, Receipt: r})
 }
 
-// isFull reports whether so many packets are unacknowledged that the connection counts as broken.
+// isFull reports whether as many packets are unacknowledged as may be.
 func (f *flight) isFull() bool { return f.next.minus(f.acked) > maxInFlight }
+
+// isOverdue reports whether the oldest of maxInFlight packets is so old that a packet a period would have filled the
+// flight. The connection then counts as broken. A wake-up may have been late by a period.
+func (f *flight) isOverdue(now time.Time, period time.Duration) bool {
+	return now.Sub(f.sentAt(f.acked+1)) > (maxInFlight-1)*period
+}
 
 func (f *flight) sentAt(s seq) time.Time { return f.began.Add(f.sent[s%flightSize]) }
 

@@ -68,15 +68,82 @@ func TestMessagesOfOnePeriodAreJoined(t *testing.T) {
 	if q := p.client.Stats().Queued; q != 28 {
 		t.Errorf("%d bytes queued", q)
 	}
-	for range 5 {
-		p.step()
-	}
+	p.step()
 	want := []string{"abcdefgh", "i", "longer than joined", "j"}
 	if got := payloads(p.atServer); !slices.Equal(got, want) {
 		t.Errorf("server received %q", got)
 	}
 	if got := payloads(p.atClient); !slices.Equal(got, want) || p.client.Stats().Queued != 0 {
 		t.Errorf("client received %q", got)
+	}
+}
+
+// TestHiccup: after a stall of the network many packets of the far side come at once, and then one each period. None
+// of them waits for the next period, and none is joined with another.
+func TestHiccup(t *testing.T) {
+	for _, size := range []int{100, 800, 2000} {
+		p := newPair(t, Options{})
+		for tick := range 100 {
+			n := 1
+			switch {
+			case tick == 50:
+				n = 21
+			case tick >= 30 && tick < 50:
+				n = 0
+			}
+			for range n {
+				sendApart(t, p.client, size)
+			}
+			p.atServer = nil
+			p.step()
+			isOther := func(e codec.Event) bool { return len(e.Payload) != size || !e.Apart }
+			if len(p.atServer) != n || slices.ContainsFunc(p.atServer, isOther) {
+				t.Fatalf("%d bytes, period %d: %d packets came of %d", size, tick, len(p.atServer), n)
+			}
+		}
+	}
+}
+
+func sendApart(t testing.TB, c *Conn, size int) {
+	t.Helper()
+	m := codec.Message{Payload: make([]byte, size), Mode: codec.UnreliableSequenced, Apart: true}
+	if err := c.Send(start, m); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestFullFlight: a backlog leaves no more than 33 packets unacknowledged. It ends the session no earlier than a packet
+// each period would.
+func TestFullFlight(t *testing.T) {
+	for _, acknowledged := range []bool{true, false} {
+		p := newPair(t, Options{})
+		for range 2 * maxInFlight {
+			sendApart(t, p.client, 800)
+		}
+		sent := p.client.flight.next - p.client.flight.acked - 1
+		for range maxInFlight - 1 {
+			p.now = p.client.NextTimeout()
+			p.client.Advance(p.now)
+			sent += seq(len(codectest.Transmit(p.client, p.now)))
+		}
+		if sent != maxInFlight || p.client.state != connected {
+			t.Fatalf("%d packets without an acknowledgement, state %d", sent, p.client.state)
+		}
+		if acknowledged {
+			all := packet{seq: p.client.received.last + 1, acks: acks{last: p.client.flight.next - 1}, kind: kindKeepAlive}
+			if err := p.client.Receive(p.now, all.append(nil)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 2 {
+			p.now = p.client.NextTimeout()
+			p.client.Advance(p.now)
+			sent += seq(len(codectest.Transmit(p.client, p.now)))
+		}
+		if acknowledged && (sent != 2*maxInFlight || p.client.state != connected) ||
+			!acknowledged && p.client.state != closed {
+			t.Errorf("acknowledged %v: %d packets, state %d", acknowledged, sent, p.client.state)
+		}
 	}
 }
 
@@ -171,7 +238,7 @@ func TestReceiptsInFlight(t *testing.T) {
 	answers := map[codec.Receipt]int{}
 	most, r := 0, codec.Receipt(0)
 	for p.client.state != closed {
-		for range maxJoined + 1 {
+		for range maxJoined {
 			r++
 			send(t, p.client, "x", r)
 		}
