@@ -227,8 +227,11 @@ func (c *Client) ask(ctx context.Context, method, path string, body []byte) (*ht
 		request.Header.Set("Authorization", "Bearer "+c.token)
 	}
 	response, err := c.http.Do(request)
+	if wrapped, ok := errors.AsType[*url.Error](err); ok {
+		err = wrapped.Err // no user typed the URL
+	}
 	if err != nil {
-		return nil, fmt.Errorf("ask the proxy at %s: %w", c.address, unwrapURL(err))
+		return nil, fmt.Errorf("ask the proxy at %s: %w", c.address, err)
 	}
 	if response.StatusCode == http.StatusOK {
 		return response, nil
@@ -252,12 +255,4 @@ func (c *Client) read(response *http.Response) ([]byte, error) {
 		return nil, fmt.Errorf("ask the proxy at %s: %w", c.address, err)
 	}
 	return text, nil
-}
-
-// unwrapURL removes the URL from an error of package http, since no user typed it.
-func unwrapURL(err error) error {
-	if wrapped, ok := errors.AsType[*url.Error](err); ok {
-		return wrapped.Err
-	}
-	return err
 }

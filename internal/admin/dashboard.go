@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
@@ -51,10 +52,7 @@ var assets = func() map[string]asset {
 // serveDashboard answers with a file of the dashboard. The files are the same for everybody and tell nothing about
 // this proxy. So they need no token; the page asks for it.
 func serveDashboard(w http.ResponseWriter, r *http.Request) {
-	name := strings.TrimPrefix(r.URL.Path, "/dashboard/")
-	if name == "" {
-		name = "index.html"
-	}
+	name := cmp.Or(strings.TrimPrefix(r.URL.Path, "/dashboard/"), "index.html")
 	file, ok := assets[name]
 	if !ok {
 		refuse(w, http.StatusNotFound, "not found: "+r.URL.Path)

@@ -134,12 +134,7 @@ func (r *messageRule) matches(said *Said) bool {
 }
 
 func within(ranges []Range, n uint16) bool {
-	for _, r := range ranges {
-		if r.Low <= n && n <= r.High {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(ranges, func(r Range) bool { return r.Low <= n && n <= r.High })
 }
 
 // UsedUp returns the times until which the limiters of the Set's rules with a rate are used up, by rank. It returns nil

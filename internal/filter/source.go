@@ -204,11 +204,8 @@ func decode(result maxminddb.Result) (Place, error) {
 	if err := result.Decode(&r); err != nil {
 		return Place{}, err
 	}
-	p := Place{Country: r.Country.Code, Network: r.Number, Holder: r.Holder}
-	if p.Country == "" {
-		p.Country = r.Registered.Code // networks without one location, such as satellites
-	}
-	return p, nil
+	country := cmp.Or(r.Country.Code, r.Registered.Code) // some networks have no one location, such as satellites
+	return Place{Country: country, Network: r.Number, Holder: r.Holder}, nil
 }
 
 // place returns the database's entry for an address. A nil Database returns the zero Place.

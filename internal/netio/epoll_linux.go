@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"net/netip"
+	"os"
 	"runtime"
 	"time"
 
@@ -162,8 +163,8 @@ func (p *epollPoller) open(addr netip.AddrPort, o SocketOptions,
 
 // watch adds a descriptor to the epoll set.
 func (p *epollPoller) watch(w watched, fd int, events uint32) error {
-	if err := p.checkDescriptor(fd); err != nil {
-		return err
+	if fd >= p.bound {
+		return os.NewSyscallError("socket", unix.EMFILE)
 	}
 	if err := p.waiter.set(unix.EPOLL_CTL_ADD, fd, events); err != nil {
 		return err
@@ -253,7 +254,9 @@ func (p *epollPoller) take(n int) bool {
 		case nil: // a closed socket may still be reported while a child process before its exec holds a copy
 		case *epollSocket:
 			if s.idle {
-				p.drainIdle(s)
+				if !discard(s.fd) {
+					s.idleSince = p.turn
+				}
 				continue
 			}
 			p.ready = append(p.ready, readiness{s, p.events[i].Events})

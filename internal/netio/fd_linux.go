@@ -162,14 +162,6 @@ func descriptorBound() int {
 	return int(most - min(reservedDescriptors, most/4))
 }
 
-// checkDescriptor returns an error if sockets must not use a descriptor.
-func (p *epollPoller) checkDescriptor(fd int) error {
-	if fd >= p.bound {
-		return os.NewSyscallError("socket", unix.EMFILE)
-	}
-	return nil
-}
-
 // lacksDescriptors reports whether an accepted connection takes a descriptor of the last quarter. That quarter is for
 // the sockets to servers, which the sessions of all clients need.
 func (p *epollPoller) lacksDescriptors(fd int) bool { return fd >= p.bound-p.bound/4 }

@@ -18,12 +18,8 @@ type mmsghdr struct {
 	n uint32 // bytes received or sent
 }
 
-// recvmmsg and sendmmsg move a batch through a non-blocking socket and return the number of datagrams. They are raw
-// system calls, which Go's scheduler does not notice. That is cheaper, and a batch is too short to need it.
-
-func recvmmsg(fd int, batch []mmsghdr) (int, syscall.Errno) {
-	return mmsg(unix.SYS_RECVMMSG, fd, batch)
-}
+// mmsg and sendmmsg move a batch through a non-blocking socket and return the number of datagrams. They are raw system
+// calls, which Go's scheduler does not notice. That is cheaper, and a batch is too short to need it.
 
 func sendmmsg(fd int, batch []mmsghdr) (int, syscall.Errno) {
 	if h := &batch[0]; len(batch) == 1 && h.Iovlen == 1 && h.Controllen == 0 {

@@ -262,7 +262,7 @@ func (in *inbox) read(fd, room int, named bool) (n int, errno syscall.Errno) {
 			batch[i].Name, batch[i].Namelen = (*byte)(unsafe.Pointer(&in.names[in.first+i])), unix.SizeofSockaddrInet6
 		}
 	}
-	if n, errno = recvmmsg(fd, batch); errno != 0 {
+	if n, errno = mmsg(unix.SYS_RECVMMSG, fd, batch); errno != 0 {
 		return 0, errno
 	}
 	for i := range batch[:n] {

@@ -162,13 +162,6 @@ func (p *epollPoller) keepIdle(s *epollSocket) bool {
 	return true
 }
 
-// drainIdle discards the input of an idle socket.
-func (p *epollPoller) drainIdle(s *epollSocket) {
-	if !discard(s.fd) {
-		s.idleSince = p.turn
-	}
-}
-
 // isDrained reports whether an idle socket certainly has no input: it was polled since it was disconnected.
 func (p *epollPoller) isDrained(s *epollSocket) bool {
 	return p.sawAll && s.idleSince != p.turn || discard(s.fd)

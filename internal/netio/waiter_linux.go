@@ -191,14 +191,6 @@ type deadlineTimer struct {
 	at time.Time // when it fires; zero: not set, or it has fired
 }
 
-func newDeadlineTimer() (*deadlineTimer, error) {
-	fd, err := unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK)
-	if err != nil {
-		return nil, os.NewSyscallError("timerfd_create", err)
-	}
-	return &deadlineTimer{fd: fd}, nil
-}
-
 // set sets the time when the timer fires; zero means never. It reports whether the time has passed. The timer is as
 // before then.
 func (t *deadlineTimer) set(at time.Time) (passed bool, err error) {
@@ -230,10 +222,11 @@ func (t *deadlineTimer) shut() { _ = unix.Close(t.fd) }
 
 // watchDeadline adds the timer to the epoll set of a new Poller.
 func (p *epollPoller) watchDeadline() error {
-	t, err := newDeadlineTimer()
+	fd, err := unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK)
 	if err != nil {
-		return err
+		return os.NewSyscallError("timerfd_create", err)
 	}
+	t := &deadlineTimer{fd: fd}
 	if err := p.watch(t, t.fd, unix.EPOLLIN|unix.EPOLLET); err != nil {
 		return errors.Join(err, unix.Close(t.fd))
 	}
