@@ -8,7 +8,7 @@ var mayImport = map[string]string{
 	"internal/cli": "all",
 	"internal/daemon": "codec codec/nethernet proxy proxy/captures proxy/relay proxy/relay/recording ratelimit " +
 		"internal/admin internal/banfile internal/capture internal/config internal/discovery internal/door " +
-		"internal/filewatch internal/filter internal/fleet internal/fleet/view internal/joining " +
+		"internal/each internal/filewatch internal/filter internal/fleet internal/fleet/view internal/joining " +
 		"internal/signalling internal/webrtc internal/kernel internal/kernel/* internal/netio internal/pause " +
 		"internal/policy internal/record internal/setup internal/stray internal/upstream",
 	"codec/enet":            ofProtocols,
@@ -41,13 +41,13 @@ var mayImport = map[string]string{
 	"internal/policy":    "internal/enum",
 	"internal/contexts":  "internal/regular",
 	"internal/config": "codec codec/* internal/cidr internal/protocols internal/registry internal/regular " +
-		"internal/units " +
+		"internal/each internal/units " +
 		"internal/words internal/policy ratelimit",
 	"internal/setup": "codec codec/* internal/policy proxy/relay proxy/relay/admission proxy/bridge session ratelimit " +
-		"internal/a2s internal/config internal/filter internal/module internal/netio internal/cidr " +
+		"internal/a2s internal/config internal/each internal/filter internal/module internal/netio internal/cidr " +
 		"internal/protocols internal/registry internal/regular internal/signalling internal/upstream",
 	"internal/module":        "codec internal/policy proxy/bridge ratelimit",
-	"internal/discovery":     "internal/filewatch internal/pause internal/regular internal/upstream",
+	"internal/discovery":     "internal/each internal/filewatch internal/pause internal/regular internal/upstream",
 	"internal/filter":        "codec ratelimit internal/enum internal/policy",
 	"internal/upstream":      "internal/enum internal/record internal/policy",
 	"internal/netio":         "internal/linked internal/record internal/source",
@@ -58,8 +58,9 @@ var mayImport = map[string]string{
 		"internal/filter " +
 		"internal/fleet/view internal/pause internal/upstream internal/policy",
 	"internal/capture": "proxy/relay/recording",
-	"internal/decode":  "codec codec/explain codec/nethernet internal/protocols internal/registry internal/words",
-	"internal/demo": "codec proxy proxy/* internal/admin codec/endpoint internal/lossylink internal/netio " +
+	"internal/decode": "codec codec/explain codec/nethernet internal/each internal/protocols internal/registry " +
+		"internal/words",
+	"internal/demo": "codec proxy proxy/* internal/admin codec/endpoint internal/each internal/lossylink internal/netio " +
 		"internal/protocols internal/registry internal/table internal/top internal/words internal/policy",
 	"internal/top":        "internal/admin internal/pause",
 	"internal/doctor":     "internal/config internal/netio internal/protocols internal/setup internal/policy",
@@ -67,8 +68,8 @@ var mayImport = map[string]string{
 	"internal/webrtc":     "codec codec/nethernet",
 	"internal/joining":    "codec/nethernet ratelimit internal/record internal/source",
 	"internal/banfile":    "ratelimit internal/cidr internal/regular",
-	"internal/fleet": "ratelimit internal/banfile internal/door internal/fleet/view internal/pause internal/regular " +
-		"internal/source internal/stray",
+	"internal/fleet": "ratelimit internal/banfile internal/door internal/each internal/fleet/view internal/pause " +
+		"internal/regular internal/source internal/stray",
 	"internal/stray":             "internal/siphash",
 	"internal/lossylink":         "internal/netio",
 	"internal/testkit/oddplayer": "codec",

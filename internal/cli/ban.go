@@ -14,6 +14,7 @@ import (
 
 	"tidegate/internal/banfile"
 	"tidegate/internal/cidr"
+	"tidegate/internal/each"
 	"tidegate/internal/words"
 	"tidegate/ratelimit"
 )
@@ -226,9 +227,5 @@ func bannedNetworks(networks []netip.Prefix) string {
 	if len(networks) > 3 {
 		return words.Count(len(networks), "network")
 	}
-	names := make([]string, len(networks))
-	for i, n := range networks {
-		names[i] = n.String()
-	}
-	return strings.Join(names, ", ")
+	return strings.Join(each.Of(networks, netip.Prefix.String), ", ")
 }

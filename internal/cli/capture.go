@@ -25,7 +25,12 @@ func captureCommand() *cli.Command {
 	return operatorCommand(&cli.Command{
 		Name:  "capture",
 		Usage: "record the running proxy's datagrams for Wireshark and decode",
-		Flags: append(rotationFlags(),
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "rotate-size", DefaultText: "one file",
+				Usage: "begin another file, FILE_NUMBER_TIME, before one has more than `SIZE`"},
+			durationFlag(cli.GenericFlag{Name: "rotate-every", DefaultText: "one file",
+				Usage: "begin another file, FILE_NUMBER_TIME, after `TIME`"}, 0),
+			&cli.IntFlag{Name: "keep", Usage: "keep only the last `N` files of a rotation", DefaultText: "all"},
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, TakesFile: true,
 				Usage: "write pcapng to `FILE`; - is standard output"},
 			&cli.BoolFlag{Name: "force", Usage: "replace a file that exists"},
@@ -41,7 +46,7 @@ func captureCommand() *cli.Command {
 			&cli.Uint64Flag{Name: "count", Usage: "end after `N` datagrams", DefaultText: "all"},
 			&cli.StringFlag{Name: "max-size", Usage: "end before the file has more than `SIZE`, for example 64MiB",
 				DefaultText: "any"},
-		),
+		},
 		Description: "The file has both sides of a session, as the interfaces client and upstream, in both directions.\n" +
 			"Each datagram is unchanged, with the session's ID as a comment. Datagrams that the proxy drops are\n" +
 			"included, datagrams that the kernel drops are not. During a capture the proxy itself forwards the\n" +
@@ -94,7 +99,10 @@ func captureTo(c *cli.Context, client *admin.Client) error {
 	if c.Bool("json") {
 		_ = json.NewEncoder(c.App.ErrWriter).Encode(totals) // standard output may have the capture
 	} else {
-		tellCaptured(c, totals)
+		fmt.Fprintf(c.App.ErrWriter, "datagrams written: %d, left out: %d\n", totals.Datagrams, totals.LeftOut)
+		if totals.LeftOut > 0 {
+			fmt.Fprintln(c.App.ErrWriter, "Some datagrams came too fast: capture fewer with --session or --client")
+		}
 		tellDissectors(c, client, file.names[len(file.names)-1])
 	}
 	early := err == nil && totals.Ended && ctx.Err() == nil && !c.IsSet("last") && !c.IsSet("session")
@@ -144,24 +152,6 @@ func captureLimits(c *cli.Context) (limits capture.Limits, err error) {
 		err = mayCreate(c, c.String("output"))
 	}
 	return limits, err
-}
-
-func tellCaptured(c *cli.Context, t capture.Totals) {
-	fmt.Fprintf(c.App.ErrWriter, "datagrams written: %d, left out: %d\n", t.Datagrams, t.LeftOut)
-	if t.LeftOut > 0 {
-		fmt.Fprintln(c.App.ErrWriter, "Some datagrams came too fast: capture fewer with --session or --client")
-	}
-}
-
-// rotationFlags divide a capture into files.
-func rotationFlags() []cli.Flag {
-	return []cli.Flag{
-		&cli.StringFlag{Name: "rotate-size", DefaultText: "one file",
-			Usage: "begin another file, FILE_NUMBER_TIME, before one has more than `SIZE`"},
-		durationFlag(cli.GenericFlag{Name: "rotate-every", DefaultText: "one file",
-			Usage: "begin another file, FILE_NUMBER_TIME, after `TIME`"}, 0),
-		&cli.IntFlag{Name: "keep", Usage: "keep only the last `N` files of a rotation", DefaultText: "all"},
-	}
 }
 
 // captureFiles are the files of a capture, one after the other.

@@ -15,6 +15,7 @@ import (
 
 	"tidegate/internal/admin"
 	"tidegate/internal/cidr"
+	"tidegate/internal/each"
 )
 
 // choosingFlags are the flags that choose sessions.
@@ -143,11 +144,6 @@ func runningNames(ctx context.Context, client *admin.Client) (names runningConfi
 	if err := toml.Unmarshal([]byte(running.TOML), &file); err != nil {
 		return names, fmt.Errorf("read the proxy's configuration: %w", err)
 	}
-	of := func(tables []table) (all []string) {
-		for _, t := range tables {
-			all = append(all, t.Name)
-		}
-		return all
-	}
+	of := func(tables []table) []string { return each.Of(tables, func(t table) string { return t.Name }) }
 	return runningConfig{of(file.Listener), of(file.Route), of(file.Upstream)}, nil
 }

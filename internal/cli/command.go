@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 	"tidegate/internal/config"
+	"tidegate/internal/each"
 )
 
 // exitUsage is the exit code for wrong usage, and for a faulty configuration of all commands but run.
@@ -49,15 +50,14 @@ func noSubcommand(c *cli.Context, name string, help func(*cli.Context) error) er
 	if err := help(c); err != nil {
 		return err
 	}
-	var names []string
-	for _, sub := range c.Command.Subcommands {
-		names = append(names, sub.Name)
-	}
 	if name == "" { // the help lists them
 		return cli.Exit("tidegate: want one of its commands", exitUsage)
 	}
-	return cli.Exit(fmt.Sprintf("tidegate %s: want one of its commands: %s", name, strings.Join(names, ", ")), exitUsage)
+	names := strings.Join(each.Of(c.Command.Subcommands, commandName), ", ")
+	return cli.Exit(fmt.Sprintf("tidegate %s: want one of its commands: %s", name, names), exitUsage)
 }
+
+func commandName(c *cli.Command) string { return c.Name }
 
 // examples formats command lines for a command's Description. A test runs each of them.
 func examples(lines ...string) string {
@@ -107,10 +107,7 @@ func unknownCommand(app *cli.App, l *line) error {
 	if l.command != nil {
 		commands = l.command.Subcommands
 	}
-	var known []string
-	for _, c := range commands {
-		known = append(known, c.Name)
-	}
+	known := each.Of(commands, commandName)
 	prefix := ""
 	for _, group := range l.path {
 		prefix += group + " "

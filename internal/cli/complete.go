@@ -19,6 +19,8 @@ import (
 	"tidegate/internal/contexts"
 	"tidegate/internal/decode"
 	"tidegate/internal/demo"
+	"tidegate/internal/each"
+	"tidegate/ratelimit"
 )
 
 // Scripts for shells. They ask tidegate for the next words (completeWord).
@@ -133,11 +135,8 @@ func (c *completion) candidates(app *cli.App, open string) []candidate {
 	return nil
 }
 
-func commandNames(commands []*cli.Command) (all []candidate) {
-	for _, c := range commands {
-		all = append(all, candidate{c.Name, c.Usage})
-	}
-	return all
+func commandNames(commands []*cli.Command) []candidate {
+	return each.Of(commands, func(c *cli.Command) candidate { return candidate{c.Name, c.Usage} })
 }
 
 func flagNames(flags []cli.Flag) (all []candidate) {
@@ -217,11 +216,8 @@ func none(*completion) []candidate { return nil }
 func files(*completion) []candidate { return []candidate{{word: filesFollow}} }
 
 func fixed(words ...string) source {
-	return func(*completion) (all []candidate) {
-		for _, word := range words {
-			all = append(all, candidate{word: word})
-		}
-		return all
+	return func(*completion) []candidate {
+		return each.Of(words, func(word string) candidate { return candidate{word: word} })
 	}
 }
 
@@ -301,7 +297,7 @@ func running(names func(runningConfig) []string) source {
 }
 
 // bannedPrefixes reads the ban file without changing it.
-func bannedPrefixes(c *completion) (all []candidate) {
+func bannedPrefixes(c *completion) []candidate {
 	file := c.flags["file"]
 	if file == "" {
 		path := c.config()
@@ -318,8 +314,5 @@ func bannedPrefixes(c *completion) (all []candidate) {
 		return nil
 	}
 	bans, _ := banfile.File(file).Read()
-	for _, b := range bans {
-		all = append(all, candidate{b.Prefix.String(), printable(b.Reason)})
-	}
-	return all
+	return each.Of(bans, func(b ratelimit.Ban) candidate { return candidate{b.Prefix.String(), printable(b.Reason)} })
 }

@@ -180,32 +180,24 @@ func explainFleet(f *config.Fleet) string {
 			lost = fmt.Sprintf("fewer than %d of the nodes run", n/2+1)
 		}
 	}
+	limits := "fleet: limits hold at each node alone; with fleet.limits, those per address and per network are shared\n"
+	if f.Limits {
+		limits = "fleet: limits per address and per network hold for all nodes together, about, for clients that have " +
+			"proved their address; others hold at each node alone\n"
+	}
+	follow := ""
+	if f.Follow {
+		follow = "fleet: a player whose path leads to another node keeps the session; that node passes the datagrams on\n"
+	}
 	return fmt.Sprintf("fleet: %s, node %s, by %s, state in %s\n", f.Name, f.NodeName(), by, copies(f.Copies())) +
 		"fleet: shared are bans, drains of servers and counts of sessions; sessions and health are each node's own\n" +
-		explainFleetLimits(f) + "fleet: max_sessions holds for all nodes; a node knows the counts of others after 250ms " +
+		limits + "fleet: max_sessions holds for all nodes; a node knows the counts of others after 250ms " +
 		"(beyond 12 nodes: 20ms for each), and forgets those of a silent node after 10 s\n" +
 		"fleet: if NATS is away, or " + lost +
 		", bans and drains stay in force; new ones hold at their node and are merged later\n" +
 		"fleet: meanwhile max_sessions holds at each node alone\n" +
 		"fleet: if this node restarts meanwhile, it begins with its ban file, and without drains\n" +
-		"fleet: if the buckets are lost, the nodes write them again from their own state\n" + explainFollow(f)
-}
-
-// explainFleetLimits describes which limits hold for all nodes.
-func explainFleetLimits(f *config.Fleet) string {
-	if !f.Limits {
-		return "fleet: limits hold at each node alone; with fleet.limits, those per address and per network are shared\n"
-	}
-	return "fleet: limits per address and per network hold for all nodes together, about, for clients that have proved " +
-		"their address; others hold at each node alone\n"
-}
-
-// explainFollow describes how players are followed.
-func explainFollow(f *config.Fleet) string {
-	if !f.Follow {
-		return ""
-	}
-	return "fleet: a player whose path leads to another node keeps the session; that node passes the datagrams on\n"
+		"fleet: if the buckets are lost, the nodes write them again from their own state\n" + follow
 }
 
 func copies(n int) string {

@@ -12,6 +12,7 @@ import (
 	"github.com/mattn/go-isatty"
 	"github.com/urfave/cli/v2"
 	"tidegate/internal/config"
+	"tidegate/internal/each"
 	"tidegate/internal/table"
 )
 
@@ -91,9 +92,5 @@ type faultJSON struct {
 }
 
 func faultsJSON(faults []config.Fault) []faultJSON {
-	all := make([]faultJSON, len(faults))
-	for i, f := range faults {
-		all[i] = faultJSON(f)
-	}
-	return all
+	return each.Of(faults, func(f config.Fault) faultJSON { return faultJSON(f) })
 }

@@ -90,8 +90,10 @@ func pingOnce(c *cli.Context) error {
 		}
 	}
 	switch {
+	case errors.Is(err, errNoAnswer) && (protocol == "any" || protocol == "all"):
+		return fmt.Errorf("%w; for a server that speaks neither RakNet nor Riptide name its protocol with -p", err)
 	case errors.Is(err, errNoAnswer):
-		return fmt.Errorf("%w; %s", err, hintFor(protocol))
+		return fmt.Errorf("%w; does it speak %s? -p all asks in RakNet and in Riptide", err, protocol)
 	case err == nil && slices.ContainsFunc(found, func(a answer) bool { return a.Refuses }):
 		return cli.Exit("", 1)
 	}
@@ -100,14 +102,6 @@ func pingOnce(c *cli.Context) error {
 
 // errNoAnswer says that a server is silent.
 var errNoAnswer = errors.New("no answer")
-
-// hintFor returns what to try after a ping in a protocol that a server did not answer.
-func hintFor(protocol string) string {
-	if protocol == "any" || protocol == "all" {
-		return "for a server that speaks neither RakNet nor Riptide name its protocol with -p"
-	}
-	return "does it speak " + protocol + "? -p all asks in RakNet and in Riptide"
-}
 
 // answer is the answer of a server.
 type answer struct {

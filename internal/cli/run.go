@@ -31,8 +31,11 @@ func runProxy(c *cli.Context) error {
 	defer lines.Close(lastWords)
 	c.App.ErrWriter = lines
 	path, settled, err := load(c)
+	if bad, ok := errors.AsType[*configError](err); ok {
+		return cli.Exit(bad.Error(), exitConfig)
+	}
 	if err != nil {
-		return unconfigured(err)
+		return err
 	}
 	options := daemon.Options{
 		Path: path, Config: settled, Watch: c.Bool("watch"), Log: lines, Terminal: terminal,
@@ -71,14 +74,6 @@ func (e *configError) Unwrap() error { return e.error }
 
 // ExitCode implements cli.ExitCoder.
 func (e *configError) ExitCode() int { return exitUsage }
-
-// unconfigured gives an error of the configuration run's exit code.
-func unconfigured(err error) error {
-	if bad, ok := errors.AsType[*configError](err); ok {
-		return cli.Exit(bad.Error(), exitConfig)
-	}
-	return err
-}
 
 var configFlag = &cli.StringFlag{
 	Name: "config", Aliases: []string{"c"}, TakesFile: true,

@@ -14,6 +14,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 	"tidegate/internal/admin"
+	"tidegate/internal/each"
 	"tidegate/internal/table"
 	"tidegate/internal/words"
 )
@@ -237,11 +238,7 @@ func chosenIDs(c *cli.Context, client *admin.Client) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	ids := make([]string, len(all))
-	for i := range all {
-		ids[i] = all[i].ID
-	}
-	return ids, nil
+	return each.Of(all, func(s admin.Session) string { return s.ID }), nil
 }
 
 // kickSessions ends sessions one by one. A session that has ended meanwhile counts if it was chosen by a flag.

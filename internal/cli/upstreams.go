@@ -114,7 +114,11 @@ func drainCommand() *cli.Command {
 		if !c.Bool("wait") {
 			return printDone(c, drained{false}, "the proxy admits no new sessions, and ends")
 		}
-		if err := awaitEnd(c.Context, client); err != nil {
+		err := poll(c.Context, func() (bool, error) {
+			var state admin.Version
+			return isAbsent(client.Get(c.Context, "/api/v1/version", &state)), nil
+		})
+		if err != nil {
 			return err
 		}
 		return printDone(c, drained{true}, "the proxy has ended")
@@ -140,15 +144,6 @@ type drained struct {
 
 // pollInterval is the time between two questions while a command waits for the proxy.
 const pollInterval = 100 * time.Millisecond
-
-// awaitEnd returns when the proxy does not listen any more, or ctx is done.
-func awaitEnd(ctx context.Context, client *admin.Client) error {
-	return poll(ctx, func() (bool, error) {
-		var state admin.Version
-		err := client.Get(ctx, "/api/v1/version", &state)
-		return isAbsent(err), nil
-	})
-}
 
 // poll calls done until it returns true or an error, or ctx is done.
 func poll(ctx context.Context, done func() (bool, error)) error {

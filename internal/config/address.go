@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"tidegate/internal/cidr"
+	"tidegate/internal/each"
 	"tidegate/internal/units"
 )
 
@@ -128,22 +129,14 @@ func (p Prefix) Prefix() netip.Prefix {
 
 // Networks returns the prefixes of a list.
 func Networks(list []Prefix) []netip.Prefix {
-	all := make([]netip.Prefix, len(list))
-	for i, n := range list {
-		all[i] = n.Prefix()
-	}
-	return all
+	return each.Of(list, Prefix.Prefix)
 }
 
 // choice is a type that accepts only a few words.
 type choice interface{ Choices() []string }
 
 func choices[T ~string](values ...T) []string {
-	text := make([]string, len(values))
-	for i, v := range values {
-		text[i] = string(v)
-	}
-	return text
+	return each.Of(values, func(v T) string { return string(v) })
 }
 
 // enumeration is a type of small numbers with words. The word of a value that cannot be stated is empty.

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"tidegate/internal/each"
 	"tidegate/internal/policy"
 	"tidegate/internal/protocols"
 	"tidegate/internal/registry"
@@ -33,7 +34,7 @@ func (v *validator) listeners() {
 		v.listenProxies(path, l)
 		v.edge(path, l)
 		v.sharedProtocols(protocols, l.Protocols)
-		v.reference(child(path, "route"), l.Route, "route", namesOf(v.Routes, routeName))
+		v.reference(child(path, "route"), l.Route, "route", each.Of(v.Routes, routeName))
 	}
 }
 
@@ -155,14 +156,6 @@ func (v *validator) identity(path string, l Listener) {
 	if i >= 0 && !v.Routes[i].Mode.Is(policy.ModeRelay) && l.IdentityKey == "" {
 		v.warn(child(path, "identity_key"), nil, "the file of a key: without it, each start makes one, and players are "+
 			"asked whether they trust it")
-	}
-}
-
-// proxyProtocol checks the headers towards an upstream's servers.
-func (v *validator) proxyProtocol(path string, u Upstream) {
-	if u.Transport == TCP && !u.ProxyProtocol.Is(policy.HeadersOff) {
-		v.fault(child(path, "proxy_protocol"), u.ProxyProtocol,
-			`"off", or transport = "udp": TCP has no datagrams to carry the headers`)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"tidegate/internal/each"
 	"tidegate/internal/policy"
 )
 
@@ -46,7 +47,7 @@ func (v *validator) holdsBedrock(path string, r Route) {
 func (v *validator) routes() {
 	for i, r := range v.Routes {
 		path := item("route", i)
-		v.reference(child(path, "upstream"), r.Upstream, "upstream", namesOf(v.Upstreams, upstreamName))
+		v.reference(child(path, "upstream"), r.Upstream, "upstream", each.Of(v.Upstreams, upstreamName))
 		v.pong(path, r)
 		v.failover(path, r)
 		v.holdsBedrock(path, r)

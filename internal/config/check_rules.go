@@ -8,12 +8,13 @@ import (
 	"slices"
 	"strings"
 
+	"tidegate/internal/each"
 	"tidegate/internal/policy"
 	"tidegate/ratelimit"
 )
 
 func (v *validator) access() {
-	v.names("access", namesOf(v.Access, func(a Access) string { return a.Name }))
+	v.names("access", each.Of(v.Access, func(a Access) string { return a.Name }))
 	v.countRules("access", len(v.Access))
 	for i, a := range v.Access {
 		path := item("access", i)
@@ -84,12 +85,12 @@ func (v *validator) countRules(list string, n int) {
 // scope checks the listeners that a rule names.
 func (v *validator) scope(path string, listeners []string) {
 	for j, name := range listeners {
-		v.reference(item(child(path, "listeners"), j), name, "listener", namesOf(v.Listeners, listenerName))
+		v.reference(item(child(path, "listeners"), j), name, "listener", each.Of(v.Listeners, listenerName))
 	}
 }
 
 func (v *validator) filters() {
-	v.names("filter", namesOf(v.Filters, func(f Filter) string { return f.Name }))
+	v.names("filter", each.Of(v.Filters, func(f Filter) string { return f.Name }))
 	v.countRules("filter", len(v.Filters))
 	for i, f := range v.Filters {
 		path := item("filter", i)

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"tidegate/codec/raknet"
+	"tidegate/internal/each"
 	"tidegate/internal/policy"
 	"tidegate/internal/regular"
 )
@@ -21,7 +22,10 @@ func (v *validator) upstreams() {
 		v.protocol(child(path, "protocol"), u.Protocol, func(t Traits) bool { return t.Client })
 		v.transport(child(path, "transport"), u.Transport, []string{u.Protocol})
 		v.servers(i)
-		v.proxyProtocol(path, u)
+		if u.Transport == TCP && !u.ProxyProtocol.Is(policy.HeadersOff) {
+			v.fault(child(path, "proxy_protocol"), u.ProxyProtocol,
+				`"off", or transport = "udp": TCP has no datagrams to carry the headers`)
+		}
 		v.health(path, &v.Upstreams[i])
 		v.discover(path, u)
 		v.kubernetes(path, u)
@@ -68,10 +72,7 @@ func (v *validator) isEdged(upstream string, mode policy.Mode) bool {
 func (v *validator) servers(i int) {
 	key := child(item("upstream", i), "servers")
 	servers := v.Upstreams[i].Servers
-	var addrs []Address
-	for _, server := range servers {
-		addrs = append(addrs, server.Address)
-	}
+	addrs := each.Of(servers, func(s Server) Address { return s.Address })
 	if len(addrs) > 0 || !v.Upstreams[i].Discovers() {
 		unique(v.report, key, addrs, `at least one ip:port, for example ["127.0.0.1:19132"]`)
 	}

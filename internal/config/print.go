@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"tidegate/internal/each"
 )
 
 // TOML writes the configuration as a file with every key that has a value, but without secrets. Apart from secrets,
@@ -251,11 +253,7 @@ func isZero(value any) bool {
 
 // either joins quoted alternatives as a sentence does: "a", "b" or "c".
 func either(words []string) string {
-	quoted := make([]string, len(words))
-	for i, word := range words {
-		quoted[i] = strconv.Quote(word)
-	}
-	return enumerate(quoted)
+	return enumerate(each.Of(words, strconv.Quote))
 }
 
 // enumerate joins words as a sentence does: a, b or c.

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"tidegate/internal/each"
 	"tidegate/internal/words"
 )
 
@@ -158,20 +159,12 @@ type Faults []Fault
 
 // Error returns one fault per line.
 func (f Faults) Error() string {
-	lines := make([]string, len(f))
-	for i := range f {
-		lines[i] = f[i].Error()
-	}
-	return strings.Join(lines, "\n")
+	return strings.Join(each.Of(f, Fault.Error), "\n")
 }
 
 // Unwrap returns the faults as errors.
 func (f Faults) Unwrap() []error {
-	errs := make([]error, len(f))
-	for i := range f {
-		errs[i] = f[i]
-	}
-	return errs
+	return each.Of(f, func(one Fault) error { return one })
 }
 
 var (

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"tidegate/codec"
+	"tidegate/internal/each"
 	"tidegate/internal/protocols"
 	"tidegate/internal/registry"
 	"tidegate/internal/words"
@@ -45,12 +46,7 @@ var ends = func() (all []end) {
 }()
 
 // StarterNames returns the names that NewStarter takes, without aliases and versions.
-func StarterNames() (names []string) {
-	for _, e := range ends {
-		names = append(names, e.name)
-	}
-	return names
-}
+func StarterNames() []string { return each.Of(ends, func(e end) string { return e.name }) }
 
 // NewStarter finds two protocols by their names, aliases or versions, which may have the suffix "+tcp".
 func NewStarter(from, to string) (s Starter, err error) {
@@ -145,10 +141,7 @@ func (p Starter) write(listen netip.AddrPort, servers []netip.AddrPort, route []
 	if p.to.stream {
 		line("transport = %q", "tcp")
 	}
-	names := make([]string, len(servers))
-	for i, server := range servers {
-		names[i] = strconv.Quote(server.String())
-	}
+	names := each.Of(servers, func(server netip.AddrPort) string { return strconv.Quote(server.String()) })
 	line("servers = [%s]", strings.Join(names, ", "))
 	if !p.to.spec.Closed && !p.to.pings() {
 		line("# Only players find a dead server: remove the # for checks. The game sees each check come and go.")

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"tidegate/codec"
+	"tidegate/internal/each"
 	"tidegate/internal/protocols"
 	"tidegate/internal/words"
 )
@@ -32,9 +33,9 @@ func (c *Config) validate(r *report, known map[string]Traits) {
 	}
 	v.admin()
 	v.fleet()
-	v.names("listener", namesOf(v.Listeners, listenerName))
-	v.names("route", namesOf(v.Routes, routeName))
-	v.names("upstream", namesOf(v.Upstreams, upstreamName))
+	v.names("listener", each.Of(v.Listeners, listenerName))
+	v.names("route", each.Of(v.Routes, routeName))
+	v.names("upstream", each.Of(v.Upstreams, upstreamName))
 	v.listeners()
 	v.routes()
 	v.upstreams()
@@ -187,14 +188,6 @@ func (v *validator) where(path string) string {
 		return fmt.Sprintf("%s on line %d", path, at.line)
 	}
 	return path
-}
-
-func namesOf[T any](list []T, name func(T) string) []string {
-	names := make([]string, len(list))
-	for i, entry := range list {
-		names[i] = name(entry)
-	}
-	return names
 }
 
 func routeName(r Route) string       { return r.Name }

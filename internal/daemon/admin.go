@@ -12,6 +12,7 @@ import (
 	"gopkg.in/natefinch/lumberjack.v2"
 	"tidegate/internal/admin"
 	"tidegate/internal/config"
+	"tidegate/internal/fleet/view"
 )
 
 // startAdmin starts the admin server, unless it is off. The function stop ends it.
@@ -50,7 +51,8 @@ func (s *service) openAdmin(drain func(), upgrades *upgrader) error {
 		Proxy: s.server, Captures: s.captures,
 		Reload: s.reloads.reload, Reloads: s.reloads.state, Config: s.reloads.configuration, Drain: drain,
 		StartUpgrade: upgrades.request, Upgrades: upgrades.tried, Log: s.log, LinesLost: s.lines.Lost, Events: s.events,
-		Limits: s.reloads.limits, Bans: s.bans.bans, SyncBans: s.bans.sync, Fleet: s.fleetState,
+		Limits: s.reloads.limits, Bans: s.bans.bans, SyncBans: s.bans.sync,
+		Fleet:        func() view.Fleet { return s.fleet.Load().Status() },
 		Joins:        s.joins.figures,
 		FleetServers: s.fleetServers, FleetBans: s.fleetBans, FleetSessions: s.fleetSessions,
 		DrainToFleet: func(ctx context.Context, node string, within time.Duration) error {

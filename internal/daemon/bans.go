@@ -12,6 +12,7 @@ import (
 	"tidegate/internal/admin"
 	"tidegate/internal/banfile"
 	"tidegate/internal/config"
+	"tidegate/internal/each"
 	"tidegate/internal/filewatch"
 	"tidegate/internal/pause"
 	"tidegate/internal/setup"
@@ -53,12 +54,7 @@ func (k *banSync) unwritten() []banfile.Record {
 	if k.file != "" {
 		return nil
 	}
-	all := k.bans.All()
-	records := make([]banfile.Record, len(all))
-	for i := range all {
-		records[i] = banfile.RecordOf(all[i])
-	}
-	return records
+	return each.Of(k.bans.All(), banfile.RecordOf)
 }
 
 // inheritChanges imposes and lifts the bans that a predecessor without a ban file has imposed and lifted since.

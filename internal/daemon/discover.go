@@ -11,6 +11,7 @@ import (
 
 	"tidegate/internal/config"
 	"tidegate/internal/discovery"
+	"tidegate/internal/each"
 	"tidegate/internal/netio"
 	"tidegate/internal/upstream"
 	"tidegate/proxy"
@@ -132,18 +133,10 @@ func Clusters(c *config.Config, u *config.Upstream) (all []discovery.Source) {
 	if a := u.Agones; a.On() {
 		cluster := discovery.Cluster{Namespace: a.Namespace, Kubeconfig: c.Path(a.Kubeconfig)}
 		all = append(all, discovery.GameServers(cluster, discovery.GameServerOptions{
-			Fleet: a.Fleet, Selector: a.Selector, Port: a.Port, Transport: string(u.Transport), States: words(a.States),
+			Fleet: a.Fleet, Selector: a.Selector, Port: a.Port, Transport: string(u.Transport),
+			States:  each.Of(a.States, func(s config.AgonesState) string { return string(s) }),
 			Address: string(a.Address), Capacity: a.Capacity,
 		}))
 	}
 	return all
-}
-
-// words returns the texts of words of the configuration.
-func words[T ~string](of []T) []string {
-	texts := make([]string, len(of))
-	for i, word := range of {
-		texts[i] = string(word)
-	}
-	return texts
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/rs/zerolog"
 	"tidegate/internal/admin"
 	"tidegate/internal/config"
+	"tidegate/internal/each"
 	"tidegate/internal/fleet"
-	"tidegate/internal/fleet/view"
 	"tidegate/internal/stray"
 	"tidegate/proxy"
 	"tidegate/proxy/relay"
@@ -147,11 +147,9 @@ func (s *service) fleetBans(context.Context) ([]admin.FleetBan, error) {
 		return nil, nil
 	}
 	bans, err := joined.BansInForce()
-	list := make([]admin.FleetBan, len(bans))
-	for i, b := range bans {
-		list[i] = admin.FleetBan{WhyBan: admin.WhyBanOf(&b.Ban), Node: b.Node}
-	}
-	return list, err
+	return each.Of(bans, func(b fleet.Ban) admin.FleetBan {
+		return admin.FleetBan{WhyBan: admin.WhyBanOf(&b.Ban), Node: b.Node}
+	}), err
 }
 
 // fleetServers returns the game servers of all nodes, and all drained ones.
@@ -183,11 +181,7 @@ func (s *service) fleetServers() []admin.FleetServer {
 	keys := slices.SortedFunc(maps.Keys(all), func(a, b server) int {
 		return cmp.Or(cmp.Compare(a.upstream, b.upstream), a.addr.Compare(b.addr))
 	})
-	list := make([]admin.FleetServer, len(keys))
-	for i, key := range keys {
-		list[i] = *all[key]
-	}
-	return list
+	return each.Of(keys, func(key server) admin.FleetServer { return *all[key] })
 }
 
 // fleetSessions returns the counts of sessions of all nodes.
@@ -205,9 +199,6 @@ func (s *service) fleetSessions() []admin.FleetNode {
 	}
 	return list
 }
-
-// fleetState returns the state of the fleet for operators.
-func (s *service) fleetState() view.Fleet { return s.fleet.Load().Status() }
 
 // drainToFleet moves all sessions to other nodes, and then drains the proxy, at the latest after a time. It returns
 // when the proxy admits no new clients.

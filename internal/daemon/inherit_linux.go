@@ -176,7 +176,11 @@ func (e *estate) add(m *message) (err error) {
 	s := &e.loops[m.Loop]
 	switch m.Kind {
 	case wordAll:
-		e.at, err = exportTime(m.body)
+		var then int64 // of the export, by the system's monotonic clock in nanoseconds
+		if err = json.Unmarshal(m.body, &then); err != nil {
+			return fmt.Errorf("time of the export: %w", err)
+		}
+		e.at = timeOf(then)
 	case wordSockets:
 		s.Sockets, s.Descriptors = m.body, m.descriptors
 	case wordShared:
@@ -194,15 +198,6 @@ func (e *estate) release() {
 	for i := range e.messages {
 		e.messages[i].release()
 	}
-}
-
-// exportTime returns the time of an export, which its message has by the system's monotonic clock in nanoseconds.
-func exportTime(body []byte) (time.Time, error) {
-	var then int64
-	if err := json.Unmarshal(body, &then); err != nil {
-		return time.Time{}, fmt.Errorf("time of the export: %w", err)
-	}
-	return timeOf(then), nil
 }
 
 // timeOf returns the time at which the system's monotonic clock had a value.

@@ -13,6 +13,7 @@ import (
 	"tidegate/codec"
 	"tidegate/codec/explain"
 	"tidegate/codec/nethernet"
+	"tidegate/internal/each"
 	"tidegate/internal/protocols"
 	"tidegate/internal/registry"
 	"tidegate/internal/words"
@@ -131,12 +132,7 @@ func (p *protocol) prefix() int {
 }
 
 // Protocols returns the names of all protocols.
-func Protocols() (names []string) {
-	for i := range explained {
-		names = append(names, explained[i].Name)
-	}
-	return names
-}
+func Protocols() []string { return each.Of(explained, func(p protocol) string { return p.Name }) }
 
 // named returns the protocol with a name of ours or of a capture, or nil. Riptide 2.1.0 to 2.2.1 are one protocol.
 func named(name string) *protocol {

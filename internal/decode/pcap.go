@@ -94,8 +94,6 @@ func isSupported(link layers.LinkType) bool {
 	return link.String() != layers.LinkType(math.MaxUint16).String() // the name of links without a decoder
 }
 
-func isPcapng(start []byte) bool { return string(start) == "\x0a\x0d\x0d\x0a" }
-
 func readPcapng(in *bufio.Reader, port uint16, take func(*record) error) error {
 	needed := &blocks{in: in, order: binary.LittleEndian}
 	reader, err := pcapgo.NewNgReader(needed, pcapgo.NgReaderOptions{WantMixedLinkType: true})

@@ -61,7 +61,7 @@ func readRecords(file io.Reader, port uint16, take func(*record) error) error {
 	}
 	start, err := in.Peek(4)
 	switch {
-	case isPcapng(start):
+	case string(start) == "\x0a\x0d\x0d\x0a":
 		return readPcapng(in, port, take)
 	case isPcap(start):
 		return readPcap(in, port, take)

@@ -156,7 +156,7 @@ func (c *clients) leave() error {
 		c.Touch(one.conn)
 	}
 	if err == nil {
-		err = c.run(context.Background(), leaveTime, (*client).hasGone)
+		err = c.run(context.Background(), leaveTime, func(c *client) bool { return c.gone })
 	}
 	if closing := c.Close(); err == nil {
 		err = closing
@@ -210,8 +210,6 @@ type Exchange struct {
 
 // joined reports whether the client has connected or failed.
 func (c *client) joined() bool { return c.connected || c.gone }
-
-func (c *client) hasGone() bool { return c.gone }
 
 // playing reports whether messages can flow.
 func (c *client) playing() bool { return c.connected && !c.gone }

@@ -8,6 +8,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/codec/endpoint"
+	"tidegate/internal/each"
 	"tidegate/internal/protocols"
 	"tidegate/internal/registry"
 	"tidegate/internal/words"
@@ -84,11 +85,7 @@ func MainPair() Pair {
 
 // Protocols returns the names that NewPair takes.
 func Protocols() []string {
-	names := make([]string, len(available))
-	for i, p := range available {
-		names[i] = p.Spec().Name
-	}
-	return names
+	return each.Of(available, func(p codec.Protocol) string { return p.Spec().Name })
 }
 
 // From returns the name of the clients' protocol.

@@ -12,6 +12,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"tidegate/internal/admin"
+	"tidegate/internal/each"
 	"tidegate/internal/lossylink"
 	"tidegate/internal/netio"
 	"tidegate/internal/top"
@@ -103,11 +104,7 @@ func (g *Game) enter(to netip.AddrPort, clients int, loss float64, delay time.Du
 
 // Servers returns the addresses of the game servers.
 func (g *Game) Servers() []netip.AddrPort {
-	all := make([]netip.AddrPort, len(g.servers))
-	for i, s := range g.servers {
-		all[i] = s.addr()
-	}
-	return all
+	return each.Of(g.servers, server.addr)
 }
 
 // Play plays until ctx is done. It returns the counts of all clients.

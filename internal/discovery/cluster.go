@@ -23,6 +23,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
+	"tidegate/internal/each"
 	"tidegate/internal/pause"
 	"tidegate/internal/upstream"
 )
@@ -150,12 +151,9 @@ func (o *objects) follow(ctx context.Context, from dynamic.ResourceInterface, te
 
 // list returns the servers of all objects in a store.
 func (o *objects) list(store cache.Store) ([]upstream.Target, error) {
-	stored := store.List()
-	all := make([]*unstructured.Unstructured, len(stored))
-	for i, object := range stored {
-		all[i] = object.(*unstructured.Unstructured)
-	}
-	servers, err := o.servers(all)
+	servers, err := o.servers(each.Of(store.List(), func(object any) *unstructured.Unstructured {
+		return object.(*unstructured.Unstructured)
+	}))
 	if len(servers) > maxServers {
 		return nil, fmt.Errorf("more than %d servers", maxServers)
 	}

@@ -362,14 +362,10 @@ func (r *record) texts() int {
 
 // same reports whether two records have the same effect.
 func (r *record) same(o *record) bool {
-	return r.removed == o.removed && r.ban.Prefix == o.ban.Prefix && r.ban.Until.Equal(o.ban.Until) &&
-		(r.removed || sameText(&r.ban, &o.ban))
-}
-
-// sameText compares the parts of two bans that people read.
-func sameText(a, b *ratelimit.Ban) bool {
-	return banfile.Cut(a.Reason) == banfile.Cut(b.Reason) && banfile.Cut(a.Author) == banfile.Cut(b.Author) &&
-		a.Since.Equal(b.Since) && a.Times == b.Times
+	a, b := &r.ban, &o.ban
+	return r.removed == o.removed && a.Prefix == b.Prefix && a.Until.Equal(b.Until) &&
+		(r.removed || banfile.Cut(a.Reason) == banfile.Cut(b.Reason) && banfile.Cut(a.Author) == banfile.Cut(b.Author) &&
+			a.Since.Equal(b.Since) && a.Times == b.Times)
 }
 
 func (r *record) beats(stored *record, now time.Time) bool {

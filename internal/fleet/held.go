@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"tidegate/internal/each"
 	"tidegate/internal/stray"
 )
 
@@ -189,10 +190,7 @@ func newComing(proxy Players, node string) *coming {
 
 // offer notes the sessions that the proxy can take in.
 func (c *coming) offer(ctx context.Context, now time.Time, m *moveWire) []bool {
-	records := make([][]byte, len(m.Sessions))
-	for i, s := range m.Sessions {
-		records[i] = s.Record
-	}
+	records := each.Of(m.Sessions, func(s sessionWire) []byte { return s.Record })
 	faults, can := c.proxy.CheckPlayers(ctx, records), make([]bool, len(records))
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -228,7 +226,11 @@ func (c *coming) give(now time.Time, m *moveWire) (answer func(ctx context.Conte
 		if s.given == nil {
 			c.size -= s.size
 			s.size, s.at, s.given = 0, now, g
-			all = append(all, stray.Session{Client: one.Client, At: c.whereIs(m, &one), Record: one.Record})
+			at := cmp.Or(one.At, m.Node)
+			if at == c.node {
+				at = "" // this one
+			}
+			all = append(all, stray.Session{Client: one.Client, At: at, Record: one.Record})
 		}
 		of[i] = s.given
 	}
@@ -259,15 +261,6 @@ func (c *coming) give(now time.Time, m *moveWire) (answer func(ctx context.Conte
 		}
 		return taken
 	}
-}
-
-// whereIs returns the node at which the datagrams of a session's client arrive; empty: this one.
-func (c *coming) whereIs(m *moveWire, s *sessionWire) string {
-	at := cmp.Or(s.At, m.Node)
-	if at == c.node {
-		return ""
-	}
-	return at
 }
 
 // drop forgets a session. The caller has the lock.

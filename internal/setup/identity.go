@@ -13,6 +13,7 @@ import (
 
 	"tidegate/codec/nethernet"
 	"tidegate/internal/config"
+	"tidegate/internal/each"
 	"tidegate/internal/regular"
 	"tidegate/internal/signalling"
 )
@@ -81,10 +82,7 @@ func parseKey(der []byte) *ecdsa.PrivateKey {
 // Told says which addresses NetherNet clients of a listener are told, by a machine with its own addresses. A doubt is
 // why players may not reach them; empty: there is none.
 func Told(l *config.Listener, own []netip.Addr) (told, doubt string) {
-	var all []netip.Addr
-	for _, a := range l.PublicAddresses {
-		all = append(all, a.Addr())
-	}
+	all := each.Of(l.PublicAddresses, config.IP.Addr)
 	told = fmt.Sprint(all)
 	at := l.Address.Addr()
 	switch {
@@ -98,14 +96,12 @@ func Told(l *config.Listener, own []netip.Addr) (told, doubt string) {
 		})
 		told = fmt.Sprint("the one that they have reached, here of ", all)
 	}
-	if len(all) > 0 && !slices.ContainsFunc(all, isPublic) {
+	if len(all) > 0 && !slices.ContainsFunc(all, func(a netip.Addr) bool {
+		return !a.IsPrivate() && !carrierNAT.Contains(a) && !a.IsLinkLocalUnicast()
+	}) {
 		doubt = l.Name + ": players beyond NAT, or outside a container, cannot reach a private address (public_addresses)"
 	}
 	return told, doubt
 }
 
 var carrierNAT = netip.MustParsePrefix("100.64.0.0/10")
-
-func isPublic(a netip.Addr) bool {
-	return !a.IsPrivate() && !carrierNAT.Contains(a) && !a.IsLinkLocalUnicast()
-}

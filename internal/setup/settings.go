@@ -11,6 +11,7 @@ import (
 
 	"tidegate/internal/a2s"
 	"tidegate/internal/config"
+	"tidegate/internal/each"
 	"tidegate/internal/netio"
 	"tidegate/internal/policy"
 	"tidegate/internal/registry"
@@ -59,7 +60,8 @@ func Settings(c *config.Config, loops int, secrets Secrets) *relay.Settings {
 		Overall: overall,
 		Trusted: config.Networks(c.Limits.TrustedNetworks),
 	}
-	s.Bounds, s.Held = rateLimits(c, loops), heldBounds(c, loops)
+	s.Bounds = each.Of(c.EffectiveLimits(), func(l config.Limit) ratelimit.Limit { return rateLimit(l, loops) })
+	s.Held = heldBounds(c, loops)
 	upstreams := make(map[string]*relay.Upstream)
 	for i := range c.Upstreams {
 		u := &c.Upstreams[i]
@@ -174,15 +176,7 @@ func checkHere(c *config.Config, warnings []config.Fault, err error) (*config.Co
 	return c, warnings, nil
 }
 
-// rateLimits returns one loop's limits of rates and queues.
-func rateLimits(c *config.Config, loops int) []ratelimit.Limit {
-	var all []ratelimit.Limit
-	for _, l := range c.EffectiveLimits() {
-		all = append(all, rateLimit(l, loops))
-	}
-	return all
-}
-
+// rateLimit returns one loop's limit of a rate or of queues.
 func rateLimit(l config.Limit, loops int) ratelimit.Limit {
 	b := ratelimit.Limit{
 		Of:      l.Of.Value(),

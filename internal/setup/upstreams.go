@@ -7,6 +7,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/internal/config"
+	"tidegate/internal/each"
 	"tidegate/internal/netio"
 	"tidegate/internal/registry"
 	"tidegate/internal/upstream"
@@ -79,11 +80,9 @@ func poolOptions(u *config.Upstream) upstream.Options {
 }
 
 func targets(servers []config.Server) []upstream.Target {
-	all := make([]upstream.Target, len(servers))
-	for i, s := range servers {
-		all[i] = upstream.Target{Addr: s.Address.AddrPort, Weight: s.Weight, MaxSessions: s.MaxSessions}
-	}
-	return all
+	return each.Of(servers, func(s config.Server) upstream.Target {
+		return upstream.Target{Addr: s.Address.AddrPort, Weight: s.Weight, MaxSessions: s.MaxSessions}
+	})
 }
 
 // pace returns one loop's part of the datagram rate that an upstream's servers accept from one address.
