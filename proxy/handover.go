@@ -225,8 +225,11 @@ type Heir interface {
 func (s *Server) Precopy(ctx context.Context, to Heir) (err error) {
 	s.precopied.Store(false)
 	defer func() {
-		if err != nil {
-			s.endPrecopy(ctx)
+		if err == nil {
+			return
+		}
+		for _, l := range s.loops { // frees the memory of the copies; the loop may have ended
+			_ = l.consult(ctx, stats.WorkHandover, func(r *relay.Relay, _ time.Time) { r.EndCopies() })
 		}
 	}()
 	for i, l := range s.loops {
@@ -275,13 +278,6 @@ func (g *gains) end(copied, all int, took time.Duration) bool {
 	g.least = min(took, before.least)
 	return copied <= all/fewChanged || copied > before.copied-before.copied/leastGain &&
 		took > before.took-before.took/leastGain && took <= g.least*3/2
-}
-
-// endPrecopy frees the memory of a pre-copy that has failed.
-func (s *Server) endPrecopy(ctx context.Context) {
-	for _, l := range s.loops {
-		_ = l.consult(ctx, stats.WorkHandover, func(r *relay.Relay, _ time.Time) { r.EndCopies() }) // it may have ended
-	}
 }
 
 // giveSockets gives the connected sockets of the loop, which is the one with this number.

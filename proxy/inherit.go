@@ -41,11 +41,6 @@ func inherit(descriptors []int) ([]inherited, error) {
 	return all, nil
 }
 
-// isAt reports whether a socket at addr suits a listener, which may have left the port open.
-func isAt(addr, listener netip.AddrPort) bool {
-	return addr == listener || listener.Port() == 0 && addr.Addr() == listener.Addr()
-}
-
 // spare closes the inherited sockets without a use. A socket that no loop reads, at the address of a listener, would
 // get a share of its clients. A service manager keeps the others open.
 func (s *Server) spare(settings *relay.Settings, addrs []netip.AddrPort) {

@@ -127,7 +127,9 @@ func (s *Server) keepShield(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-look.C:
-			s.lookAtInterfaces()
+			s.reloading.Lock()
+			s.tellInterfaces(s.shieldInterfaces()) // of new addresses; it tries again on interfaces that had no room
+			s.reloading.Unlock()
 			continue
 		case <-changed:
 		case <-expiry.C:
@@ -161,13 +163,6 @@ func (s *Server) shieldBans(now time.Time) time.Duration {
 	}
 	s.keeper.left = left
 	return max(again, time.Second)
-}
-
-// lookAtInterfaces gives the interfaces new addresses of this host. It tries again on interfaces that had no room.
-func (s *Server) lookAtInterfaces() {
-	s.reloading.Lock()
-	defer s.reloading.Unlock()
-	s.tellInterfaces(s.shieldInterfaces())
 }
 
 func (s *Server) tellInterfaces(states []interfaceState) {
@@ -250,23 +245,16 @@ func (s *Server) startKernel() {
 		s.shieldBans(time.Now())
 	}
 	filter := k.FilterState()
-	if err := s.shieldLoops(); err != nil {
-		filter = inKernel(err)
+	for _, l := range s.loops { // none of them runs yet
+		if err := s.shieldSome(l, 0, len(s.settings.Listeners)); err != nil {
+			filter = inKernel(err)
+			break
+		}
 	}
 	for _, state := range s.shieldInterfaces() {
 		line = line.Str("xdp_"+state.name, state.String())
 	}
 	line.Str("filter", filter).Str("forward", inKernel(k.NoFlows)).Msg("kernel offload")
-}
-
-// shieldLoops calls shieldSome for all listeners of all loops, before they run.
-func (s *Server) shieldLoops() error {
-	for _, l := range s.loops {
-		if err := s.shieldSome(l, 0, len(s.settings.Listeners)); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // reloadKernel gives the filters the present settings. Server.reloading is held.

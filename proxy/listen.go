@@ -49,7 +49,8 @@ func (s *Server) open(loop int, poller netio.Poller, l *relay.Listener, addr net
 func (s *Server) adopt(loop int, poller netio.Poller, l *relay.Listener, addr netip.AddrPort,
 	settings *relay.Settings) (netio.Socket, error) {
 	i := slices.IndexFunc(s.inherited, func(from inherited) bool {
-		fits := from.loop < 0 && isAt(from.addr, l.Addr) || from.loop == loop && from.addr == l.Addr
+		isAt := from.addr == l.Addr || from.loop < 0 && l.Addr.Port() == 0 && from.addr.Addr() == l.Addr.Addr()
+		fits := isAt && (from.loop < 0 || from.loop == loop)
 		return fits && from.stream == l.Transport.Stream && (!addr.IsValid() || from.addr == addr)
 	})
 	if i < 0 {

@@ -147,14 +147,10 @@ func (t *strangerSampler) renew(now time.Time, r *relay.Relay) {
 func (t *strangerSampler) tell(r *relay.Relay) {
 	last := min(t.told+t.clients.Batch(), len(r.Settings().Listeners)) // there may be fewer since a reload
 	for ; t.told < last; t.told++ {
-		t.tellListener(r, t.told)
+		l := &r.Settings().Listeners[t.told]
+		if socket, ok := netio.ListenerOf(r.ListenerSocket(t.told)).(syscall.Conn); ok && l.Shieldable() == nil {
+			_ = guardClassic(socket, l, t.clients) // without the filter the buffer may overflow, as on other systems
+		}
 	}
 	t.telling = last < len(r.Settings().Listeners)
-}
-
-func (t *strangerSampler) tellListener(r *relay.Relay, i int) {
-	l := &r.Settings().Listeners[i]
-	if socket, ok := netio.ListenerOf(r.ListenerSocket(i)).(syscall.Conn); ok && l.Shieldable() == nil {
-		_ = guardClassic(socket, l, t.clients) // without the filter the buffer may overflow, as on other systems
-	}
 }
