@@ -113,7 +113,8 @@ func (in *inbox) addPart(c *inChannel, primary *assembly, f *fragment, payload [
 	}
 	a := newAssembly(f, 0)
 	if other != nil {
-		a = other.clone()
+		*a = *other
+		a.Payload, a.Has = bytes.Clone(other.Payload), slices.Clone(other.Has)
 	}
 	a.IsNext, a.fedAt = isNext, in.now
 	a.put(f, payload)
@@ -272,13 +273,6 @@ func (a *assembly) add(f *fragment, payload []byte) error {
 	}
 	a.put(f, payload)
 	return nil
-}
-
-// clone returns a copy of the assembly.
-func (a *assembly) clone() *assembly {
-	b := *a
-	b.Payload, b.Has = bytes.Clone(a.Payload), slices.Clone(a.Has)
-	return &b
 }
 
 // A peer repeats the parts of its due message until it is acknowledged, and ends the session 5 s later or more. One

@@ -117,7 +117,11 @@ func (c *Conn) appendDatagram(now time.Time, b []byte) []byte {
 		b = c.acks.append(b, end-len(b))
 	}
 	if c.state != closed {
-		b = c.appendAgain(now, b, end)
+		for s := c.flight.resend.head; s != nil && len(b)+c.sizeOf(s) <= end; s = c.flight.resend.head {
+			b = c.appendSent(b, s)
+			c.stats.Resent++
+			c.flight.sent(now, c.clock(now), s, s.timeout)
+		}
 		b = c.appendControl(now, b, end)
 		b = c.appendMessages(now, b, end)
 	}
@@ -133,15 +137,6 @@ func (c *Conn) appendDatagram(now time.Time, b []byte) []byte {
 // hasReliable reports whether the next datagram has a command that wants an acknowledgement.
 func (c *Conn) hasReliable() bool {
 	return c.flight.resend.count > 0 || c.pingDue || c.disconnectDue || c.nextReliable() != nil
-}
-
-func (c *Conn) appendAgain(now time.Time, b []byte, end int) []byte {
-	for s := c.flight.resend.head; s != nil && len(b)+c.sizeOf(s) <= end; s = c.flight.resend.head {
-		b = c.appendSent(b, s)
-		c.stats.Resent++
-		c.flight.sent(now, c.clock(now), s, s.timeout)
-	}
-	return b
 }
 
 // sizeOf returns the size of a reliable command.

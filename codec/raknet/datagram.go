@@ -3,6 +3,7 @@ package raknet
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"time"
 
 	"tidegate/codec"
@@ -251,15 +252,7 @@ func (c *capsule) size() int {
 
 // isPadding reports whether the rest of a datagram's body holds no capsule: it is too short for one, or all zeros.
 func isPadding(b []byte) bool {
-	if len(b) < 4 {
-		return true
-	}
-	for _, v := range b {
-		if v != 0 {
-			return false
-		}
-	}
-	return true
+	return len(b) < 4 || !slices.ContainsFunc(b, func(v byte) bool { return v != 0 })
 }
 
 func isSequenced(m codec.Mode) bool {

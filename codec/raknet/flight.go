@@ -1,6 +1,7 @@
 package raknet
 
 import (
+	"slices"
 	"time"
 )
 
@@ -215,12 +216,10 @@ func (f *flight) oldestDue() (n Seq24, ok bool) {
 
 // resentLately reports whether a datagram carried a repeated part.
 func (f *flight) resentLately(n Seq24) bool {
-	for _, r := range f.at(n).parts {
-		if p := f.get(r); p != nil && p.resent {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(f.at(n).parts, func(r partRef) bool {
+		p := f.get(r)
+		return p != nil && p.resent
+	})
 }
 
 // nextResend returns the first part to be sent again, or nil.
@@ -277,12 +276,7 @@ func (f *flight) forgetOldest() {
 }
 
 func (f *flight) anyLive(d *sentDatagram) bool {
-	for _, r := range d.parts {
-		if f.get(r) != nil {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(d.parts, func(r partRef) bool { return f.get(r) != nil })
 }
 
 func (f *flight) drop(r partRef) {

@@ -56,9 +56,7 @@ func (k *keepalive) start(now time.Duration) {
 	if k.Untimed {
 		k.ask(now, codec.Unreliable)
 	}
-	if k.ActiveAt == 0 {
-		k.ActiveAt = k.PingedAt
-	}
+	k.ActiveAt = cmp.Or(k.ActiveAt, k.PingedAt)
 }
 
 // next returns when stepKeepalive has work.

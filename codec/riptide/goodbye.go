@@ -241,10 +241,3 @@ func (c *Conn) stepDoubt(now time.Time) {
 		c.question(now)
 	}
 }
-
-// stillThere notes a datagram of the peer. One that came long after its goodbye shows that the goodbye is forged.
-func (c *Conn) stillThere(now time.Time) {
-	if !c.doubt.believe.IsZero() && now.After(c.doubt.since.Add(doubtGrace)) {
-		c.doubt = doubt{}
-	}
-}

@@ -200,7 +200,12 @@ func (a *ack) append(w *dialect, b []byte) []byte {
 	if w.wholeBytes {
 		return a.appendBytes(b, w.typeOf(kindAck))
 	}
-	return a.appendBits(b)
+	x := uint64(kindAck) | uint64(a.last)<<4 | uint64(a.bits)<<20
+	if a.forSeq == a.last {
+		return append(b, byte(x), byte(x>>8), byte(x>>16), byte(x>>24), byte(x>>32))
+	}
+	x |= 1<<36 | uint64(a.forSeq)<<37
+	return append(b, byte(x), byte(x>>8), byte(x>>16), byte(x>>24), byte(x>>32), byte(x>>40), byte(x>>48))
 }
 
 func (a *ack) appendBytes(b []byte, k byte) []byte {
@@ -215,15 +220,6 @@ func (a *ack) appendBytes(b []byte, k byte) []byte {
 		b = binary.LittleEndian.AppendUint16(b, uint16(a.forSeq))
 	}
 	return b
-}
-
-func (a *ack) appendBits(b []byte) []byte {
-	x := uint64(kindAck) | uint64(a.last)<<4 | uint64(a.bits)<<20
-	if a.forSeq == a.last {
-		return append(b, byte(x), byte(x>>8), byte(x>>16), byte(x>>24), byte(x>>32))
-	}
-	x |= 1<<36 | uint64(a.forSeq)<<37
-	return append(b, byte(x), byte(x>>8), byte(x>>16), byte(x>>24), byte(x>>32), byte(x>>40), byte(x>>48))
 }
 
 // A message of Riptide 2.1+ is a string of bits, least significant first, that begins with a type of 4 bits. Every

@@ -116,7 +116,7 @@ func (n *notifier) ask(s seq, r codec.Receipt) (lost codec.Receipt) {
 
 func (n *notifier) guard() *doorman {
 	if n.doorman == nil {
-		n.doorman = newDoorman(n.acked)
+		n.doorman = &doorman{said: [2]seq{n.acked, n.acked}, sentBy: [2]seq{n.acked, n.acked}}
 	}
 	return n.doorman
 }

@@ -9,8 +9,9 @@ import (
 // Receive takes one datagram, which holds one message.
 func (c *Conn) Receive(now time.Time, datagram []byte) error {
 	err := c.receive(now, datagram)
-	if err == nil && c.dialect.kindOf(datagram) != kindDisconnect {
-		c.stillThere(now)
+	isGoodbye := err == nil && c.dialect.kindOf(datagram) == kindDisconnect
+	if err == nil && !isGoodbye && !c.doubt.believe.IsZero() && now.After(c.doubt.since.Add(doubtGrace)) {
+		c.doubt = doubt{} // a datagram long after the peer's goodbye shows that the goodbye is forged
 	}
 	return c.stats.Count(err)
 }
@@ -170,21 +171,14 @@ func (c *Conn) receiveNotify(now time.Time, d []byte) error {
 	if err := c.notifier.receive(now, &h); err != nil {
 		return err
 	}
-	c.settleNotify(&h)
+	if news, lost := c.notifier.acknowledged(&h); news {
+		c.stats.Lost += uint64(lost)
+		for r, delivered, ok := c.notifier.decide(&h); ok; r, delivered, ok = c.notifier.decide(&h) {
+			c.events.Answer(r, delivered)
+		}
+	}
 	c.deliver(codec.Message{Mode: codec.Notify}, d, notifyHeaderLen)
 	return nil
-}
-
-// settleNotify answers the receipts that h settles.
-func (c *Conn) settleNotify(h *notifyHeader) {
-	news, lost := c.notifier.acknowledged(h)
-	if !news {
-		return
-	}
-	c.stats.Lost += uint64(lost)
-	for r, delivered, ok := c.notifier.decide(h); ok; r, delivered, ok = c.notifier.decide(h) {
-		c.events.Answer(r, delivered)
-	}
 }
 
 // deliver reports message m. Its payload begins at byte at of d's body.

@@ -131,13 +131,6 @@ func (c *Conn) admitsReliable(size int) error {
 // queued returns the bytes of messages that wait to be sent or acknowledged.
 func (c *Conn) queued() int { return c.flight.bytes + c.data.bytes() }
 
-// sendBare queues a message that is a type alone.
-func (c *Conn) sendBare(k kind) {
-	if b, ok := c.reply(1); ok {
-		c.control.end(c.dialect.append(b, k, nil, nil, 0))
-	}
-}
-
 // sendWaiting sends the waiting reliable messages for which the flight has room.
 func (c *Conn) sendWaiting(now time.Time) {
 	if c.state != connected {

@@ -13,7 +13,9 @@ func accept(p *Protocol, now time.Time, connect []byte) *Conn {
 	c.server = true
 	c.state = asked
 	c.stats.Received = 1
-	c.sendBare(kindConnect)
+	if b, ok := c.reply(1); ok {
+		c.control.end(c.dialect.append(b, kindConnect, nil, nil, 0))
+	}
 	asks := codec.Event{Kind: codec.Asked}
 	asks.Payload, asks.Pad = c.lend(connect, 0)
 	c.events.Push(asks)

@@ -1,6 +1,7 @@
 package riptide
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -201,9 +202,7 @@ func (r *Reader) align() {
 }
 
 func (r *Reader) fail(err error) {
-	if r.err == nil {
-		r.err = err
-	}
+	r.err = cmp.Or(r.err, err)
 }
 
 // Writer appends the values of a message payload to a slice. Its methods have the names of the C# types, and Add
@@ -319,7 +318,5 @@ func (w *Writer) align() {
 }
 
 func (w *Writer) fail(err error) {
-	if w.err == nil {
-		w.err = err
-	}
+	w.err = cmp.Or(w.err, err)
 }

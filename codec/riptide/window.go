@@ -180,10 +180,6 @@ type stray struct {
 	since time.Time
 }
 
-func newDoorman(acked seq) *doorman {
-	return &doorman{said: [2]seq{acked, acked}, sentBy: [2]seq{acked, acked}}
-}
-
 // sent notes that we send message s.
 func (d *doorman) sent(now time.Time, s seq, rtt time.Duration) {
 	if now.Sub(d.sentAt) >= reportLag+rtt*3/2 {

@@ -274,16 +274,9 @@ func (d *describer) input(b []byte) (texts []string, err error) {
 
 // describeKeys explains the keys at the start of b, and returns what follows them.
 func describeKeys(b []byte) (texts []string, rest []byte) {
-	for len(b) > 0 && b[0] <= maxKey {
-		texts = append(texts, describeKey(b[0]))
-		b = b[1:]
+	for ; len(b) > 0 && b[0] <= maxKey; b = b[1:] {
+		done := [...]string{"pressed", "released"}[b[0]%2]
+		texts = append(texts, "key "+done+": "+keyNames[b[0]/2])
 	}
 	return texts, b
-}
-
-func describeKey(key byte) string {
-	if key%2 == 0 {
-		return "key pressed: " + keyNames[key/2]
-	}
-	return "key released: " + keyNames[key/2]
 }

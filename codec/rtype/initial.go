@@ -66,14 +66,6 @@ func (n *initialisation) append(b []byte) []byte {
 // len returns the number of bytes that append writes.
 func (n *initialisation) len() int { return 3 + len(n.Names)*n.Pad + 2 }
 
-// copiesOf returns how many of the wanted copies of each part are possible: their count must fit a byte.
-func (n *initialisation) copiesOf(wanted int) int {
-	for wanted > 1 && n.countOf(wanted) > maxComponents {
-		wanted--
-	}
-	return wanted
-}
-
 // countOf returns the count that makes the game's clients accept the given number of copies. A client takes the first
 // datagram for the count, the second for the length, and count more for names.
 func (n *initialisation) countOf(copies int) int { return copies*(len(n.Names)+1) - 1 }

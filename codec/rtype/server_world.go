@@ -123,7 +123,10 @@ func (s *server) putInitial(n *initialisation) error {
 		s.out.end(n.append(s.out.begin()), true)
 		return nil
 	}
-	copies := n.copiesOf(s.options.Copies)
+	copies := s.options.Copies // as many as possible: their count must fit a byte
+	for copies > 1 && n.countOf(copies) > maxComponents {
+		copies--
+	}
 	if !s.hasRoom(n.parts(copies) * (recordHead + 2 + n.Pad)) {
 		return codec.ErrFull
 	}

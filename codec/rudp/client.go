@@ -34,11 +34,6 @@ func (c *Conn) repeatRequest(now time.Time) {
 	c.schedule(now, requestInterval)
 }
 
-func (c *Conn) appendRequest(b []byte) []byte {
-	p := packet{app: c.options.AppID, seq: c.options.base, acks: acks{last: c.options.base}, kind: kindRequest}
-	return p.append(b)
-}
-
 // receiveAnswer takes a server's answer to our request.
 func (c *Conn) receiveAnswer(now time.Time, p *packet) error {
 	switch {
@@ -133,19 +128,6 @@ func (c *Conn) receiveUndecided(now time.Time, p *packet) error {
 	return codec.ErrUnexpected
 }
 
-// repeatAccept makes another Accept due. The library sends only one, and a client that misses it fails to connect.
-func (c *Conn) repeatAccept() {
-	if c.attempts < maxAccepts {
-		c.attempts++
-		c.due = true
-	}
-}
-
-func (c *Conn) appendAccept(now time.Time, b []byte) []byte {
-	t := terms{rate: c.Pace()}
-	return c.write(b, &packet{seq: c.flight.number(now), kind: kindAccept, data: t.append(nil)})
-}
-
 var _ codec.Paced = (*Conn)(nil)
 
 // Pace implements codec.Paced. Several rates have one period, which is all that counts.
@@ -199,14 +181,6 @@ type goodbye struct {
 	seq  seq       `cbor:"22,keyasint,omitempty"`
 	acks acks      `record:"inline+17"`
 	at   time.Time `cbor:"23,keyasint,omitempty"` // when the session ends; zero: there is none
-}
-
-// hearGoodbye takes a goodbye in session. The peer's next packet may still have its number.
-func (c *Conn) hearGoodbye(now time.Time, p *packet) {
-	if c.goodbye.at.IsZero() {
-		c.goodbye = goodbye{seq: p.seq, acks: p.acks}
-		c.awaitSign(now)
-	}
 }
 
 // awaitSign begins to wait for a sign of life.

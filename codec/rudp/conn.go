@@ -131,8 +131,11 @@ func (c *Conn) tick(now time.Time) {
 	case dialing:
 		c.repeatRequest(now)
 		return
-	case admitted:
-		c.repeatAccept()
+	case admitted: // the library sends only one Accept, and a client that misses it fails to connect
+		if c.attempts < maxAccepts {
+			c.attempts++
+			c.due = true
+		}
 	case connected:
 		c.due = !c.flight.isFull()
 		if !c.due && c.flight.isOverdue(now, c.period) {
@@ -234,7 +237,10 @@ func (c *Conn) receiveInSession(now time.Time, p *packet) error {
 	case c.state == admitted && p.acks.last == c.flight.acked:
 		return codec.ErrUnexpected // the packet proves nothing
 	case c.state == connected && p.kind == kindNotify:
-		c.hearGoodbye(now, p)
+		if c.goodbye.at.IsZero() {
+			c.goodbye = goodbye{seq: p.seq, acks: p.acks} // the peer's next packet may still have its number
+			c.awaitSign(now)
+		}
 		return nil
 	case c.state == connected && !c.jump.allows(p.seq, gap):
 		return codec.ErrWindow
@@ -301,9 +307,11 @@ func (c *Conn) Send(_ time.Time, m codec.Message) error {
 func (c *Conn) appendDue(now time.Time, b []byte) []byte {
 	switch c.state {
 	case dialing:
-		return c.appendRequest(b)
+		p := packet{app: c.options.AppID, seq: c.options.base, acks: acks{last: c.options.base}, kind: kindRequest}
+		return p.append(b)
 	case admitted:
-		return c.appendAccept(now, b)
+		t := terms{rate: c.Pace()}
+		return c.write(b, &packet{seq: c.flight.number(now), kind: kindAccept, data: t.append(nil)})
 	}
 	p := packet{seq: c.flight.number(now), kind: kindKeepAlive}
 	var messages []waiting

@@ -52,7 +52,13 @@ func (p *Protocol) Restore(now time.Time, _ codec.Addresser, b []byte) (codec.Co
 		return nil, err
 	}
 	c.rtt = rtt(v.RTT)
-	c.flight = v.restoreFlight(now)
+	c.flight = newFlight(now, v.Next-seq(len(v.Sent)))
+	for _, at := range v.Sent {
+		c.flight.number(at)
+	}
+	for _, r := range v.Receipts {
+		c.flight.carry(r.Packet, r.Receipt)
+	}
 	c.outbox.payloads, c.outbox.waiting = v.Payloads, v.Waiting
 	return c, nil
 }
@@ -82,15 +88,4 @@ func (v *savedConn) check() error {
 		return saved.Fault("size of all waiting messages", total)
 	}
 	return saved.Duration("round-trip time", v.RTT)
-}
-
-func (v *savedConn) restoreFlight(now time.Time) flight {
-	f := newFlight(now, v.Next-seq(len(v.Sent)))
-	for _, at := range v.Sent {
-		f.number(at)
-	}
-	for _, r := range v.Receipts {
-		f.carry(r.Packet, r.Receipt)
-	}
-	return f
 }

@@ -75,12 +75,7 @@ func (p *Prints) Differs(number int, print uint32) bool {
 	if !p.knows(number) || *p.slot(number) == print|p.turn(number) {
 		return false // of a forgotten number: a rival says nothing about what the other one was
 	}
-	for _, r := range p.others() {
-		if r.Number == number && r.Print == print {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(p.others(), func(r rival) bool { return r.Number == number && r.Print == print })
 }
 
 // Missed reports whether nothing has come under a number that is behind the oldest missing one by less than the number
