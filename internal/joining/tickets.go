@@ -201,8 +201,8 @@ func (k *Tickets) Ask(now time.Time, id, route string, client netip.Addr, server
 }
 
 // Place notes that a join without an answer holds a place at a server, which is asked from now on. free gives the place
-// back; nil: there is none. It is called once: by Place for another server, by Seated, or when the join is over. It must
-// not block, and calls no Tickets.
+// back; nil: there is none. It is called once: by Place for another server, by Seated, or when the join is over. It
+// must not block, and calls no Tickets.
 func (k *Tickets) Place(t *Ticket, server netip.AddrPort, free func()) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -140,10 +140,10 @@ func (r *Relay) reach(now time.Time, e *Entry) bool {
 	return true
 }
 
-// giveUpAt returns until when a server may be silent that is asked now: for a share of the client's own timeout, so that
-// there is time for the next server. The last one gets what is left, but for a moment to tell the client. Clients that
-// are not connected meanwhile give up sooner by themselves. A server that is asked over HTTP may have to gather its
-// addresses first.
+// giveUpAt returns until when a server may be silent that is asked now: for a share of the client's own timeout, so
+// there is time for the next server. The last one gets the time that is left, but for a moment to tell the client.
+// Clients that are not connected meanwhile give up sooner by themselves. A server that is asked over HTTP may have to
+// gather its addresses first.
 func (s *link) giveUpAt(now time.Time, timeout time.Duration, overHTTP bool) time.Time {
 	share := timeout / time.Duration(1+s.route.mostTries())
 	if overHTTP {

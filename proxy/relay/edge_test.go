@@ -457,7 +457,8 @@ func TestEdgeServerRefuses(t *testing.T) {
 			continue
 		}
 		w.wait(w.settings.HandshakeTimeout)
-		if len(w.ended) != 1 || w.ended[0].Stage != joining.Failed || !strings.Contains(w.ended[0].Reason, edgeTarget.String()) {
+		if len(w.ended) != 1 || w.ended[0].Stage != joining.Failed ||
+			!strings.Contains(w.ended[0].Reason, edgeTarget.String()) {
 			t.Errorf("ended: %v", w.ended)
 		}
 	}

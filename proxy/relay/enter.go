@@ -51,7 +51,8 @@ func (r *Relay) hold(now time.Time, e *Entry, next life, h hold) {
 func (r *Relay) releaseAll(now time.Time, e *Entry) {
 	s := &e.Value
 	if s.edge != nil {
-		s.listener.joins.forget(now, e, r.journal.causes[s.serial])
+		stage, why := s.joinEnding(r.journal.causes[s.serial])
+		s.listener.joins.forget(now, e, stage, why)
 	}
 	if s.isRelayed() {
 		r.offload.recall(e)

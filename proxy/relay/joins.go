@@ -1,7 +1,6 @@
 package relay
 
 import (
-	"cmp"
 	"errors"
 	"net/netip"
 	"slices"
@@ -157,61 +156,13 @@ func (j *joinTable) leave(e *Entry, addresses []netip.AddrPort) {
 	}
 }
 
-// forget ends the join of a session that has ended. The cause may be empty.
-func (j *joinTable) forget(now time.Time, e *Entry, cause string) {
+// forget ends the join of a session that has ended.
+func (j *joinTable) forget(now time.Time, e *Entry, stage joining.Stage, why string) {
 	g := e.Value.edge
 	j.leave(e, g.sources.Append(j.addresses[:0]))
 	delete(j.sessions, g.ticket)
-	stage, why := e.Value.joinEnding(cause)
 	j.table.End(now, g.ticket, stage, why)
 	clientStackOf(&e.Value).abandon()
-}
-
-// hears notes where a source's datagram came in. A check is answered from the address that it has reached.
-func (s *link) hears(from netip.AddrPort, sock netio.Socket) {
-	g := s.edge
-	if home := s.home(); g.faces == nil && sock != home {
-		g.faces = make(map[netip.AddrPort]netio.Socket)
-		for _, at := range g.sources.Append(nil) {
-			g.faces[at] = home
-		}
-	}
-	if g.faces != nil {
-		if len(g.faces) > 2*nethernet.MaxSources {
-			clear(g.faces)
-		}
-		g.faces[from] = sock
-	}
-	if g.sources.Active() == from {
-		s.face = sock
-	}
-}
-
-// faceTo returns where the session's client is answered at one of its addresses.
-func (s *link) faceTo(to netip.AddrPort) netio.Socket {
-	if s.edge != nil && s.home() == s.face {
-		if face := s.edge.faces[to]; face != nil {
-			return face
-		}
-	}
-	return s.face
-}
-
-// joinEnding says how the join of a session ends.
-func (s *link) joinEnding(cause string) (joining.Stage, string) {
-	switch g := s.edge; {
-	case s.isRelayed() && !s.answered:
-		return joining.Failed, "the server has answered no datagram at " + g.ticket.Told().Target.String()
-	case clientStackOf(s).isOpening():
-		return joining.Failed, "the connection did not open: " + cmp.Or(cause, s.why.String())
-	case g.why == codec.TimedOut && g.closes:
-		return joining.Ended, "the client has closed the connection"
-	case g.why == codec.TimedOut:
-		return joining.Lost, "the client fell silent"
-	case g.why == codec.NoConnection:
-		return joining.Ended, "the server cannot be reached"
-	}
-	return joining.Ended, "the session is over"
 }
 
 // withdraw takes a session out that another process goes on with.
