@@ -170,7 +170,9 @@ func (c *congestion) blame(n, next Seq24, silence bool) {
 // spared takes back what the loss of a datagram has done that was only late: the path has changed the order, or has
 // become slower, or the peer acknowledges later than others. If the window was reduced meanwhile, it is as before.
 func (c *congestion) spared(n Seq24) {
-	c.spareLoss(n)
+	if !n.Before(c.LossesFrom) && c.Losses > 0 {
+		c.Losses--
+	}
 	if !c.inRecovery(n) {
 		c.LossShare = max(0, c.LossShare-lossGain)
 	} else if c.BeforeWindow > c.Window {
@@ -299,13 +301,6 @@ func (l *lossCount) restartLosses(n Seq24) { *l = lossCount{LossesFrom: n, Newes
 func (l *lossCount) addLoss(n Seq24) {
 	if !n.Before(l.LossesFrom) {
 		l.Losses++
-	}
-}
-
-// spareLoss takes back a datagram that was only late.
-func (l *lossCount) spareLoss(n Seq24) {
-	if !n.Before(l.LossesFrom) && l.Losses > 0 {
-		l.Losses--
 	}
 }
 

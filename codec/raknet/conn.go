@@ -118,9 +118,11 @@ func (c *Conn) Advance(now time.Time) {
 	at := now.Sub(c.start)
 	c.occupy()
 	c.recycle()
-	if c.attempt != nil {
-		c.attempt.advanceStrand(at)
-		if at >= c.attempt.RetryAt {
+	if a := c.attempt; a != nil {
+		if a.StrandAt != 0 && at >= a.StrandAt && a.StrandWhy == codec.NotStranded {
+			a.StrandWhy = codec.Unanswered
+		}
+		if at >= a.RetryAt {
 			c.ask(at)
 		}
 	}
@@ -264,10 +266,10 @@ func (c *Conn) NextTimeout() time.Time {
 	if len(c.sender.flight.done) > 0 {
 		next = min(next, c.reportAt)
 	}
-	if c.attempt != nil {
-		next = min(next, c.attempt.RetryAt)
-		if at, ok := c.attempt.nextStrand(); ok {
-			next = min(next, at)
+	if a := c.attempt; a != nil {
+		next = min(next, a.RetryAt)
+		if a.StrandAt != 0 && a.StrandWhy == codec.NotStranded {
+			next = min(next, a.StrandAt)
 		}
 	}
 	if c.awaitsAnswer() {

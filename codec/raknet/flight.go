@@ -132,7 +132,9 @@ func (f *flight) track(m *outgoing, index uint32) partRef {
 	p := part{message: m, index: index, id: f.NextPart}
 	f.NextPart++
 	if m.Mode.IsReliable() {
-		f.numbered(f.Reliable)
+		if f.unacked == 0 {
+			f.Oldest, f.OldestGone = f.Reliable, false
+		}
 		p.reliable, f.Reliable = f.Reliable, f.Reliable.Add(1)
 		f.unacked++
 	}
@@ -235,12 +237,6 @@ func (f *flight) nextResend() (partRef, *part) {
 
 func (f *flying) forgetResends() { f.resend, f.resentTo = f.resend[:0], 0 }
 
-// resentOne removes the part of nextResend from the queue.
-func (f *flight) resentOne(p *part) {
-	p.waiting, p.resent = false, true
-	f.resentTo++
-}
-
 // isIdle reports whether nothing is in flight and no outcome waits.
 func (f *flight) isIdle() bool {
 	f.trim()
@@ -317,13 +313,6 @@ func (f *flight) numbersLeft() int {
 		f.findOldest()
 	}
 	return max(0, room-f.Reliable.Sub(f.Oldest))
-}
-
-// numbered records that a reliable number is about to be assigned.
-func (f *flight) numbered(n Seq24) {
-	if f.unacked == 0 {
-		f.Oldest, f.OldestGone = n, false
-	}
 }
 
 // findOldest finds the oldest unacknowledged reliable number. There must be one.

@@ -176,7 +176,9 @@ func (c *Conn) request2(now time.Duration) {
 	a.Requests++
 	a.Widest = max(a.Widest, c.p.clampMTU(a.reply.mtu))
 	a.due, a.SentAt = secondRequest, now
-	a.expectGrant(now)
+	if a.StrandAt == 0 && !a.Back {
+		a.StrandAt = now + grantPatience
+	}
 }
 
 // transmitRequest appends the due request to b, if there is one.

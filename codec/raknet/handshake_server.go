@@ -136,8 +136,10 @@ func (c *Conn) handleServer(now time.Duration, payload []byte, pad uint8) error 
 			c.startShutdown(now, codec.InvalidPassword)
 			return errPassword
 		}
-		if m.encrypts {
-			c.refuseSecurity(now)
+		if m.encrypts { // the client takes the connection for encrypted
+			refusal := requiresSecurity{client: c.address(), guid: c.server}
+			c.sender.enqueueControl(now, codec.Reliable, refusal.append(c.scratch()), 0)
+			c.startShutdown(now, codec.Incompatible)
 			return nil
 		}
 		c.phase, c.askedAt = asked, m.time
@@ -159,13 +161,6 @@ func (c *Conn) handleServer(now time.Duration, payload []byte, pad uint8) error 
 		return errPhase
 	}
 	return nil
-}
-
-// refuseSecurity refuses a client that takes the connection for encrypted.
-func (c *Conn) refuseSecurity(now time.Duration) {
-	m := requiresSecurity{client: c.address(), guid: c.server}
-	c.sender.enqueueControl(now, codec.Reliable, m.append(c.scratch()), 0)
-	c.startShutdown(now, codec.Incompatible)
 }
 
 // Admit accepts the client. client is the index that the client receives.

@@ -23,7 +23,8 @@ func (p *packer) packResends() {
 			return
 		}
 		p.datagram.parts = append(p.datagram.parts, ref)
-		f.resentOne(again)
+		again.waiting, again.resent = false, true
+		f.resentTo++
 		again.message.Again.add(again.index)
 		p.s.Resent++
 		p.s.ReliableAt = p.now

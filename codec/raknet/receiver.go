@@ -366,11 +366,6 @@ func (r *receiver) placeLate(m inbound) {
 	}
 	r.channels.overtake(&m)
 	r.Dropped++
-	r.recycle(m)
-}
-
-// recycle frees the memory of a message that is no longer needed.
-func (r *receiver) recycle(m inbound) {
 	if m.owned {
 		r.memory.put(m.Payload)
 	}

@@ -46,31 +46,12 @@ func (c *Conn) Redial(now time.Time, from codec.Addresser) {
 	c.ask(now.Sub(c.start))
 }
 
-// expectGrant records that the server has been asked for its grant.
-func (s *strand) expectGrant(now time.Duration) {
-	if s.StrandAt == 0 && !s.Back {
-		s.StrandAt = now + grantPatience
-	}
-}
-
 // hearsOnline handles a datagram of the reliability layer. Only a server with a connection sends such a datagram. Its
 // reply may be late, and the datagram may be forged. Therefore the datagram only shortens the wait.
 func (c *Conn) hearsOnline(now time.Duration) {
 	if s := &c.attempt.strand; s.StrandAt != 0 && s.StrandWhy == codec.NotStranded {
 		s.StrandAt = min(s.StrandAt, now+c.sender.RTT.timeout())
 	}
-}
-
-// advanceStrand checks whether the wait is over.
-func (s *strand) advanceStrand(now time.Duration) {
-	if s.StrandAt != 0 && now >= s.StrandAt && s.StrandWhy == codec.NotStranded {
-		s.StrandWhy = codec.Unanswered
-	}
-}
-
-// nextStrand returns when advanceStrand has work.
-func (s *strand) nextStrand() (at time.Duration, ok bool) {
-	return s.StrandAt, s.StrandAt != 0 && s.StrandWhy == codec.NotStranded
 }
 
 // isKnown handles the refusal of a client that is connected already. It reports whether that is the client itself,

@@ -144,17 +144,12 @@ func (s *sender) enqueue(now time.Duration, m codec.Message) {
 	o := s.outgoing(now, m)
 	o.InLine = hasChannel(m.Mode)
 	q := &s.small
-	if s.isBulk(&m) {
+	if len(m.Payload) >= bulkSize || o.InLine && s.channel(m.Channel).bulk > 0 { // large, or behind a large one
 		q = &s.bulk
 	}
 	s.wait(q, o)
 	s.bytes += len(m.Payload)
 	s.count++
-}
-
-// isBulk reports whether a message is large, or must wait for a large one in front of it.
-func (s *sender) isBulk(m *codec.Message) bool {
-	return len(m.Payload) >= bulkSize || hasChannel(m.Mode) && s.channel(m.Channel).bulk > 0
 }
 
 // wait puts a message at the end of a queue.

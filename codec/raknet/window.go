@@ -1,6 +1,7 @@
 package raknet
 
 import (
+	"slices"
 	"time"
 
 	"tidegate/codec/internal/prints"
@@ -160,12 +161,9 @@ func (w *reliableWindow) add(now time.Duration, n Seq24, print uint32) {
 
 // release frees the memory if no message is missing.
 func (w *reliableWindow) release() {
-	for _, word := range w.seen {
-		if word != 0 {
-			return
-		}
+	if !slices.ContainsFunc(w.seen, func(word uint64) bool { return word != 0 }) {
+		w.seen = nil
 	}
-	w.seen = nil
 }
 
 func (w *reliableWindow) size() int { return 64 * len(w.seen) }

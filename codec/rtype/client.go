@@ -265,7 +265,10 @@ func (c *client) receiveLobby(now time.Time, d []byte) error {
 		return errNames
 	case d[0] == nameOpcode && index >= maxComponents:
 		c.heard = now
-		c.refuse(index)
+		if c.lobby.refused < maxRefusals {
+			c.lobby.refusals[c.lobby.refused] = index // tells the server that the client ignores the component
+			c.lobby.refused++
+		}
 		return nil
 	case c.initial.known():
 		return c.lobbyRepeats(now, d)
@@ -285,14 +288,6 @@ func (c *client) receiveLobby(now time.Time, d []byte) error {
 		c.lobby.startDue, c.lobby.startedAt = true, now
 	}
 	return nil
-}
-
-// refuse queues the message that the client ignores a component.
-func (c *client) refuse(index uint16) {
-	if c.lobby.refused < maxRefusals {
-		c.lobby.refusals[c.lobby.refused] = index
-		c.lobby.refused++
-	}
 }
 
 // lobbyRepeats handles a repeated message. A server that still sends the count has not received our start.

@@ -1,6 +1,7 @@
 package rtype
 
 import (
+	"slices"
 	"time"
 
 	"tidegate/codec"
@@ -181,12 +182,7 @@ func (m *mirror) grow(n int) bool {
 
 // find returns the place of a component, or -1.
 func (s *slot) find(id uint16) int {
-	for i := range s.components {
-		if s.components[i].id == id {
-			return i
-		}
-	}
-	return -1
+	return slices.IndexFunc(s.components, func(c component) bool { return c.id == id })
 }
 
 // detach removes component i. Its memory moves behind the others, for reuse.

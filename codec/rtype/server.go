@@ -82,7 +82,11 @@ func (s *server) Advance(now time.Time) {
 	}
 	s.lobbyDue(now)
 	if next := s.replay.next; !next.IsZero() && !now.Before(next) {
-		s.replayPortion(now)
+		if s.replay.portion(s) {
+			s.scheduleRefresh(now)
+		} else {
+			s.replay.next = now.Add(portionGap)
+		}
 	}
 }
 

@@ -151,15 +151,6 @@ func (s *server) restore(now time.Time) {
 	s.replay = replay{whole: true, next: now}
 }
 
-// replayPortion queues the next portion of the client's world, as far as there is room.
-func (s *server) replayPortion(now time.Time) {
-	if s.replay.portion(s) {
-		s.scheduleRefresh(now)
-		return
-	}
-	s.replay.next = now.Add(portionGap)
-}
-
 func (s *server) scheduleRefresh(now time.Time) {
 	s.replay = replay{}
 	if s.options.Refresh > 0 {
