@@ -49,12 +49,6 @@ func newExplainer(p *protocol, m *explain.Memory) *explainer {
 	return e
 }
 
-// end frees the explainer's part of the memory.
-func (e *explainer) end() {
-	e.described.Hold(0)
-	e.framed.Hold(0)
-}
-
 func (e *explainer) explain(fromServer bool, r *record) explanation {
 	if r.stream {
 		return e.explainStream(fromServer, r)

@@ -124,8 +124,9 @@ func (t *table) settleFlow(f *flow) {
 	if t.forced != nil || len(f.trials) == 1 || best.convinces(f.surveyed) {
 		f.chosen, f.swapped = newExplainer(best.explainer.protocol, t.memory), best.swapped
 	}
-	for _, trial := range f.trials {
-		trial.explainer.end()
+	for _, trial := range f.trials { // their parts of the memory become free
+		trial.explainer.described.Hold(0)
+		trial.explainer.framed.Hold(0)
 	}
 	f.trials = nil
 	f.memory.Hold(2 * flowCost)

@@ -152,7 +152,8 @@ func (c *clients) send() (next time.Time) {
 func (c *clients) leave() error {
 	err := c.Turn(c.Now()) // handles datagrams that have come meanwhile
 	for _, one := range c.all {
-		one.leave(c.Now())
+		one.left = one.playing()
+		one.conn.Close(c.Now(), codec.Goodbye{Reason: codec.Closed})
 		c.Touch(one.conn)
 	}
 	if err == nil {
@@ -289,12 +290,6 @@ func (c *client) settled() bool {
 		return !c.playing() || len(c.reliable.underWay) == 0
 	}
 	return c.unreliable.Returned >= c.unreliable.Sent
-}
-
-// leave says goodbye.
-func (c *client) leave(now time.Time) {
-	c.left = c.playing()
-	c.conn.Close(now, codec.Goodbye{Reason: codec.Closed})
 }
 
 // Delivery counts the reliable messages of one client or of all clients.

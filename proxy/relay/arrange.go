@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"math/rand/v2"
 	"net/netip"
 	"slices"
 	"time"
@@ -31,7 +32,7 @@ func New(s *Settings, o Options, sockets Sockets, now time.Time) *Relay {
 		ready:      new(ready),
 		calls:      calls{make(map[*call]struct{}), nethernet.NewIntegrity()},
 		places:     shared.places,
-		identities: newIdentities(o.Seed),
+		identities: identities{rand.New(rand.NewPCG(o.Seed, 0x7469646567617465))},
 		shard:      shard{o.Shard, max(o.Shards, 1)},
 		born:       now,
 		serials:    newSerials(o.Shard, max(o.Shards, 1)),

@@ -76,7 +76,10 @@ func (s *link) doubtServer(now time.Time) {
 
 // leaveServer forgets the connection to a server, and keeps the messages that wait for the next one.
 func (r *Relay) leaveServer(now time.Time, s *link) {
-	s.announceDepartures(now)
+	for _, other := range s.knownClients { // they have left with the server
+		_ = s.client.Conn.Announce(now, codec.Left, other) // a protocol without such announcements needs none
+	}
+	s.knownClients = nil
 	s.expires, s.dialBy = s.hold.until, time.Time{}
 	r.samples.lastOfServer(s)
 	s.hangUp()
@@ -137,14 +140,6 @@ func (r *Relay) regain(now time.Time, e *Entry, client uint16) {
 	r.journal.regained(e, held, client)
 	r.carrier.Resume(now, &s.upstream.Sender, &s.bridge.ToServer)
 	r.carried(now, e)
-}
-
-// announceDepartures tells a client that the other clients have left, since their server is lost.
-func (s *link) announceDepartures(now time.Time) {
-	for _, client := range s.knownClients {
-		_ = s.client.Conn.Announce(now, codec.Left, client) // a protocol without such announcements needs none
-	}
-	s.knownClients = nil
 }
 
 // abandonSilent gives up a server that has been silent for its share of the time. A session that had no way to a

@@ -16,10 +16,6 @@ type shard struct{ index, of int }
 // client.
 type identities struct{ rng *rand.Rand }
 
-func newIdentities(seed uint64) identities {
-	return identities{rand.New(rand.NewPCG(seed, 0x7469646567617465))}
-}
-
 // next returns a RakNet GUID. Its top bit is set, as newer go-raknet demands.
 func (i identities) next() uint64 { return i.rng.Uint64() | 1<<63 }
 

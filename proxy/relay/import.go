@@ -321,11 +321,7 @@ func (o *outlet) rejoin(now time.Time, e *Entry, v *saved.Path) {
 		return
 	}
 	if way.window != nil {
-		var sent []time.Time
-		for _, at := range v.Sent {
-			sent = append(sent, at.Time(now))
-		}
-		way.window.Recall(sent)
+		way.window.Recall(timesOf(now, v.Sent))
 	}
 	for _, datagram := range v.Parked {
 		way.park(e, datagram)

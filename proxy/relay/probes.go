@@ -115,12 +115,6 @@ type pinged struct {
 	preamble *preamble
 }
 
-func newPinger(r *route, protocol codec.Pinger, listeners []*listener, token uint64, now time.Time) *pinger {
-	return &pinger{
-		route: r, protocol: protocol, token: token, due: now, absentAt: now.Add(r.Pings.Keep), listeners: listeners,
-	}
-}
-
 // newPingers makes a pinger for every route whose listeners show its servers' texts.
 func newPingers(now time.Time, routes []*route, listeners []*listener, ids identities) (all []*pinger) {
 	for _, route := range routes {
@@ -139,7 +133,10 @@ func newPingers(now time.Time, routes []*route, listeners []*listener, ids ident
 			}
 		}
 		if protocol != nil && len(showing) > 0 {
-			all = append(all, newPinger(route, protocol, showing, ids.next(), now))
+			all = append(all, &pinger{
+				route: route, protocol: protocol, token: ids.next(), due: now, absentAt: now.Add(route.Pings.Keep),
+				listeners: showing,
+			})
 		}
 	}
 	return all

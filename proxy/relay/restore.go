@@ -135,10 +135,8 @@ func restoreSide(at time.Time, v *saved.Side, protocol codec.Protocol, from code
 // bridgeOf returns the bridge of a session: its listener's, if the listener still has the session's route.
 func bridgeOf(s *link) *bridge.Bridge {
 	if s.listener.route == s.route {
-		for i := range s.listener.entries {
-			if entry := &s.listener.entries[i]; entry.protocol == s.protocol {
-				return entry.bridge
-			}
+		if entry := s.listener.entryOf(s.protocol); entry != nil {
+			return entry.bridge
 		}
 	}
 	return bridge.New(s.protocol, s.route.Upstream.Protocol, &s.route.Bridge)

@@ -148,7 +148,10 @@ func (s *link) open() (open []*side) {
 // PartStacked sends what dismissed sessions have to say, and returns the number of sessions that are not over.
 func (r *Relay) PartStacked(now time.Time) (left int) {
 	r.takeReady(now)
-	r.eachDismissed(func(e *Entry) {
+	r.eachStacked(func(e *Entry) {
+		if !e.Value.life.isEnding() {
+			return
+		}
 		left++
 		for _, s := range e.Value.open() {
 			s.Down = true // its goodbye has left, and no answer comes here
@@ -162,14 +165,6 @@ func (r *Relay) PartStacked(now time.Time) (left int) {
 	})
 	r.Flush(now)
 	return left
-}
-
-func (r *Relay) eachDismissed(do func(e *Entry)) {
-	r.eachStacked(func(e *Entry) {
-		if e.Value.life.isEnding() {
-			do(e)
-		}
-	})
 }
 
 func (r *Relay) eachStacked(do func(e *Entry)) {

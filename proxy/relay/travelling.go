@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	"tidegate/codec"
@@ -111,10 +112,8 @@ func staysHere(r *Relay, e *Entry) string {
 	if !r.table.IsEstablished(e) {
 		return "its client has not proved its address yet"
 	}
-	for _, c := range r.closing.list {
-		if c.of == e && !c.over {
-			return "it still says goodbye to another server"
-		}
+	if slices.ContainsFunc(r.closing.list, func(c *closingConn) bool { return c.of == e && !c.over }) {
+		return "it still says goodbye to another server"
 	}
 	if s.earlier != nil {
 		return "it has just reached its server"

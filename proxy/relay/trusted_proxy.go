@@ -3,6 +3,7 @@ package relay
 import (
 	"errors"
 	"net/netip"
+	"slices"
 
 	"tidegate/internal/policy"
 	"tidegate/internal/proxyproto"
@@ -100,12 +101,7 @@ func (f *trustedProxies) unwrap(from netip.AddrPort, datagram []byte) (netip.Add
 }
 
 func (f *trustedProxies) trusts(addr netip.Addr) bool {
-	for _, p := range f.trusted {
-		if p.Contains(addr) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(f.trusted, func(p netip.Prefix) bool { return p.Contains(addr) })
 }
 
 // recall finds the last header from a proxy's address.

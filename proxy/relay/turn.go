@@ -17,7 +17,12 @@ func (r *Relay) Advance(now time.Time) {
 	r.journal.catchUp(now)
 	r.drainDue(now)
 	r.takeHanded(now)
-	askServers(now, r)
+	for _, p := range r.pingers {
+		p.advance(now, r)
+	}
+	for _, q := range r.queriers {
+		q.advance(now, r)
+	}
 	for _, c := range r.checkers {
 		c.advance(now, r)
 	}

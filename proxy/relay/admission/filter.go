@@ -45,10 +45,8 @@ func (h *ruleHits) renamed(names []string) ruleHits {
 	fresh := ruleHits{names: names, counts: make([]uint64, len(names)), faults: make([]error, len(names))}
 	for i, name := range names {
 		fresh.faults[i] = errors.New("rule " + name)
-		for j, old := range h.names {
-			if old == name {
-				fresh.counts[i] = h.counts[j]
-			}
+		if old := slices.Index(h.names, name); old >= 0 {
+			fresh.counts[i] = h.counts[old]
 		}
 	}
 	return fresh

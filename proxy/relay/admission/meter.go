@@ -3,6 +3,7 @@ package admission
 import (
 	"errors"
 	"net/netip"
+	"slices"
 	"time"
 
 	"tidegate/internal/source"
@@ -350,11 +351,9 @@ func (l *Rule) weight(size int) int {
 
 // UsedUp returns the limits that the next datagram of an address without a session would break. It changes nothing.
 func (g *Guard) UsedUp(now time.Time, a netip.Addr) (all []ratelimit.Limit) {
-	for _, rules := range [][]*Rule{g.limits.strangers, g.limits.handshakes[0], g.limits.handshakes[1]} {
-		for _, l := range rules {
-			if l.isUsedUp(g.sinceStart(now), *l.bucket(a)) {
-				all = append(all, l.Limit)
-			}
+	for _, l := range slices.Concat(g.limits.strangers, g.limits.handshakes[0], g.limits.handshakes[1]) {
+		if l.isUsedUp(g.sinceStart(now), *l.bucket(a)) {
+			all = append(all, l.Limit)
 		}
 	}
 	return all
@@ -362,11 +361,9 @@ func (g *Guard) UsedUp(now time.Time, a netip.Addr) (all []ratelimit.Limit) {
 
 // UsedUpBy returns the limits that a session has used up. It changes nothing.
 func (g *Guard) UsedUpBy(now time.Time, m *Meter) (all []ratelimit.Limit) {
-	for _, rules := range [][]*Rule{g.limits.datagrams, g.limits.accepted, g.limits.messages} {
-		for _, l := range rules {
-			if l.isUsedUp(g.sinceStart(now), g.at(m, l.Per).buckets[l.Of]) {
-				all = append(all, l.Limit)
-			}
+	for _, l := range slices.Concat(g.limits.datagrams, g.limits.accepted, g.limits.messages) {
+		if l.isUsedUp(g.sinceStart(now), g.at(m, l.Per).buckets[l.Of]) {
+			all = append(all, l.Limit)
 		}
 	}
 	for _, l := range g.limits.queues {
