@@ -132,21 +132,13 @@ func (s *Server) listFleetBans(r *http.Request) (FleetBans, error) {
 		return FleetBans{}, err
 	}
 	all, err := s.FleetBans(r.Context())
-	found := make([]*FleetBan, 0, len(all))
-	for i := range all {
-		b := &all[i]
-		if search == "" || strings.Contains(strings.ToLower(b.Prefix+" "+b.Reason+" "+b.Author+" "+b.Node), search) {
-			found = append(found, b)
-		}
-	}
-	slices.SortFunc(found, func(a, b *FleetBan) int {
+	found := slices.DeleteFunc(append([]FleetBan{}, all...), func(b FleetBan) bool {
+		return !strings.Contains(strings.ToLower(b.Prefix+" "+b.Reason+" "+b.Author+" "+b.Node), search)
+	})
+	slices.SortFunc(found, func(a, b FleetBan) int {
 		return cmp.Or(b.Since.Compare(a.Since), cmp.Compare(a.Prefix, b.Prefix))
 	})
-	list := FleetBans{Bans: make([]FleetBan, min(limit, len(found))), Total: len(found)}
-	for i := range list.Bans {
-		list.Bans[i] = *found[i]
-	}
-	return list, err
+	return FleetBans{Bans: found[:min(limit, len(found))], Total: len(found)}, err
 }
 
 // ErrNoFleet says that this proxy's sessions cannot move to other nodes.

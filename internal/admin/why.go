@@ -94,7 +94,8 @@ func Explain(of *relay.Why) Why {
 	w := Why{
 		Address: of.Address.String(),
 		Country: of.Place.Country, Network: int(of.Place.Network), Holder: of.Place.Holder,
-		Bans: []WhyBan{}, Rules: []WhyRule{}, Sessions: []Session{}, Drops: []WhyDrop{},
+		Bans: []WhyBan{}, Rules: []WhyRule{}, Drops: []WhyDrop{},
+		Sessions: sessionsOf(of.Sessions[:min(len(of.Sessions), maxWhySessions)]),
 	}
 	w.Decision, w.Because = decide(of)
 	if b := of.Ban; b != nil {
@@ -104,9 +105,6 @@ func Explain(of *relay.Why) Why {
 		w.Rules = append(w.Rules, WhyRule{s.Listener, s.Rule, s.Verdict.String(), s.Observed})
 	}
 	w.Limits = limitsOf(of.Limits)
-	for i := range of.Sessions[:min(len(of.Sessions), maxWhySessions)] {
-		w.Sessions = append(w.Sessions, sessionOf(&of.Sessions[i]))
-	}
 	for _, j := range of.Joins {
 		w.Joins = append(w.Joins, j.String())
 	}

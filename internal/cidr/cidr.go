@@ -40,15 +40,10 @@ func Parse(text string) (netip.Prefix, error) {
 	if p != p.Masked() {
 		return netip.Prefix{}, fmt.Errorf("%q has bits beyond its length; did you mean %s?", text, p.Masked())
 	}
-	return unmap(p), nil
-}
-
-// unmap turns an IPv4-mapped IPv6 prefix into an IPv4 prefix.
-func unmap(p netip.Prefix) netip.Prefix {
 	if p.Addr().Is4In6() && p.Bits() >= 96 {
-		return netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
+		p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
 	}
-	return p
+	return p, nil
 }
 
 // Read reads a list with one prefix or address per line. A comment starts with # or ; and ends with the line. The error

@@ -183,7 +183,8 @@ func listenerAt(c *cli.Context, address string, patience time.Duration) (protoco
 	ctx, cancel := context.WithTimeout(c.Context, patience)
 	defer cancel()
 	to, err := resolve(ctx, address)
-	if err != nil || !isOwn(to.Addr()) {
+	own, _ := netio.OwnAddresses() // without a list only loopback is known
+	if err != nil || !to.Addr().IsLoopback() && !slices.Contains(own, to.Addr()) {
 		return "any", false
 	}
 	client, err := targetOf(c).client()
@@ -234,12 +235,6 @@ func hasPort(l *config.Listener, to netip.AddrPort) bool {
 	at := l.Address
 	return (at.Addr().IsUnspecified() || at.Addr() == to.Addr()) && to.Port() >= at.Port() &&
 		int(to.Port()) < int(at.Port())+at.Ports()
-}
-
-// isOwn reports whether an address is one of this machine.
-func isOwn(a netip.Addr) bool {
-	own, _ := netio.OwnAddresses() // without a list only loopback is known
-	return a.IsLoopback() || slices.Contains(own, a)
 }
 
 // silence is the time after which a server that did not answer the first probe gets the second one. A listener logs a

@@ -74,18 +74,13 @@ func (a Address) Nth(n int) netip.AddrPort {
 	return netip.AddrPortFrom(a.Addr(), a.Port()+uint16(n))
 }
 
-// sharesPort reports whether two addresses have a common port. Port 0 stands for any free port and for a missing
-// address, so it never does.
-func (a Address) sharesPort(b Address) bool {
-	return a.Port() != 0 && b.Port() != 0 && a.Port() <= max(b.Port(), b.Last) && b.Port() <= max(a.Port(), a.Last)
-}
-
 // maxPorts is the largest number of ports of one address. Each port is a socket in every loop.
 const maxPorts = 1000
 
-// overlap reports whether two listening addresses would receive the same datagrams.
+// overlap reports whether two listening addresses would receive the same datagrams. Port 0 stands for any free port
+// and for a missing address, so it never does.
 func overlap(a, b Address) bool {
-	if !a.sharesPort(b) {
+	if a.Port() == 0 || b.Port() == 0 || a.Port() > max(b.Port(), b.Last) || b.Port() > max(a.Port(), a.Last) {
 		return false
 	}
 	one, other := a.Addr().Unmap(), b.Addr().Unmap()

@@ -102,18 +102,14 @@ func outOfOrder(from string, had Traits, to string, has Traits) string {
 	switch {
 	case had.Ordered && !has.Ordered:
 		return to + " does not keep the order that " + from + " promises"
-	case !had.Sequenced && !had.Reports || has.keepsOldOut(had):
+	// A protocol that reports losses has no message IDs in reported messages, so messages without an ID cannot use that
+	// mode.
+	case !had.Sequenced && !had.Reports || has.Ordered || has.Sequenced || has.Reports && (had.IDs || !has.IDs):
 		return ""
 	case had.Sequenced:
 		return to + " may deliver a sequenced message after a newer one, and " + from + " drops such messages"
 	}
 	return to + " may deliver a notify message after a newer one, and " + from + " drops such messages"
-}
-
-// keepsOldOut reports whether a protocol can keep another one's promise that no message arrives after a newer one. One
-// that reports losses has no message IDs in reported messages, so messages without an ID cannot use that mode.
-func (t Traits) keepsOldOut(from Traits) bool {
-	return t.Ordered || t.Sequenced || t.Reports && (from.IDs || !t.IDs)
 }
 
 func addOnce(sentences []string, sentence string) []string {

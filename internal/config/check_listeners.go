@@ -173,28 +173,15 @@ func (v *validator) transport(key string, t Transport, protocols []string) {
 	if t != TCP {
 		return
 	}
-	var without []string
-	for _, name := range protocols {
-		if known, ok := v.known[name]; ok && !known.Stream {
-			without = append(without, name)
-		}
-	}
+	without := slices.DeleteFunc(slices.Clone(protocols), func(name string) bool {
+		known, ok := v.known[name]
+		return !ok || known.Stream
+	})
 	if len(without) > 0 {
-		v.fault(key, t, `"udp", or a protocol that supports TCP (`+v.streaming()+"): "+strings.Join(without,
-			", ")+" does not")
+		able := v.able(func(t Traits) bool { return t.Stream })
+		v.fault(key, t, `"udp", or a protocol that supports TCP (`+enumerate(able)+"): "+strings.Join(without, ", ")+
+			" does not")
 	}
-}
-
-// streaming returns the names of the protocols that support TCP.
-func (v *validator) streaming() string {
-	var names []string
-	for name, traits := range v.known {
-		if traits.Stream {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return enumerate(names)
 }
 
 // portCount checks the number of ports.

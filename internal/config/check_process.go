@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"net/url"
 	"os"
@@ -95,7 +96,7 @@ func (v *validator) fleetServers() {
 			v.fault(key, at.Redacted(), "a URL without a user: fleet.credentials names a file for that")
 		case slices.Index(f.Servers, text) < i:
 			v.fault(key, text, "each server once")
-		case at.Scheme == "nats" && !isLoopback(at.Hostname()):
+		case at.Scheme == "nats" && at.Hostname() != "localhost" && !net.ParseIP(at.Hostname()).IsLoopback():
 			v.warn(key, text, "tls://: without it, everybody on the path can impose bans and lift them")
 		}
 	}

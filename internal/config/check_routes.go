@@ -134,14 +134,17 @@ func (v *validator) checkRelay(path string, r Route, upstream int) {
 			v.fault(key, r.Mode, `"terminate", or transport = "udp" for `+v.where(item("listener", i)))
 		}
 		for j, name := range l.Protocols {
-			if v.known[name].Server && v.known[u.Protocol].Client && !v.compatible(name, u.Protocol) {
+			from, to := v.known[name], v.known[u.Protocol]
+			if from.Server && to.Client && name != u.Protocol && !from.Opaque && !to.Opaque {
 				v.fault(item(child(item("listener", i), "protocols"), j), name,
 					`"`+u.Protocol+`", which the servers speak, mode = "terminate" for the route, or protocol = "any" for the `+
 						"upstream: a relay translates nothing")
 			}
 		}
 	}
-	if u.Library.blocks() && !u.SeparatesPlayers() {
+	// These libraries block the address of a client for one broken datagram.
+	blocks := u.Library == CloudburstLibrary || u.Library == RakLibLibrary || u.Library == GoRakNetLibrary
+	if blocks && !u.SeparatesPlayers() {
 		v.warn(child(item("upstream", upstream), "server_library"), u.Library, `sources of a prefix, or mode = "terminate": `+
 			"these servers block an address, and a relay's players share one")
 	}
@@ -150,11 +153,6 @@ func (v *validator) checkRelay(path string, r Route, upstream int) {
 			v.warn(item(child(path, key), 0), nil, "no [[route."+key+"]] table: a relay translates nothing")
 		}
 	}
-}
-
-// compatible reports whether a client and a server understand each other without translation.
-func (v *validator) compatible(client, server string) bool {
-	return client == server || v.known[client].Opaque || v.known[server].Opaque
 }
 
 // messages checks the declared messages of the route at path. dialects are the protocols that need translation of

@@ -61,7 +61,7 @@ func (v *validator) geo() {
 // accessDatabases checks countries and networks, which need a database each.
 func (v *validator) accessDatabases(path string, a Access) {
 	for j, code := range a.Countries {
-		if !isCountry(code) {
+		if len(code) != 2 || strings.Contains(code, " ") || !strings.Contains(countryCodes, code+" ") {
 			v.fault(item(child(path, "countries"), j), code, `a country's code of two capital letters, as "DE" (ISO 3166)`)
 		}
 	}

@@ -165,16 +165,13 @@ func (v *validator) sourceAddresses(key string, u *Upstream) {
 	}
 	all := u.SourceAddresses() // of sources without a fault
 	for j, server := range u.Servers {
-		if addr := server.Address.Addr(); addr.IsValid() && len(all) > 0 && !reachable(addr, all) {
+		addr := server.Address.Addr()
+		reaches := func(a netip.Addr) bool { return a.Is4() == addr.Unmap().Is4() }
+		if addr.IsValid() && len(all) > 0 && !slices.ContainsFunc(all, reaches) {
 			v.fault(key, u.Sources, fmt.Sprintf("also an address of the same family as %s",
 				v.where(item(child(parent(key), "servers"), j))))
 		}
 	}
-}
-
-// reachable reports whether some source has the address family of the server.
-func reachable(server netip.Addr, sources []netip.Addr) bool {
-	return slices.ContainsFunc(sources, func(a netip.Addr) bool { return a.Is4() == server.Unmap().Is4() })
 }
 
 // sourcePrefix checks that each session can have its own address.
@@ -303,7 +300,8 @@ func (v *validator) kubernetes(path string, u Upstream) {
 
 // clusterNames checks the keys that all tables of a cluster's servers have.
 func (v *validator) clusterNames(path, port, namespace string) {
-	if n, err := strconv.ParseUint(port, 10, 16); port != "" && !isPortName(port) && (err != nil || n == 0) {
+	isName := isLabel(port) && strings.ContainsFunc(port, func(r rune) bool { return r >= 'a' && r <= 'z' })
+	if n, err := strconv.ParseUint(port, 10, 16); port != "" && !isName && (err != nil || n == 0) {
 		v.fault(child(path, "port"), port, `the name of a port, its number in quotes, or ""`)
 	}
 	if namespace != "" && !isLabel(namespace) {

@@ -148,7 +148,8 @@ func (x *indexer) keys(path string, depth int, node *unstable.Node) (string, int
 		at := x.position(int(part.Raw.Offset))
 		value := at
 		if node.Kind == unstable.KeyValue && part.Next() == nil {
-			value = x.position(x.afterEquals(part))
+			rest := x.text[part.Raw.Offset+part.Raw.Length:] // after the key
+			value = x.position(len(x.text) - len(bytes.TrimLeft(rest, " \t=")))
 		}
 		x.record(path, place{at, value})
 	}
@@ -162,12 +163,6 @@ func (x *indexer) record(path string, at place) {
 		return
 	}
 	x.places[path] = at
-}
-
-// afterEquals returns the offset of the value in key = value, given the last part of the key.
-func (x *indexer) afterEquals(part *unstable.Node) int {
-	rest := x.text[part.Raw.Offset+part.Raw.Length:]
-	return len(x.text) - len(bytes.TrimLeft(rest, " \t="))
 }
 
 func (x *indexer) position(offset int) position {

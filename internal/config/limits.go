@@ -2,7 +2,6 @@ package config
 
 import (
 	"reflect"
-	"strings"
 
 	"tidegate/codec"
 	"tidegate/internal/policy"
@@ -144,11 +143,6 @@ const countryCodes = "" +
 	"MP MQ MR MS MT MU MV MW MX MY MZ NA NC NE NF NG NI NL NO NP NR NU NZ OM PA PE PF PG PH PK PL PM PN PR PS PT PW " +
 	"PY QA RE RO RS RU RW SA SB SC SD SE SG SH SI SJ SK SL SM SN SO SR SS ST SV SX SY SZ TC TD TF TG TH TJ TK TL TM " +
 	"TN TO TR TT TV TW TZ UA UG UM US UY UZ VA VC VE VG VI VN VU WF WS XK YE YT ZA ZM ZW "
-
-// isCountry reports whether a code is in countryCodes.
-func isCountry(code string) bool {
-	return len(code) == 2 && !strings.Contains(code, " ") && strings.Contains(countryCodes, code+" ")
-}
 
 // Filter is a rule about messages.
 type Filter struct {

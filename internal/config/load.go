@@ -336,8 +336,10 @@ func (d decoder) list(path string, to reflect.Value, list []any) {
 // unknown reports a key that the table does not have. A similar known key is probably meant, so it is not also
 // reported as missing.
 func (d decoder) unknown(path, key string, table map[string]any, to reflect.Value) {
-	if now := formerly(path, key); now != "" {
-		d.report.unknown(child(path, key), table[key], "this key removed: "+now)
+	full := child(path, key)
+	was := indices.ReplaceAllString(parent(cmp.Or(processKey(full), full)), "") // the table, in an earlier release
+	if now := allFormer()[was][key]; now != "" {
+		d.report.unknown(full, table[key], "this key removed: "+now)
 		return
 	}
 	known := keysOf(to.Type())
@@ -424,9 +426,3 @@ var allFormer = sync.OnceValue(func() (all map[string]map[string]string) {
 	_ = toml.Unmarshal(formerKeys, &all) // a test reads it, too
 	return all
 })
-
-// formerly says how things are now for a key that the table at path had in an earlier release.
-func formerly(path, key string) (now string) {
-	full := child(path, key)
-	return allFormer()[indices.ReplaceAllString(parent(cmp.Or(processKey(full), full)), "")][key]
-}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"runtime"
 	"strconv"
+	"strings"
 )
 
 // Log configures the log.
@@ -150,12 +151,8 @@ func openToAll(path string) bool {
 
 // isToken reports whether a text fits into a header and is long enough.
 func isToken(text string) bool {
-	for _, c := range []byte(text) {
-		if c <= ' ' || c > '~' {
-			return false
-		}
-	}
-	return len(text) >= minToken && len(text) <= maxToken
+	isInvisible := func(c rune) bool { return c <= ' ' || c > '~' }
+	return len(text) >= minToken && len(text) <= maxToken && !strings.ContainsFunc(text, isInvisible)
 }
 
 // Fleet configures what several Tidegates share by NATS. It is off without Servers and Peers.
@@ -212,10 +209,4 @@ func isHostPort(text string) bool {
 	host, port, err := net.SplitHostPort(text)
 	n, bad := strconv.ParseUint(port, 10, 16)
 	return err == nil && bad == nil && n > 0 && (isHost(host) || net.ParseIP(host) != nil)
-}
-
-// isLoopback reports whether a host is this machine.
-func isLoopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }

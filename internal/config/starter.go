@@ -161,11 +161,12 @@ type setting struct{ setting, why string }
 
 // crossing returns the route's settings for messages that one side cannot carry as the other does.
 func (p Starter) crossing() []setting {
+	const order = codec.Modes(1<<codec.ReliableOrdered | 1<<codec.UnreliableSequenced | 1<<codec.Notify)
 	var all []setting
 	switch {
 	case p.from.spec.Closed != p.to.spec.Closed: // R-Type cannot keep the other side's promises
 		all = append(all, setting{`allow_lossy = true`, "R-Type reports no losses and keeps no order."})
-	case p.losesOrder():
+	case p.from.spec.Modes&order != p.to.spec.Modes&order:
 		all = append(all, setting{`ordered = "fast"`, "Only one side keeps order."})
 	}
 	if p.from.isReliable() && p.to.reports() || p.to.isReliable() && p.from.reports() {
@@ -193,12 +194,6 @@ func (p Starter) usual() []setting {
 			"The server sees this byte first in each message: remove the # to choose another one."}}
 	}
 	return nil
-}
-
-// losesOrder reports whether one side keeps an order that the other does not keep.
-func (p Starter) losesOrder() bool {
-	const order = codec.Modes(1<<codec.ReliableOrdered | 1<<codec.UnreliableSequenced | 1<<codec.Notify)
-	return p.from.spec.Modes&order != p.to.spec.Modes&order
 }
 
 // inWorld reports whether messages are R-Type's.

@@ -132,11 +132,6 @@ func (Library) Choices() []string {
 	return choices(AnyLibrary, CloudburstLibrary, RakLibLibrary, GoRakNetLibrary, StockLibrary)
 }
 
-// blocks reports whether the library is known to block the address of a client for one broken datagram.
-func (l Library) blocks() bool {
-	return l == CloudburstLibrary || l == RakLibLibrary || l == GoRakNetLibrary
-}
-
 // Packets returns the largest number of datagrams in 10 ms from one address to one server; 0 means unbounded.
 // Cloudburst blocks an address beyond 120 in 10 ms, and RakLib beyond 200. A server that is late reads the datagrams of
 // several spans at once, so the bounds are a third: with half, a real Cloudburst server blocked us. Sessions with
@@ -300,11 +295,6 @@ const labelForm = "at most 63 small letters, digits and -, with a letter or digi
 func isLabel(text string) bool {
 	return len(text) > 0 && len(text) <= 63 && !strings.HasPrefix(text, "-") && !strings.HasSuffix(text, "-") &&
 		!slices.ContainsFunc([]byte(text), func(b byte) bool { return !isSmall(b) && b != '-' })
-}
-
-// isPortName reports whether a text can be the name of a port, which has a letter.
-func isPortName(text string) bool {
-	return isLabel(text) && strings.ContainsFunc(text, func(r rune) bool { return r >= 'a' && r <= 'z' })
 }
 
 func isSmall(b byte) bool { return b >= 'a' && b <= 'z' || b >= '0' && b <= '9' }

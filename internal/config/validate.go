@@ -150,12 +150,7 @@ func (v *validator) reference(key, name, list string, names []string) {
 
 // protocol checks that name is a protocol with an ability.
 func (v *validator) protocol(key, name string, able func(Traits) bool) {
-	var names []string
-	for candidate, traits := range v.known {
-		if able(traits) {
-			names = append(names, candidate)
-		}
-	}
+	names := v.able(able)
 	if slices.Contains(names, name) {
 		return
 	}
@@ -163,7 +158,6 @@ func (v *validator) protocol(key, name string, able func(Traits) bool) {
 		v.fault(key, name, fmt.Sprintf("%q, Tidegate's name for %s", d.Name, name))
 		return
 	}
-	slices.Sort(names)
 	want := either(names)
 	versions := slices.DeleteFunc(slices.Clone(names), func(n string) bool { return !strings.HasPrefix(n, name+"-") })
 	near, isNear := words.Nearest(name, names)
@@ -180,6 +174,17 @@ func (v *validator) protocol(key, name string, able func(Traits) bool) {
 		want += `; any other protocol is "any" on a route with mode = "relay"`
 	}
 	v.fault(key, name, want)
+}
+
+// able returns the names of the protocols with an ability, sorted.
+func (v *validator) able(is func(Traits) bool) (names []string) {
+	for name, traits := range v.known {
+		if is(traits) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // where returns a table's path and line, for references to it.

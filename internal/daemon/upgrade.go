@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -72,10 +73,7 @@ func isSameFile(a, b string) bool {
 
 // tried returns the state of upgrades.
 func (u *upgrader) tried() admin.Upgrade {
-	if state := u.state.Load(); state != nil {
-		return *state
-	}
-	return admin.Upgrade{}
+	return *cmp.Or(u.state.Load(), new(admin.Upgrade))
 }
 
 // wait returns when no upgrade is running: the process must not end during one.

@@ -69,7 +69,8 @@ func readPackets(next func() (captured, error), port uint16, take func(*record) 
 		case began.IsZero():
 			began = p.info.Timestamp
 		}
-		if unsupported == nil && !isSupported(p.link) {
+		hasDecoder := p.link.String() != layers.LinkType(math.MaxUint16).String() // the name of links without one
+		if unsupported == nil && !hasDecoder {
 			unsupported = fmt.Errorf("packet %d: link type %d is not supported", number, p.link)
 		}
 		packet := gopacket.NewPacket(p.data, p.link, gopacket.DecodeOptions{Lazy: true, NoCopy: true})
@@ -87,11 +88,6 @@ func readPackets(next func() (captured, error), port uint16, take func(*record) 
 			return err
 		}
 	}
-}
-
-// isSupported reports whether there is a decoder for a link's packets.
-func isSupported(link layers.LinkType) bool {
-	return link.String() != layers.LinkType(math.MaxUint16).String() // the name of links without a decoder
 }
 
 func readPcapng(in *bufio.Reader, port uint16, take func(*record) error) error {

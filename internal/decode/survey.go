@@ -117,7 +117,7 @@ func (t *table) settle() {
 func (t *table) settleFlow(f *flow) {
 	best := f.trials[0]
 	for _, trial := range f.trials[1:] {
-		if trial.betterThan(best) {
+		if trial.faults < best.faults || trial.faults == best.faults && trial.opened && !best.opened {
 			best = trial
 		}
 	}
@@ -139,13 +139,6 @@ func (t *trial) convinces(surveyed int) bool {
 		return t.faults == 0 && surveyed > maxChance
 	}
 	return t.faults*2 <= surveyed
-}
-
-func (t *trial) betterThan(other *trial) bool {
-	if t.faults != other.faults {
-		return t.faults < other.faults
-	}
-	return t.opened && !other.opened
 }
 
 // explain explains a record after the survey, and names its protocol.

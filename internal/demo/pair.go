@@ -28,7 +28,10 @@ var available = func() (all []codec.Protocol) {
 	}
 	for _, d := range protocols.All {
 		if d.Stream != nil {
-			all = append(all, newStream(d.NewCalm(registry.Use{Stream: true}), d.Stream.Prefix))
+			p := d.NewCalm(registry.Use{Stream: true})
+			s := stream{p, *p.Spec(), d.Stream.Prefix}
+			s.spec.Name += overTCP
+			all = append(all, s)
 		}
 	}
 	return slices.DeleteFunc(all, func(p codec.Protocol) bool { return Absent[p.Spec().Name] != "" })
@@ -194,12 +197,6 @@ type stream struct {
 	codec.Protocol
 	spec   codec.Spec
 	prefix int // size of the length in bytes
-}
-
-func newStream(p codec.Protocol, prefix int) stream {
-	s := stream{p, *p.Spec(), prefix}
-	s.spec.Name += overTCP
-	return s
 }
 
 // overTCP is the suffix of the names of protocols over TCP.

@@ -84,7 +84,11 @@ func (r *Result) faults() []string {
 		"%s came back twice", words.Count(r.Reliable.Duplicated, "reliable message"))
 	if promise != ExactlyOnce {
 		answers := r.answers()
-		check(answers.Returned < r.due(answers.Sent),
+		due := uint64(nearlyAll * float64(answers.Sent))
+		if r.Link.Lost > 0 {
+			due = 1 // a lossy link may lose any message, but hardly all
+		}
+		check(answers.Returned < due,
 			"only %d of %s came back", answers.Returned, words.Count(answers.Sent, "message"))
 		check(r.Link.Lost == 0 && answers.Returned > answers.Sent,
 			"%d came back of %s", answers.Returned, words.Count(answers.Sent, "message"))
@@ -103,14 +107,6 @@ func (r *Result) answers() Exchange {
 		return r.Unreliable
 	}
 	return Exchange{Sent: r.Reliable.Sent, Returned: r.Reliable.Returned}
-}
-
-// due returns the least number of messages that must come back. A lossy link may lose any message, but hardly all.
-func (r *Result) due(sent uint64) uint64 {
-	if r.Link.Lost > 0 {
-		return 1
-	}
-	return uint64(nearlyAll * float64(sent))
 }
 
 // Summary returns the result as text for people. Its last line begins with "ok:" or "FAILED:".

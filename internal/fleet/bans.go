@@ -380,15 +380,12 @@ func (r *record) beats(stored *record, now time.Time) bool {
 	if r.removed != stored.removed {
 		return stored.removed
 	}
-	return longer(r.ban.Until, stored.ban.Until)
+	// The longer one. A ban without an end is the longest.
+	until, other := r.ban.Until, stored.ban.Until
+	return !other.IsZero() && (until.IsZero() || until.After(other))
 }
 
 // byOperator reports whether a record is a ban in force that Tidegate has not imposed by itself.
 func (r *record) byOperator(now time.Time) bool {
 	return !r.removed && r.ban.Author != ratelimit.Automatic && r.ban.Active(now)
-}
-
-// longer reports whether a ban ends later than another one. A ban without an end is the longest.
-func longer(until, other time.Time) bool {
-	return !other.IsZero() && (until.IsZero() || until.After(other))
 }

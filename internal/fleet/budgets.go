@@ -243,13 +243,6 @@ func (a *account) list(now time.Time) []Node {
 	return all
 }
 
-// inOrder sorts the servers of a node.
-func inOrder(all []ServerCount) {
-	slices.SortFunc(all, func(a, b ServerCount) int {
-		return cmp.Or(cmp.Compare(a.Upstream, b.Upstream), a.Addr.Compare(b.Addr))
-	})
-}
-
 // Bounds of a report of spending.
 const (
 	spendingForm = 1    // the version

@@ -151,7 +151,9 @@ func (c *counts) apply() {
 func (c *counts) tell(ctx context.Context, now time.Time) ([]byte, error) {
 	c.expire(now)
 	servers := c.games.ServerCounts()
-	inOrder(servers)
+	slices.SortFunc(servers, func(a, b ServerCount) int {
+		return cmp.Or(cmp.Compare(a.Upstream, b.Upstream), a.Addr.Compare(b.Addr))
+	})
 	c.mu.Lock()
 	due, nodes := !now.Add(c.every/2).Before(c.tellAt), len(c.account.nodes)+1
 	c.mu.Unlock()

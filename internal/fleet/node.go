@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"errors"
+	"strings"
 	"sync"
 	"time"
 
@@ -65,10 +66,6 @@ func isWord(text string) bool { return isName(text, maxWord) }
 
 // isName reports whether a text has 1 to most visible ASCII characters.
 func isName(text string, most int) bool {
-	for _, c := range []byte(text) {
-		if c <= ' ' || c > '~' {
-			return false
-		}
-	}
-	return text != "" && len(text) <= most
+	isInvisible := func(c rune) bool { return c <= ' ' || c > '~' }
+	return text != "" && len(text) <= most && !strings.ContainsFunc(text, isInvisible)
 }

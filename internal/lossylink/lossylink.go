@@ -106,22 +106,18 @@ func (l *Link) Stats() Stats { return Stats{Carried: l.carried.Load(), Lost: l.l
 func (l *Link) run() {
 	defer close(l.done)
 	for !l.stopped.Load() {
+		var next time.Time // of the next delayed datagram; zero: none
+		if len(l.late) > 0 {
+			next = l.late[0].at
+		}
 		// An error ends the link: no client gets through, so the caller's result shows it.
-		if l.poller.Wait(l.next()) != nil {
+		if l.poller.Wait(next) != nil {
 			return
 		}
 		l.poller.Receive(l)
 		l.release(time.Now())
 		l.poller.Flush()
 	}
-}
-
-// next returns the time of the next delayed datagram; zero means none.
-func (l *Link) next() time.Time {
-	if len(l.late) == 0 {
-		return time.Time{}
-	}
-	return l.late[0].at
 }
 
 // release sends the delayed datagrams whose time has come.

@@ -108,8 +108,12 @@ func (l *Loop) Handle(c *bridge.Call) (bool, error) {
 	if m.HasID {
 		id = int32(m.ID)
 	}
+	side := uint64(client)
+	if c.From == policy.FromUpstream {
+		side = server
+	}
 	i.stack = [...]uint64{
-		sideOf(c.From), uint64(m.Mode), uint64(m.Channel), uint64(uint32(id)), uint64(i.buffer), uint64(len(m.Payload)),
+		side, uint64(m.Mode), uint64(m.Channel), uint64(uint32(id)), uint64(i.buffer), uint64(len(m.Payload)),
 		c.Session,
 	}
 	i.call, i.sent, i.bytes = c, i.sent[:0], i.bytes[:0]
@@ -189,13 +193,6 @@ const (
 	client = 0
 	server = 1
 )
-
-func sideOf(from policy.Direction) uint64 {
-	if from == policy.FromUpstream {
-		return server
-	}
-	return client
-}
 
 var (
 	errPointer = errors.New("it names memory that it does not have")

@@ -42,7 +42,10 @@ type Header struct {
 // Append appends the header to b, at most MaxLen bytes.
 func (h *Header) Append(b []byte) []byte {
 	if h.Format == Simple {
-		return h.appendSimple(b)
+		b = be.AppendUint16(b, simpleMagic)
+		b = appendAddrs16(b, h.Client.Addr(), h.Proxy.Addr())
+		b = be.AppendUint16(b, h.Client.Port())
+		return be.AppendUint16(b, h.Proxy.Port())
 	}
 	return h.appendV2(b)
 }
@@ -103,13 +106,6 @@ const (
 )
 
 func hasSimple(d []byte) bool { return len(d) >= simpleLen && be.Uint16(d) == simpleMagic }
-
-func (h *Header) appendSimple(b []byte) []byte {
-	b = be.AppendUint16(b, simpleMagic)
-	b = appendAddrs16(b, h.Client.Addr(), h.Proxy.Addr())
-	b = be.AppendUint16(b, h.Client.Port())
-	return be.AppendUint16(b, h.Proxy.Port())
-}
 
 var be = binary.BigEndian
 

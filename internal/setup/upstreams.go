@@ -42,8 +42,10 @@ func newUpstream(c *config.Config, u *config.Upstream, secrets *Secrets) *relay.
 		Headers:   headers,
 		Checks:    checks(u),
 		Sources:   u.SourceAddresses(),
-		Servers:   targets(u.Servers),
-		Options:   poolOptions(u),
+		Servers: each.Of(u.Servers, func(s config.Server) upstream.Target {
+			return upstream.Target{Addr: s.Address.AddrPort, Weight: s.Weight, MaxSessions: s.MaxSessions}
+		}),
+		Options: poolOptions(u),
 	}
 }
 
@@ -77,12 +79,6 @@ func poolOptions(u *config.Upstream) upstream.Options {
 		o.Rise, o.Fall = healthRise, healthFall
 	}
 	return o
-}
-
-func targets(servers []config.Server) []upstream.Target {
-	return each.Of(servers, func(s config.Server) upstream.Target {
-		return upstream.Target{Addr: s.Address.AddrPort, Weight: s.Weight, MaxSessions: s.MaxSessions}
-	})
 }
 
 // pace returns one loop's part of the datagram rate that an upstream's servers accept from one address.

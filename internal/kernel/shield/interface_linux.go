@@ -289,7 +289,10 @@ func (s *Shield) SetBans(prefixes []netip.Prefix) (left int, err error) {
 	defer s.mu.Unlock()
 	want := make(map[netip.Prefix]struct{}, len(prefixes))
 	for _, p := range prefixes {
-		want[plain(p)] = struct{}{}
+		if p.Addr().Is4In6() && p.Bits() >= mappedBits {
+			p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-mappedBits)
+		}
+		want[p.Masked()] = struct{}{}
 	}
 	for p := range s.banned {
 		if _, stays := want[p]; stays {
@@ -314,14 +317,6 @@ func (s *Shield) SetBans(prefixes []netip.Prefix) (left int, err error) {
 		s.banned[p] = struct{}{}
 	}
 	return left, nil
-}
-
-// plain returns a prefix with a zero host part. An IPv4-mapped prefix becomes IPv4.
-func plain(p netip.Prefix) netip.Prefix {
-	if p.Addr().Is4In6() && p.Bits() >= mappedBits {
-		p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-mappedBits)
-	}
-	return p.Masked()
 }
 
 // mappedBits is the extra length of an IPv4 prefix when mapped into IPv6.
