@@ -12,7 +12,17 @@ import (
 	"tidegate/proxy/stats"
 )
 
-// nextQuestion returns when a pinger or querier must advance next. Zero means never.
+// askServers lets pingers and queriers send the questions that are due.
+func askServers(now time.Time, r *Relay) {
+	for _, p := range r.pingers {
+		p.advance(now, r)
+	}
+	for _, q := range r.queriers {
+		q.advance(now, r)
+	}
+}
+
+// nextQuestion returns when askServers must be called next. Zero means never.
 func nextQuestion(r *Relay) (next time.Time) {
 	for _, p := range r.pingers {
 		next = codec.Earliest(next, p.due)

@@ -17,12 +17,7 @@ func (r *Relay) Advance(now time.Time) {
 	r.journal.catchUp(now)
 	r.drainDue(now)
 	r.takeHanded(now)
-	for _, p := range r.pingers {
-		p.advance(now, r)
-	}
-	for _, q := range r.queriers {
-		q.advance(now, r)
-	}
+	askServers(now, r)
 	for _, c := range r.checkers {
 		c.advance(now, r)
 	}
