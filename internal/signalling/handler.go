@@ -182,7 +182,8 @@ func (s *Server) ask(r *http.Request, client netip.Addr, to Backend, t *joining.
 		if fault == nil || isLate(fault) && !unseen || r.Context().Err() != nil {
 			return to, in, err // to be slow is no fault
 		}
-		if (unseen || err == nil) && s.o.Failed != nil {
+		// A stranger's offer may be one that no server can bear, so a server's answer to it is not held against it.
+		if (unseen || err == nil && t == nil) && s.o.Failed != nil {
 			s.o.Failed(to.Addr, begun, fault)
 		}
 		if tries == maxTries || t != nil && !unseen {
