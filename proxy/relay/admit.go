@@ -141,18 +141,13 @@ func (r *Relay) reach(now time.Time, e *Entry) bool {
 }
 
 // giveUpAt returns until when a server may be silent that is asked now: for a share of the client's own timeout, so
-// there is time for the next server. The last one gets the time that is left, but for a moment to tell the client.
-// Clients that are not connected meanwhile give up sooner by themselves. A server that is asked over HTTP may have to
-// gather its addresses first.
+// there is time to tell the client, or to ask the next server. A server that is asked over HTTP may have to gather its
+// addresses first.
 func (s *link) giveUpAt(now time.Time, timeout time.Duration, overHTTP bool) time.Time {
-	share := timeout / time.Duration(1+s.route.mostTries())
 	if overHTTP {
-		share = timeout / 2
+		return now.Add(timeout / 2)
 	}
-	if last := s.expires.Add(-timeout / 10); s.life != asking && !s.route.mayTry(s.tries) && last.After(now.Add(share)) {
-		return last
-	}
-	return now.Add(share)
+	return now.Add(timeout / time.Duration(1+s.route.mostTries()))
 }
 
 // openUp opens the session's socket to an address of its server.
