@@ -23,24 +23,6 @@ import (
 	"tidegate/ratelimit"
 )
 
-const twoPlaces = `
-[[listener]]
-name = "bedrock"
-address = "%s"
-protocols = ["bedrock", "nethernet"]
-route = "bedrock"
-
-[[route]]
-name = "bedrock"
-upstream = "bedrock"
-mode = "relay"
-
-[[upstream]]
-name = "bedrock"
-protocol = "bedrock"
-health = "off"
-`
-
 // anAnswer is a server's answer to an offer, as short as it can be.
 const anAnswer = "v=0\r\no=- 1 2 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\n" +
 	"m=application 9 UDP/DTLS/SCTP webrtc-datachannel\r\na=candidate:1 1 udp 1 127.0.0.1 9 typ host\r\n" +
@@ -76,7 +58,8 @@ func enters(t *testing.T, upstream string) *entrance {
 	if e.at, err = freeport.Find(netip.MustParseAddr("127.0.0.1")); err != nil {
 		t.Fatal(err)
 	}
-	text := fmt.Sprintf(twoPlaces+upstream, e.at, e.web[0].Listener.Addr(), e.web[1].Listener.Addr())
+	servers := [...]any{e.at, e.web[0].Listener.Addr(), e.web[1].Listener.Addr()}
+	text := fmt.Sprintf(edgeUpstream+"health = \"off\"\n"+upstream, servers[:]...)
 	c, _, err := config.Parse("t.toml", []byte(text), setup.Traits())
 	if err != nil {
 		t.Fatal(err)

@@ -21,7 +21,7 @@ import (
 	"tidegate/ratelimit"
 )
 
-const twoStatuses = `
+const edgeUpstream = `
 [[listener]]
 name = "bedrock"
 address = "%s"
@@ -36,7 +36,9 @@ mode = "relay"
 [[upstream]]
 name = "bedrock"
 protocol = "bedrock"
-servers = ["%s", "%s"]
+`
+
+const twoStatuses = edgeUpstream + `servers = ["%s", "%s"]
 health = "http"
 health_interval = "100ms"
 `
