@@ -142,12 +142,16 @@ func (r *Relay) reach(now time.Time, e *Entry) bool {
 
 // giveUpAt returns until when a server may be silent that is asked now: for a share of the client's own timeout, so
 // there is time to tell the client, or to ask the next server. A server that is asked over HTTP may have to gather its
-// addresses first.
+// addresses first. If there is no next one, it gets all but a moment of the time that is left.
 func (s *link) giveUpAt(now time.Time, timeout time.Duration, overHTTP bool) time.Time {
-	if overHTTP {
-		return now.Add(timeout / 2)
+	if !overHTTP {
+		return now.Add(timeout / time.Duration(1+s.route.mostTries()))
 	}
-	return now.Add(timeout / time.Duration(1+s.route.mostTries()))
+	half, last := now.Add(timeout/2), s.expires.Add(-timeout/10)
+	if s.life.isJoining() && !s.route.mayTry(s.tries) && last.After(half) {
+		return last
+	}
+	return half
 }
 
 // openUp opens the session's socket to an address of its server.
